@@ -1,1 +1,1 @@
-"""Where people meet Packetgate. Each connector is thin, and all run their turns through `turn`."""
+"""The interfaces of Packetgate. Each is thin, and all run their turns through `run_turn`."""

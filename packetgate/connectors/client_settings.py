@@ -1,4 +1,4 @@
-"""Settings of other MCP clients: where they are, whose an entry is, and how to change one key and nothing else."""
+"""Settings files of other MCP clients: find them, recognise our entry, and change one key without touching the rest."""
 
 import io
 import json
@@ -36,19 +36,19 @@ BACK_UP = ".before-packetgate"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a client keeps its servers."""
+    """The file and key under which a client keeps its servers."""
 
     file: Path
     key: str = "mcpServers"
 
     @property
     def back_up(self) -> Path:
-        """The client's settings as they were."""
+        """The backup of the client's settings."""
         return self.file.with_name(self.file.name + BACK_UP)
 
 
 def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> Place:
-    """Return where a client keeps its servers. Raise ConfigError if it is not known here."""
+    """Return where a client keeps its servers. Raise ConfigError for an unknown client."""
     home = home or Path.home()
     roaming = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
     plain = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -85,7 +85,7 @@ def _first_of(*paths: Path) -> Path:
 
 
 def is_ours(entry: Any) -> bool:
-    """Whether an entry was put there by an installation."""
+    """Whether `packetgate proxy --install` wrote an entry."""
     try:
         return {"proxy", "--client"} <= {*read_entry(entry).fields.get("args", ())}
     except UnusableEntryError:
@@ -93,7 +93,7 @@ def is_ours(entry: Any) -> bool:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two entries are of one server, in whichever form."""
+    """Whether two entries describe the same server, whatever their form."""
     try:
         return one == other or read_entry(one).server == read_entry(other).server
     except UnusableEntryError:
@@ -101,22 +101,22 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 MAX_FILE = 64_000_000
-"""Largest settings file, in bytes: one of Claude Code holds its history as well."""
+"""Largest settings file in bytes; Claude Code keeps its history in the same file."""
 _MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """A client's settings, as they are on disk."""
+    """A client's settings file, as read from disk."""
 
     path: Path
     data: bytes | None
-    """None: there is no such file."""
+    """None if the file does not exist."""
     document: Mapping[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> "SettingsFile":
-        """Read a file of JSON, TOML or YAML, by the ending of its name; a missing or empty one holds nothing.
+        """Read a JSON, TOML or YAML file by its suffix; a missing or empty file is an empty document.
 
         Raises:
             ConfigError: it cannot be read.
@@ -131,11 +131,11 @@ class SettingsFile:
 
     @classmethod
     def of(cls, path: Path, data: bytes | None) -> "SettingsFile":
-        """Return a file with a content. Raise ConfigError if it cannot be read."""
+        """Parse the content of a file. Raise ConfigError if it cannot be parsed."""
         return cls(path, data, _document(path, data or b""))
 
     def changed(self, key: str, value: Mapping[str, Any]) -> bytes:
-        """Return the file's content with another object under a key.
+        """Return the file's content with a new object under a key.
 
         Raises:
             ConfigError: it could not be changed without changing something else.
@@ -155,7 +155,7 @@ class SettingsFile:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all; it may hold secrets, so a new one is its owner's alone. A link stays a link.
+    """Write a file atomically, following links; a new file is readable by its owner only, as it may hold secrets.
 
     Raises:
         ConfigError: it cannot be written.
@@ -222,7 +222,7 @@ def _changed_toml(text: str, key: str, value: Mapping[str, Any]) -> str:
 
 
 def _after_last_value(table: str) -> str:
-    """Return the comments and blank lines at the end of a table's text: they are of what follows."""
+    """Return the comments and blank lines at the end of a table's text: they belong to the next table."""
     lines = table.splitlines(keepends=True)
     values = [at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
     return "".join(lines[values[-1] + 1 :])

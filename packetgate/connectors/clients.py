@@ -1,4 +1,4 @@
-"""Clients by token, in the tables `[serve]` and `[proxy]` of `packetgate.toml`: how each is known, what it may do."""
+"""Clients and their tokens and rights, from the tables `[serve]` and `[proxy]` of `packetgate.toml`."""
 
 import hmac
 import os
@@ -14,7 +14,7 @@ from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.preferences import NonEmpty, Pattern, Table, misunderstood, read_file
 
 LOCAL = "local"
-"""The client that nobody configured: whoever runs on this machine as this user."""
+"""The client without configuration: a process of this user on this machine."""
 SHORTEST_TOKEN = 16
 
 CONTEXT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -32,26 +32,26 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class ClientTable(Table):
-    """One client: how it is known, and what it may do."""
+    """One client: its token and its rights."""
 
     token: NonEmpty | None = None
-    """By which it is known over HTTP; `${NAME}` is read from the environment."""
+    """Its bearer token over HTTP; `${NAME}` is read from the environment."""
     servers: list[Pattern] | None = None
-    """The only servers that it hears of; None: all."""
+    """The only servers that it can see; None means all."""
     tools: list[Pattern] | None = None
-    """The only tools that it hears of, by canonical name, beside those of `servers`."""
+    """More tools that it can see, by canonical name, beside those of `servers`."""
     allow_writes: bool | None = None
-    """Whether tools that change things run, after approval; None: as the command was started."""
+    """Whether write tools run after approval; None means the command's own option."""
     allow_commands: bool | None = None
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The tools that it hears of; none: all."""
+        """Patterns of the tools that it can see; empty means all."""
         return (*(f"{server}.*" for server in self.servers or ()), *(self.tools or ()))
 
 
 class Clients(Table):
-    """A table of the file that holds clients."""
+    """A table of `packetgate.toml` that holds clients."""
 
     TABLE: ClassVar[str]
     """Its name in the file."""
@@ -61,7 +61,7 @@ class Clients(Table):
     clients: dict[NonEmpty, ClientTable] = {}
 
     def settings_of(self, client: str, started: RoutingContext) -> RoutingContext:
-        """Return the settings that a client's calls run under: the one place that says what it may list and call."""
+        """Return the settings for a client's calls; only they decide what it may list and call."""
         table = self.clients.get(client, ClientTable())
         narrowed = table.servers is not None or table.tools is not None
         given = {
@@ -73,7 +73,7 @@ class Clients(Table):
         return started.model_copy(update=said)
 
     def tokens(self, variable: str = "") -> dict[str, str]:
-        """Return the clients by their tokens; that of `local` is in the environment, under the variable's name.
+        """Return client names by token; the token of `local` comes from the environment variable.
 
         Raises:
             ConfigError: a token's variable is not set, or it is too short, or two clients have the same.
@@ -115,10 +115,10 @@ class ProxyConfig(Clients):
     )
 
     contexts: dict[ContextName, NonEmpty] = {}
-    """By the name in `/context/NAME/mcp`: what its list is chosen for."""
+    """By the name in `/context/NAME/mcp`: the task for which its tools are chosen."""
 
     def query_of(self, context: str) -> str:
-        """Return what a context's name in a URL stands for: what is configured, or its own words."""
+        """Return the task of a context named in a URL: the configured text, or the words of the name."""
         return self.contexts.get(context) or context.replace("-", " ").replace("_", " ")
 
 
@@ -126,7 +126,7 @@ C = TypeVar("C", bound=Clients)
 
 
 def load_clients(kind: type[C], path: Path | None) -> C:
-    """Read a table of clients; where there is none, there is one client, which may use everything.
+    """Read a table of clients; without a table there is one client, `local`, which may use everything.
 
     Raises:
         ConfigError: the file cannot be read, or the table says what is not understood.
@@ -141,7 +141,7 @@ def load_clients(kind: type[C], path: Path | None) -> C:
 
 
 def client_of(token: str, tokens: Mapping[str, str]) -> str | None:
-    """Return whose token it is, None for nobody's. Every token is compared, so that the time tells none."""
+    """Return the client of a token, or None. All tokens are compared, so that timing reveals nothing."""
     given = token.encode(errors="replace")
     known = [name for own, name in tokens.items() if hmac.compare_digest(own.encode(), given)]
     return known[0] if known else None

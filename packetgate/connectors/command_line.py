@@ -7,7 +7,7 @@ from packetgate.connectors.process import heed_signals
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C is heeded before anything else is imported, because that takes seconds."""
+    """Run the command line. Signal handlers are installed before the imports, which take seconds."""
     process.raise_gc_threshold()
     heed_signals()
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")

@@ -1,4 +1,4 @@
-"""The commands of every connector, each imported when it is wanted."""
+"""The commands of every connector, each imported on demand."""
 
 from functools import wraps
 from importlib import import_module
@@ -37,21 +37,21 @@ The module that holds the function is imported to show help, so it imports in tu
 
 
 class Commands(TyperGroup):
-    """The commands by name; a broken or missing package of one connector leaves the others' commands alone."""
+    """The commands by name; a missing package breaks only the commands that need it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order of the table."""
+        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, None if there is none of that name: then all are there, for the nearest to be found."""
+        """Return a command; for an unknown name load all, so that the nearest can be suggested, and return None."""
         for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
             if name not in self.commands:
                 self.commands[name] = _command(name)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is named; a sentence in its place is asked."""
+        """Return the named command; a sentence instead of a name is passed to `ask`."""
         if args and args[0] not in COMMANDS and len(args[0].split()) > 1:
             return super().resolve_command(ctx, ["ask", *args])
         return super().resolve_command(ctx, args)

@@ -1,4 +1,4 @@
-"""What connectors that listen over HTTP share: the socket, who could reach it, and an orderly end."""
+"""HTTP serving for connectors: the socket, the check that strangers need a token, and an orderly end."""
 
 import signal
 import socket
@@ -14,7 +14,7 @@ GRACE_S = 2
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound there. Raise ConfigError if that cannot be."""
+    """Return a bound socket. Raise ConfigError if it cannot be bound."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
@@ -29,7 +29,7 @@ async def serve_app(app: ASGIApp, listening: socket.socket) -> None:
 
 
 def check_guarded(listening: socket.socket, *, has_tokens: bool, table: str, variable: str) -> None:
-    """Make sure that whoever can reach a socket is of this machine, or is known by a token.
+    """Check that a socket is reachable from this machine only, or that clients have tokens.
 
     Raises:
         ConfigError: others could reach it, and no client has a token.
@@ -43,7 +43,7 @@ def check_guarded(listening: socket.socket, *, has_tokens: bool, table: str, var
 
 
 class _Server(uvicorn.Server):
-    """Ends at a signal, and lets what stands around it end too: uvicorn would raise the signal once more."""
+    """Ends at a signal without raising it again as uvicorn does, so that the surrounding code can finish."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop serving; a second interrupt does not wait for requests."""

@@ -1,4 +1,4 @@
-"""Opening the sessions that the settings name."""
+"""Open the sessions that the settings name."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -13,9 +13,9 @@ from packetgate.models.pool import ModelPool
 
 @asynccontextmanager
 async def open_sessions(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Sessions]:
-    """Open the sessions that the settings name: a server's where `url` is set, this machine's where not.
+    """Open the sessions of the server at `url`, or of this machine if it is not set.
 
-    `models`: those of the settings, where somebody has them already.
+    `models`: the models of the settings, if they are loaded already.
 
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.

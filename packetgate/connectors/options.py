@@ -1,4 +1,4 @@
-"""The options that commands share, and what they make: settings, a context, a session's name."""
+"""Options that commands share, and the settings, context and session name made from them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,9 +56,9 @@ def settings_from(
     assistant: str | None = None,
     own: bool = False,
 ) -> "Settings":
-    """Return the settings: the environment, and over it what the command line gave.
+    """Return the settings from the environment and, with priority, the command line.
 
-    `own`: whether they are for what this process has itself, whoever runs the turns.
+    `own`: whether the command works on this machine, even if a server runs the turns.
 
     Raises:
         ConfigError: one of them is not usable, or two do not go together.
@@ -83,9 +83,9 @@ def settings_from(
 
 
 def checked(settings: "Settings") -> "Settings":
-    """Return settings for turns once their models' names and their files are known to be usable.
+    """Return settings after checking the names of their models and their files.
 
-    This is told before what takes seconds to import. With a server's turns, all this is the server's.
+    The check runs before the slow imports. It is skipped if a server runs the turns.
 
     Raises:
         ConfigError, ModelError: they are not.
@@ -99,7 +99,7 @@ def checked(settings: "Settings") -> "Settings":
 
 
 def checked_files(settings: "Settings") -> "Settings":
-    """Return settings whose files can be used; what of `mcp.json` is not used as it stands is told.
+    """Return settings after checking their files; print which entries of `mcp.json` are changed or ignored.
 
     Raises:
         ConfigError: they cannot.
@@ -118,7 +118,7 @@ def run_settings_from(
 ) -> "RunSettings":
     """Return the settings of a run, and where each comes from.
 
-    What nobody set is not set in the context either: with `--url` it is the server's assistant's to say.
+    A setting that nobody gave is unset in the context, so that with `--url` the assistant's value holds.
 
     Raises:
         ConfigError: one of them is not usable, or two options contradict each other.
@@ -132,14 +132,14 @@ def run_settings_from(
 
 
 def others_context(found: "RunSettings") -> "RoutingContext":
-    """Return the settings of the runs of others, and tell what does not count for them as it stands."""
+    """Return the settings for other users' runs, and print which values are limited for them."""
     for where in found.set_aside:
         typer.echo(f"packetgate: {where}: others ask here, for whom it counts only as far as it allows less", err=True)
     return found.for_others
 
 
 def session_name(given: str | None) -> str:
-    """Return the session's name as given, or a new one."""
+    """Return the given session name, or a new one."""
     from packetgate.state.base import new_id
 
     if given is not None and not given.strip():

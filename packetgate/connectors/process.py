@@ -13,24 +13,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 STATUS = 130
-"""Exit status of a command that Ctrl-C stopped; after SIGTERM it is 143, as shells count."""
+"""Exit status after Ctrl-C; after SIGTERM it is 143."""
 GRACE_S = 1.0
-"""How long programs may take to end after SIGTERM, and to be gone after SIGKILL."""
+"""Seconds that child processes have to end after SIGTERM, and again after SIGKILL."""
 PATIENCE_S = 5.0
-"""How long an open session may take to stop; pressed again, Ctrl-C does not wait for it."""
+"""Seconds that an open session has to stop; a second Ctrl-C does not wait."""
 
 _running: set[int] = set()
-"""Process ids of programs started here, each the leader of its own group: a terminal's Ctrl-C does not reach them."""
+"""Process ids of child processes, each a group leader, so that a terminal's Ctrl-C does not reach it."""
 _stops: list[Callable[[], object]] = []
-"""What Ctrl-C does, the innermost last."""
+"""Handlers of Ctrl-C, the innermost last."""
 _ends: list[Callable[[], object]] = []
-"""Those of them that end the process: what SIGTERM does."""
+"""Handlers of SIGTERM: those that end the process."""
 _heeded = [signal.SIGINT]
-"""The signals that came; the first is the one whose exit status counts where none did."""
+"""Received signals; the first entry gives the exit status if there was none."""
 
 
 def heed_signals() -> None:
-    """Take both from here on; Ctrl-C stays ignored where it is, as in the background, except at our own terminal."""
+    """Handle both signals. If Ctrl-C is ignored, as in a background job, it stays ignored."""
     signal.signal(signal.SIGTERM, _pressed)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN or _in_foreground():
         signal.signal(signal.SIGINT, _pressed)
@@ -38,7 +38,7 @@ def heed_signals() -> None:
 
 @contextmanager
 def on_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
-    """Let Ctrl-C do this instead of ending the process."""
+    """Call `stop` on Ctrl-C instead of ending the process."""
     _stops.append(stop)
     try:
         yield
@@ -48,7 +48,7 @@ def on_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
-    """Let Ctrl-C stop what runs within, once: the process ends when that is left, or after `PATIENCE_S`."""
+    """Call `stop` on the first Ctrl-C; the process ends when the block is left, or after `PATIENCE_S`."""
     pressed = False
 
     def press() -> None:
@@ -72,12 +72,12 @@ def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
 
 
 def started(pid: int) -> None:
-    """Note a program that must not outlive this process."""
+    """Register a child process that must not outlive this one."""
     _running.add(pid)
 
 
 def end() -> None:
-    """End the process and every program that it started: asked first, killed if that is not enough."""
+    """End the process and its children, with SIGTERM first and then SIGKILL."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         for pid in tuple(_running):
             _signal(pid, how)
@@ -123,7 +123,7 @@ def _in_foreground() -> bool:
 
 
 STARTING, STARTED = 1_000_000, 100_000
-"""New objects after which it is looked for; Python's own figure is 700."""
+"""New objects that start a collection; Python's default is 700."""
 
 
 def raise_gc_threshold() -> None:

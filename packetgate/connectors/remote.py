@@ -38,7 +38,7 @@ from packetgate.tools.attached.parts import check_files
 KEY = "LANGGRAPH_API_KEY"
 """The environment variable with the key that a server may ask for."""
 SILENCE_S = 300.0
-"""Longest silence of a server that is alive: it sends a sign of life every few seconds."""
+"""Longest silence of a live server in seconds; it sends a heartbeat every few seconds."""
 MOST = 1_000
 """Most assistants that a server lists at once."""
 STORE_PAGE = 500
@@ -62,7 +62,7 @@ async def open_remote(url: str, assistant: str) -> AsyncIterator["RemoteSessions
 
 
 class RemoteSessions(Sessions):
-    """The conversations that a server keeps. Its threads are named by UUIDs: a session's is made from its name."""
+    """The sessions of a server. Its threads have UUIDs, derived from the session names."""
 
     def __init__(self, graph: RemoteGraph, client: LangGraphClient, url: str) -> None:
         super().__init__(graph)
@@ -172,7 +172,7 @@ class RemoteStore(BaseStore):
 
 
 def thread_id(session: str) -> str:
-    """Return the UUID of a session's thread: its name, where that is one, or one made from it."""
+    """Return the UUID of a session's thread: its name if that is a UUID, or one derived from it."""
     try:
         return str(UUID(session))
     except ValueError:

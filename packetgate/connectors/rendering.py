@@ -1,4 +1,4 @@
-"""How a turn looks in a terminal. Everything shown is data: no markup is read from it, no control character passes."""
+"""Render turns for a terminal. All content is data: markup and control characters in it have no effect."""
 
 import io
 import json
@@ -21,14 +21,14 @@ from packetgate.state.sections import Reflection
 from packetgate.tools.text.kept import KeptResults
 
 PIPED_WIDTH = 100_000
-"""Characters: nobody reads a pipe by the width of a screen."""
+"""Width in characters of output to a pipe."""
 _BLANKS = re.compile(r" +$", re.MULTILINE)
 PLAIN_WIDTH = 100
-"""Columns of a question that no screen shows yet: folded here, its rows keep their bars wherever they are read."""
+"""Width of a question that is not shown at a terminal, so that its folded rows keep their bars."""
 _BEGINS, _GOES_ON, _FOLDED = "  │ ", "  ┆ ", "  ↪ "
 RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red", "\\": "dim", "[": "dim"}
-"""How a line of a unified diff looks, by how it begins; the first that fits."""
+"""Styles of the lines of a unified diff by their beginning; the first match counts."""
 
 
 def answer(packet: CognitionPacket) -> Text:
@@ -37,7 +37,7 @@ def answer(packet: CognitionPacket) -> Text:
 
 
 def attachments(packet: CognitionPacket, kept: KeptResults) -> Text:
-    """Return what tools returned besides text, a line each, with the file that it is in. Blocking."""
+    """Return a line with the file of each attachment that tools returned. Blocking."""
     shown = Text()
     for one in packet.tool_routing.attachments if packet.tool_routing else ():
         file = kept.file(one.handle, packet.header.session_id)
@@ -47,7 +47,7 @@ def attachments(packet: CognitionPacket, kept: KeptResults) -> Text:
 
 
 def journey(packet: CognitionPacket) -> Group:
-    """Return the packet's journey: stage, decision, how sure it was, time."""
+    """Return the packet's trace: stage, decision, confidence and time."""
     shown = table("stage", "decision", "conf.", "ms", right=(2, 3), wrapped=(1,))
     for entry in packet.reasoning.reflection_log:
         confidence = shown_confidence(entry.confidence, entry.confidence_source)
@@ -67,7 +67,7 @@ def journey(packet: CognitionPacket) -> Group:
 
 
 def decision(entry: Reflection) -> Text:
-    """Return a stage's decision in a line, saying so when reflexes stood in for a model."""
+    """Return a stage's decision in a line, with a note if reflexes stood in for a model."""
     text = Text(printable(" ".join(entry.summary.split()))[:300])
     if entry.is_fallback:
         text.append("  (reflexes stood in for the model)", style="yellow")
@@ -75,7 +75,7 @@ def decision(entry: Reflection) -> Text:
 
 
 def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
-    """Return a pending question with the calls it is about, all of them whole.
+    """Return a pending question with all of its calls in full.
 
     What others wrote stands behind a bar on every row, folded to `width` columns, so that none of it can pass for our
     own words: one bar begins a text, another its further lines, a third what is folded.
@@ -130,7 +130,7 @@ def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lam
 
 
 def folded(line: str, width: int) -> list[str]:
-    """Return a line as rows, broken after blanks as far as its words are no longer than a row; nothing is left out."""
+    """Break a line into rows, between words where possible; nothing is left out."""
     rows: list[str] = []
     while cell_len(line) > width:
         row = chop_cells(line, width)[0]
@@ -155,7 +155,7 @@ def table(*headings: str, right: Collection[int] = (), wrapped: Collection[int] 
 
 
 def plain(text: str, style: str = "") -> Text:
-    """Return a text from anywhere as a cell or a line."""
+    """Return untrusted text as a cell or a line."""
     return Text(printable(text), style=style)
 
 
@@ -170,7 +170,7 @@ def write_json(value: Any) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that reads no markup, and prints plainly when piped: no colour, no line cut or filled up."""
+    """Return a console without markup; piped output has no colour, and lines are neither cut nor padded."""
     stream = sys.stderr if stderr else sys.stdout
     at_terminal = stream.isatty()
     return _Console(
@@ -185,7 +185,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def save(file: Path, source: str, *, force: bool) -> None:
-    """Write a page into a file. Blocking. Raise ConfigError if it is there already, or cannot be written."""
+    """Write a page to a file. Blocking. Raise ConfigError if the file exists or cannot be written."""
     try:
         with file.open("w" if force else "x", encoding="utf-8") as opened:
             opened.write(source)

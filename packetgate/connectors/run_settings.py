@@ -21,28 +21,28 @@ SWITCHES = {
     "allow_write_tools": {True: "--allow-writes", False: "--no-writes"},
     "allow_execute_tools": {True: "--allow-commands", False: "--no-commands"},
 }
-"""The options that stand for a setting of their own."""
+"""Options with names of their own."""
 
 NEAR = 0.7
-"""How much a variable's name has to be like a setting's to be a slip: others may have variables of their own."""
+"""Similarity from which a variable's name counts as a misspelt setting."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What holds, and why."""
+    """The effective settings and their sources."""
 
     context: RoutingContext
     for_others: RoutingContext
-    """What holds where others ask, on Discord or through the proxy.
+    """The settings for other users, on Discord or through the proxy.
 
     Variables, and the file's switches for writes and commands, may allow them less, and never more.
     """
     sources: dict[str, str]
-    """By setting, where its value comes from; nothing of those that have their default."""
+    """The source of each setting that is not a default."""
 
     @property
     def set_aside(self) -> tuple[str, ...]:
-        """The places that would allow others more: for them they count only as far as they allow less."""
+        """Sources that would allow other users more; for them only their restrictions count."""
         return tuple(
             where
             for name, where in self.sources.items()
@@ -51,7 +51,7 @@ class RunSettings:
 
 
 def run_settings(path: Path | None, chosen: Sequence[str] = (), **switches: bool | None) -> RunSettings:
-    """Merge what is given.
+    """Merge the settings from all sources.
 
     Args:
         path: the `packetgate.toml`.

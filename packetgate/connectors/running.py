@@ -1,4 +1,4 @@
-"""Running a command to its exit status.
+"""Run a command and return its exit status.
 
 0    done
 1    a tool failed, a check found something missing, or what should not happen did
@@ -27,7 +27,7 @@ class InterruptedReadError(Exception):
 
 
 def run(command: Callable[[], Awaitable[int]]) -> None:
-    """Run a command to its exit status; what goes wrong is one line, and a traceback with PACKETGATE_DEBUG set."""
+    """Run a command and exit; an error is one line, or a traceback if PACKETGATE_DEBUG is set."""
     try:
         with asyncio.Runner(loop_factory=_Loop) as runner:
             status = runner.run(_awaited(command))
@@ -48,7 +48,7 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Makes known what it starts: the program's end is the end of these programs too."""
+    """Registers child processes, so that they end with this process."""
 
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
         """Start a program."""
@@ -65,7 +65,7 @@ def _ended(error: Exception, what: str, status: int) -> Exception:
 
 
 def _close_quietly() -> None:
-    """Let nothing more be written to the pipe that nobody reads: at its end, Python would complain."""
+    """Redirect output away from a closed pipe, or Python would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

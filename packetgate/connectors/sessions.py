@@ -1,4 +1,4 @@
-"""Conversations and the graph behind them: in this process, or on a running LangGraph-API server."""
+"""Conversations and their graph, in this process or on a LangGraph-API server."""
 
 import asyncio
 import gc
@@ -35,10 +35,10 @@ from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.kept import KeptResults
 
 Given = TurnInput | Command[Any] | None
-"""What a run starts from: something new, a reply, or, to go on with a turn that was stopped, nothing."""
+"""The input of a run: a new message, a reply, or None to continue a stopped turn."""
 
 PAGE = 50
-"""Checkpoints read at once: some five turns."""
+"""Checkpoints read at once: about five turns."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,19 @@ class AnswerPiece:
 
 @dataclass(frozen=True)
 class SessionState:
-    """Where a conversation stands."""
+    """The state of a conversation."""
 
     packet: CognitionPacket
     """The last turn's; a blank one where there was none."""
     question: dict[str, Any] | None
-    """What the last turn waits with."""
+    """The open question of the last turn."""
     is_unfinished: bool
-    """Whether a turn was begun, and neither ended nor asks."""
+    """Whether the last turn was interrupted: it neither ended nor asks."""
     interrupt_id: str = ""
-    """By which LangGraph knows the question as it is put now."""
+    """LangGraph's id of the open question."""
 
     def may_go_on(self, rights: RoutingContext) -> bool:
-        """Whether whose turn it is may still do what waits: the settings of the run that asked hold, not for ever."""
+        """Whether current rights still allow the waiting calls."""
         waiting = [call for call in (self.packet.tool_routing or ToolRouting()).calls if call.status.awaits_user]
         return rights.enabled and all(
             rights.allows(call.risk) and rights.allows_tool(call.tool_name) for call in waiting
@@ -70,7 +70,7 @@ class SessionState:
 
     @classmethod
     def of(cls, snapshot: StateSnapshot) -> "SessionState":
-        """Read a thread's state.
+        """Read the state of a thread.
 
         Raises:
             PacketVersionError: a newer Packetgate wrote it.
@@ -128,7 +128,7 @@ class Sessions:
         return self._servers.starting if self._servers is not None else ()
 
     async def use_models(self, models: ModelPool) -> None:
-        """Load other models, and have them decide from the next turn on; the old ones are released.
+        """Load other models for the next turns, and release the old ones.
 
         Raises:
             ModelError: one cannot be used; the old ones stay.
@@ -143,7 +143,7 @@ class Sessions:
         gc.collect()  # an old GGUF may hold most of the memory
 
     def queue(self, session: str) -> asyncio.Lock:
-        """Return the lock under which the turns of this process wait for each other, in the order they came."""
+        """Return the lock that queues this process's turns of a session."""
         return self._turns.setdefault(session, asyncio.Lock())
 
     async def is_leased(self, session: str) -> bool:
@@ -159,11 +159,11 @@ class Sessions:
         return {"configurable": {"thread_id": session, STRICT_RESUME: True}}
 
     async def state(self, session: str) -> SessionState:
-        """Return where a session stands. Raise PacketError if what is kept is no packet, or a newer Packetgate's."""
+        """Return the state of a session. Raise PacketError if the stored state is not a valid packet."""
         return SessionState.of(await self.graph.aget_state(self.config(session)))
 
     async def has_begun(self, packet: CognitionPacket) -> bool:
-        """Whether a packet whose turn was stopped has started a call that may change something."""
+        """Whether an interrupted turn has started a call that may change something."""
         return bool(self._journal and await cut_off(packet, self._journal))
 
     async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
@@ -178,7 +178,7 @@ class Sessions:
             before = states[-1].config
 
     async def newest(self) -> str:
-        """Return the session in which something happened last; empty where nothing is kept."""
+        """Return the most recent session; empty if there is none."""
         checkpointer = getattr(self.graph, "checkpointer", None)
         if checkpointer is not None:
             async with aclosing(checkpointer.alist(None, limit=1)) as kept:
@@ -189,7 +189,7 @@ class Sessions:
     async def stream(
         self, given: Given, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
-        """Run the graph on a session, and tell what happens. Closing the stream stops the run.
+        """Run the graph on a session and yield its events. Closing the stream stops the run.
 
         Raises:
             RequestError: what is attached cannot be used; nothing was done.
@@ -220,13 +220,13 @@ class Sessions:
 
     @property
     def store(self) -> BaseStore | None:
-        """Where turns, and what was said to models, are on record."""
+        """The store with the records of turns and prompts."""
         return getattr(self.graph, "store", None)
 
     async def forget(self, session: str) -> None:
-        """Remove all that is kept of a session, once no turn runs there.
+        """Delete a session once no turn runs there.
 
-        That is the conversation, its records, and of the journal all but that something was done.
+        This removes the conversation, its records, and the details of its journal entries.
         """
         async with self.queue(session), self.lease(session):
             await self._delete(session)

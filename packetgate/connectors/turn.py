@@ -23,18 +23,18 @@ from packetgate.tools.attached.parts import SEE_ATTACHED, Part
 
 @dataclass(frozen=True)
 class Say:
-    """Something new from the user."""
+    """A new message from the user."""
 
     text: str
     request: TurnRequest = field(default_factory=TurnRequest)
     question_id: str | None = None
-    """The question that was last shown to whoever says it, in case that it only says yes or no; as in `Reply`."""
+    """The question that was last shown to the user, in case the message is only yes or no; see `Reply`."""
     history: tuple[BaseMessage, ...] = ()
-    """What was said before elsewhere, for a session that has just been opened."""
+    """Earlier messages from elsewhere, for a new session."""
     follows: str = ""
-    """The packet that it follows on; where the session has another one by now, nothing is done."""
+    """The packet that it follows; if the session has a newer one, nothing is done."""
     files: tuple[Part, ...] = ()
-    """What is attached, as parts of a message."""
+    """Attachments, as parts of a message."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Reply:
 
     value: Any
     question_id: str | None = None
-    """The question that it is meant for, or the beginning of its id; None: whichever waits; empty: none was shown."""
+    """The id of its question, or a prefix; None means the open question, empty that none was shown."""
 
 
 @dataclass(frozen=True)
 class Continue:
-    """Go on with a turn whose process ended in the middle."""
+    """Continue an interrupted turn."""
 
 
 Turn = Say | Reply | Continue
@@ -59,7 +59,7 @@ NOT_SHOWN = "this is not the question that was answered, or it was not shown bef
 
 @dataclass(frozen=True)
 class Waiting:
-    """Another turn runs on the session, here or in another process; this one begins after it."""
+    """Another turn of the session runs, here or in another process; this one waits for it."""
 
 
 GONE_ON_FIRST = "The turn before was stopped in the middle of a change, and goes on first. Say this again after it."
@@ -67,12 +67,12 @@ GONE_ON_FIRST = "The turn before was stopped in the middle of a change, and goes
 
 @dataclass(frozen=True)
 class GoingOn:
-    """The turn before goes on in place of what was said: it was stopped after a change may have begun."""
+    """The previous turn continues instead: it was interrupted when a change may have begun."""
 
 
 @dataclass(frozen=True)
 class Answering:
-    """A reply is put to the turn that waits."""
+    """A reply is passed to the waiting turn."""
 
     question: dict[str, Any]
     value: Any
@@ -88,20 +88,20 @@ class Asked:
 
 @dataclass(frozen=True)
 class Aside:
-    """A turn is over that ran while a question waited, which is put again after it."""
+    """A turn ended that ran while a question was open; the question is asked again."""
 
     packet: CognitionPacket
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The turn is over."""
+    """The turn has ended."""
 
     packet: CognitionPacket
 
     @property
     def status(self) -> int:
-        """The exit status that tells it: 1 where a call of the last pass failed, or may have."""
+        """The exit status: 1 if a call of the last pass failed or may have failed."""
         routing = self.packet.tool_routing
         last = (routing.calls or routing.past_calls[-1:]) if routing else ()
         return int(any(call.status in _FAILED for call in last))
@@ -114,7 +114,7 @@ TurnEvent = Waiting | GoingOn | StageEvent | AnswerPiece | Answering | Aside | A
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
-    """Run a turn on a session, up to its answer or to a question. Closing it stops the turn.
+    """Run a turn on a session up to its answer or a question. Closing this stops the turn.
 
     A turn waits for the one that runs on its session, in whatever process, as long as that takes, and says so. Nothing
     new is begun over one that was stopped in the middle of a change: that one goes on, so that nothing is done twice.
@@ -180,7 +180,7 @@ def _as_reply(turn: Turn, state: SessionState) -> Turn:
 
 
 def _as_request(turn: Turn, state: SessionState) -> Turn:
-    """Return words that decide nothing, said to another question than the one that waits, as a request of their own."""
+    """Return undecided words to a question that is not open any more as a new request."""
     if not isinstance(turn, Reply) or state.question is None or _is_meant(turn, state.question):
         return turn
     if not isinstance(turn.value, str) or not turn.question_id or decides(turn.value, state.question):

@@ -1,4 +1,4 @@
-"""The client: what Discord tells it, to whom of the other modules it hands that on, and how it runs until stopped."""
+"""The Discord client: it dispatches Discord's events to the other modules and runs until stopped."""
 
 import asyncio
 import logging
@@ -27,13 +27,13 @@ from packetgate.state.printing import counted
 log = logging.getLogger(__name__)
 
 INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
-"""The content of messages is needed for replies that do not mention the bot, and for what they reply to."""
+"""Message content is needed for replies that do not mention the bot, and for the messages replied to."""
 
 PORTAL = "https://discord.com/developers/applications"
 
 
 class PacketBot(discord.Client):
-    """Answers those whom the configuration allows; for all others it is deaf."""
+    """Answers the users that the configuration allows, and ignores all others."""
 
     def __init__(self, sessions: Sessions, settings: Settings, config: DiscordConfig) -> None:
         super().__init__(intents=INTENTS, allowed_mentions=discord.AllowedMentions.none())
@@ -49,18 +49,18 @@ class PacketBot(discord.Client):
         add_commands(self._tree, self._conversations, config, settings)
 
     async def setup_hook(self) -> None:
-        """Take up what was open, and make the slash commands known."""
+        """Restore open questions and register the slash commands."""
         await self._questions.load()
         await self._tree.sync()
         if not self._config.allowed:
             log.warning(NOBODY)
 
     async def on_ready(self) -> None:
-        """Say that it is there."""
+        """Log that the bot is ready."""
         log.info("%s listens in %s and to direct messages", self.user, counted(len(self.guilds), "server"))
 
     async def on_message(self, message: discord.Message) -> None:
-        """Answer what is spoken to the bot by somebody who may."""
+        """Answer a message to the bot from an allowed user."""
         me = self.user
         if me is None or not is_addressed(message, me):
             return
@@ -78,14 +78,14 @@ class PacketBot(discord.Client):
             await message.reply(f"That was a lot at once. Please ask again in {math.ceil(wait)} seconds.")
 
     async def on_interaction(self, interaction: discord.Interaction[Any]) -> None:
-        """Take what is pressed on a question, also one that was put before the last restart."""
+        """Handle a button press, also on a question from before the last restart."""
         data: Mapping[str, Any] = interaction.data or {}
         press = Press.of(data.get("custom_id"))
         if press is not None:
             await self._run(self._decisions.pressed(interaction, press))
 
     async def close(self) -> None:
-        """Stop the turns that run, telling who waits for them, and then the client."""
+        """Stop the running turns, tell their users, and close the client."""
         self._questions.stop()
         for task in self._running:
             task.cancel()
@@ -131,7 +131,7 @@ async def serve(settings: Settings, config: DiscordConfig, token: str) -> int:
 
 
 def _log_plainly() -> None:
-    """Log what happens, never what is said."""
+    """Log events, never message texts."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("packetgate.connectors", "discord"):
         logging.getLogger(name).setLevel(logging.INFO)

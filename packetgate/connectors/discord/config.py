@@ -1,4 +1,4 @@
-"""The `[discord]` table of `packetgate.toml`: who may ask what, and where. Whatever it does not allow is denied."""
+"""The `[discord]` table of `packetgate.toml`: who may ask for what, and where. Everything else is denied."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.preferences import Pattern, Table, misunderstood, read_file
 
 Id = Annotated[int, Field(gt=0, lt=2**63)]
-"""As Discord shows it with the developer mode switched on: `Copy User ID`, `Copy Role ID`, `Copy Channel ID`."""
+"""A Discord id, as developer mode copies it: `Copy User ID`, `Copy Role ID`, `Copy Channel ID`."""
 
 SETTINGS = (
     "not known: `[discord]` may hold `question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
@@ -25,25 +25,25 @@ NOBODY = (
 
 @dataclass(frozen=True)
 class Person:
-    """Who speaks, and where."""
+    """A user and the channel of the message."""
 
     user: int
     roles: frozenset[int] = frozenset()
-    """In the server; in direct messages there are none."""
+    """The user's roles in the server; empty in direct messages."""
     places: tuple[int, ...] = ()
-    """The channel; of a thread, the thread and then the channel that it belongs to."""
+    """The channel; for a thread, the thread and then its channel."""
 
 
 class Group(Table):
-    """People by id, by role, or by the channel in which they speak: one of the three is enough."""
+    """People by user id, role or channel; one match is enough."""
 
     users: list[Id] = []
     roles: list[Id] = []
     channels: list[Id] = []
-    """Everyone who can write there. A thread belongs to its channel."""
+    """Everyone who can write in the channel and its threads."""
 
     def holds(self, person: Person) -> bool:
-        """Whether the person is one of them, there."""
+        """Whether the user belongs to the group in that channel."""
         return person.user in self.users or bool(person.roles & {*self.roles} or {*person.places} & {*self.channels})
 
     def __bool__(self) -> bool:
@@ -51,38 +51,38 @@ class Group(Table):
 
 
 class Rate(Table):
-    """How many turns a person may start in how long."""
+    """How many turns a user may start in a period."""
 
     turns: Annotated[int, Field(ge=1)] = 10
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
 
 
 class DiscordConfig(Table):
-    """The whole table."""
+    """The table `[discord]`."""
 
     allowed: Group = Group()
-    """Who is answered. With nobody named, nobody is."""
+    """Who is answered; empty means nobody."""
     writes: Group = Group()
-    """For whom of them tools that change things are switched on; each call still needs approval."""
+    """For whom write tools are enabled; each call still needs approval."""
     commands: Group = Group()
-    """Likewise for tools that run commands."""
+    """For whom tools that execute commands are enabled."""
     approvers: Group = Group()
-    """Who may decide on other people's calls."""
+    """Who may approve other users' calls."""
     tools: dict[Annotated[Id, Field(strict=False)], list[Pattern]] = {}
-    """By channel or thread: the only tools there; an empty list means none. Where nothing is said, all are."""
+    """By channel or thread: the only tools there. An empty list means none; a channel not named has all."""
     rate: Rate = Rate()
     question_timeout_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = None
-    """Seconds until a question lapses; None leaves it to the run's own setting: a day."""
+    """Seconds until a question expires; None means the run's own setting, a day by default."""
     _base: RoutingContext = PrivateAttr(default=RoutingContext())
 
     def over(self, base: RoutingContext) -> Self:
-        """Return the table over the settings of every run: it says who may write, and they may only forbid it."""
+        """Return the table combined with the settings of every run, which can only forbid more."""
         laid = self.model_copy()
         laid._base = base
         return laid
 
     def context_for(self, person: Person) -> RoutingContext | None:
-        """Return the settings of a person's turns there, None where they may not ask at all."""
+        """Return the settings for a user's turns in a channel, or None if the user may not ask."""
         if not self.allowed.holds(person):
             return None
         given: dict[str, Any] = {name: getattr(self._base, name) for name in self._base.model_fields_set}
@@ -97,12 +97,12 @@ class DiscordConfig(Table):
         return RoutingContext.model_validate(given)
 
     def may_decide(self, person: Person, asker: int) -> bool:
-        """Whether a person may decide on the calls that `asker`'s turn wants to make."""
+        """Whether a user may approve the calls of `asker`'s turn."""
         return self.approvers.holds(person) or (person.user == asker and self.allowed.holds(person))
 
 
 def load_discord_config(path: Path | None) -> DiscordConfig:
-    """Read the table; without a file, or without the table in it, nobody is allowed anything.
+    """Read the table; without it nobody is allowed anything.
 
     Raises:
         ConfigError: the file cannot be read, or the table says what is not understood.

@@ -1,4 +1,4 @@
-"""Turns on Discord: each session's one after the other, their progress, their open questions, their answers."""
+"""Turns on Discord: one at a time per session, with progress, open questions and answers."""
 
 import asyncio
 import logging
@@ -30,13 +30,13 @@ from packetgate.tools.text.kept import KeptResults
 log = logging.getLogger(__name__)
 
 Mark = Callable[["OpenQuestion", str], Awaitable[None]]
-"""What takes the buttons from a question's message, and says there what became of it."""
+"""Removes the buttons of a question's message and writes its outcome there."""
 
 LAPSED = "⌛ This lapsed unanswered: nothing was run."
 
 
 class OpenQuestion(Section):
-    """A question that was put, and where."""
+    """An open question and its message."""
 
     session: str
     channel: int
@@ -47,7 +47,7 @@ class OpenQuestion(Section):
 
     @property
     def has_lapsed(self) -> bool:
-        """Whether it is too late to answer."""
+        """Whether the question has expired."""
         return self.expires_at is not None and now() > self.expires_at
 
 
@@ -55,13 +55,13 @@ _OPEN = TypeAdapter(list[OpenQuestion])
 
 
 def expiry_of(question: Mapping[str, Any]) -> datetime | None:
-    """Return when a question lapses, None where it never does."""
+    """Return when a question expires, or None."""
     written = question.get("expires_at")
     return datetime.fromisoformat(written) if isinstance(written, str) else None
 
 
 class OpenQuestions:
-    """At most one question a session, kept in a file that only the bot writes."""
+    """The open questions, at most one per session, kept in a file that only the bot writes."""
 
     def __init__(self, file: Path, mark: Mark) -> None:
         self._file = file
@@ -71,7 +71,7 @@ class OpenQuestions:
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Take up the questions that were open when the bot was last stopped.
+        """Restore the questions that were open when the bot stopped.
 
         Raises:
             ConfigError: the file cannot be read.
@@ -90,7 +90,7 @@ class OpenQuestions:
         return self._open.get(session)
 
     async def add(self, question: OpenQuestion) -> None:
-        """Keep a question until it is answered or lapses."""
+        """Keep a question until it is answered or expires."""
         self._watch(question)
         await self._save()
 
@@ -101,7 +101,7 @@ class OpenQuestions:
             await self._save()
 
     async def close(self, session: str, line: str) -> None:
-        """Let a session's question, where it has one, stand without buttons under a line, and forget it."""
+        """Remove the buttons of a session's question, replace its first line, and forget it."""
         question = self._open.get(session)
         if question is not None:
             self._unwatch(session)
@@ -109,7 +109,7 @@ class OpenQuestions:
             await self.remove(session)
 
     def stop(self) -> None:
-        """Stop watching; what is open stays in the file."""
+        """Stop the timers; open questions stay in the file."""
         for timer in self._timers.values():
             timer.cancel()
 
@@ -146,17 +146,17 @@ GONE_ON = "💨 The conversation went on before this was answered: nothing was r
 
 
 def session_of(channel_id: int) -> str:
-    """Return the name of the session that a direct message, a thread or a channel is."""
+    """Return the session name of a direct message, thread or channel."""
     return f"discord:{channel_id}"
 
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """One message or press, and where that is shown which comes of it."""
+    """One message or button press, and the message that shows its result."""
 
     session: str
     asker: int
-    """Whose turn it is."""
+    """The user whose turn it is."""
     rights: RoutingContext
     live: LiveMessage
 
@@ -171,11 +171,11 @@ class Conversations:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def lock(self, session: str) -> asyncio.Lock:
-        """Return what lets one turn at a time run on a session."""
+        """Return the lock that allows one turn at a time in a session."""
         return self._locks.setdefault(session, asyncio.Lock())
 
     async def hear(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
-        """Run the turn of a message that is spoken to the bot, after those before it."""
+        """Run the turn of a message to the bot, after earlier turns of its session."""
         session = session_of(message.channel.id)
         here = ShownTurn(session, message.author.id, rights, LiveMessage(message))
         async with self.lock(session), self._errors_shown(here):
@@ -196,13 +196,13 @@ class Conversations:
             await self._run(read.turn, here)
 
     async def reply(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
-        """Go on with a turn by the reply to its question. The caller holds the session's lock."""
+        """Resume a turn with the reply to its question. The caller holds the session's lock."""
         here = ShownTurn(session_of(to.channel.id), asker, rights, LiveMessage(to))
         async with self._errors_shown(here):
             await self._run(reply, here)
 
     async def forget(self, session: str) -> None:
-        """Forget a session, once its turn is over."""
+        """Delete a session once its turn is over."""
         async with self.lock(session):
             await self.questions.close(session, GONE_ON)
             await self.sessions.forget(session)
@@ -234,7 +234,7 @@ class Conversations:
         await here.live.attach(pictures)
 
     async def _ask(self, question: dict[str, Any], here: ShownTurn, person: str) -> None:
-        """Put a question to whose turn waits: another's may have run meanwhile."""
+        """Ask the user whose turn waits: another user's turn may have run meanwhile."""
         asker = int(person) if person.isdecimal() else here.asker
         key, lapses = str(question.get("question_id")), expiry_of(question)
         line = headline(question, asker, lapses)
@@ -249,7 +249,7 @@ class Conversations:
 
     @asynccontextmanager
     async def _errors_shown(self, here: ShownTurn) -> AsyncIterator[None]:
-        """Tell the user in a line what ended a turn. No turn ends the bot: here is the outermost edge of each."""
+        """Report a turn's error to the user in one line. No turn may end the bot, so all errors are caught here."""
         try:
             yield
         except RequestError as error:
@@ -271,7 +271,7 @@ class Conversations:
 
 
 def _is_theirs(message: discord.Message, words: str, state: SessionState, question: OpenQuestion | None) -> bool:
-    """Whether a message is of who was asked what waits, so that it may be a reply; the graph says whether it is."""
+    """Whether a message may be a reply: it is from the user who was asked. The graph decides whether it is one."""
     asked = state.question
     if not words or question is None or asked is None or asked.get("question_id") != question.key:
         return False

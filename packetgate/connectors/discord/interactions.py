@@ -1,4 +1,4 @@
-"""Buttons, forms and slash commands: who presses or asks, whether it still matters, and what is answered."""
+"""Buttons, forms and slash commands: check who uses them and whether they still apply, and answer."""
 
 import asyncio
 import io
@@ -25,14 +25,14 @@ from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
 
 PATIENCE_S = 2.0
-"""Seconds for which a press waits for the session's turn to end: Discord wants an answer within three."""
+"""Seconds that a press waits for the session's turn to end; Discord wants an answer within three."""
 
 NOT_ANY_MORE = "This was decided already, or the conversation went on: nothing was done."
 NOT_THERE = "Whoever asked this is not here any more, or may not do it any more: nothing was done."
 
 
 def person_of(user: discord.abc.User, channel: Any) -> Person:
-    """Return who speaks, and where."""
+    """Return the user and the channel of a message or press."""
     places = (channel.id, getattr(channel, "parent_id", None))
     return Person(
         user=user.id,
@@ -42,14 +42,14 @@ def person_of(user: discord.abc.User, channel: Any) -> Person:
 
 
 class Decisions:
-    """What is pressed on questions, by the questions that the sessions hold: it needs no memory of its own."""
+    """Handles button presses by the questions in the sessions; it keeps no state of its own."""
 
     def __init__(self, conversations: Conversations, config: DiscordConfig) -> None:
         self._conversations = conversations
         self._config = config
 
     async def pressed(self, interaction: discord.Interaction[Any], press: Press) -> None:
-        """Open a form, or go on with the turn; only whoever pressed sees why a press does not count."""
+        """Open a form or resume the turn; only the user who pressed sees why a press is refused."""
         message, channel = interaction.message, interaction.channel
         if message is None or channel is None:
             return
@@ -89,7 +89,7 @@ class Decisions:
         await self._conversations.reply(Reply(value, press.key), message, press.asker, rights)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
-        """Return the settings of the asker's turns there: whoever presses lends them no rights."""
+        """Return the settings for the asker's turns: an approver's own rights do not count."""
         user: discord.abc.User | None = interaction.user
         if interaction.user.id != asker:
             guild = interaction.guild
@@ -134,7 +134,7 @@ def _edited(request: dict[str, Any], text: str) -> dict[str, Any]:
 log = logging.getLogger(__name__)
 
 WIDTH = 76
-"""Characters of a line in a code block that a desktop shows without wrapping."""
+"""Widest line of a code block that the desktop client does not wrap."""
 
 BROKEN = "Something went wrong. The bot's log says what."
 NOT_ALLOWED = "You are not among those whom I answer here."
@@ -145,10 +145,10 @@ Interaction = discord.Interaction[Any]
 def add_commands(
     tree: app_commands.CommandTree[Any], conversations: Conversations, config: DiscordConfig, settings: Settings
 ) -> None:
-    """Add the commands to a tree."""
+    """Register the slash commands."""
 
     async def answer(interaction: Interaction, text: Callable[[CognitionPacket, RoutingContext], str]) -> None:
-        """Answer from the session's last packet, if the person may ask."""
+        """Answer from the session's last packet, if the user is allowed."""
         channel = interaction.channel
         rights = None if channel is None else config.context_for(person_of(interaction.user, channel))
         if channel is None or rights is None:
@@ -192,7 +192,7 @@ def add_commands(
 
 
 def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
-    """Return what may be used, as far as the session's last turn that needed a tool has seen it."""
+    """Return the tools that the session's last turn knew, and which kinds of calls are enabled."""
     names = [name for name in packet.context.available_mcp_tools if rights.allows_tool(name)]
     shown = {entry.tool_name for entry in packet.context.palette}
     switches = ", ".join(
@@ -219,7 +219,7 @@ def _why_text(packet: CognitionPacket) -> str:
 
 
 def model_text(settings: Settings) -> str:
-    """Return who plays lite and prime; of a file, only its name."""
+    """Return the lite and prime models; of a model file only the name."""
     if settings.url:
         return f"The models are those of the server's assistant `{settings.assistant}`."
     lite, prime = (_named(settings.lite), _named(settings.prime))

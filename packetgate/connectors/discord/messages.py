@@ -1,4 +1,4 @@
-"""Messages on Discord: what a user's message says, and the message that follows a turn and ends with its answer."""
+"""Discord messages: read a user's message, and show a turn's progress and answer in one."""
 
 import asyncio
 import io
@@ -29,15 +29,15 @@ from packetgate.tools.attached.pictures import MAX_BYTES, kept_picture, picture_
 from packetgate.tools.text.kept import KeptResults
 
 UNSENT = (discord.HTTPException, aiohttp.ClientError)
-"""Discord refuses a request, or cannot be reached."""
+"""Errors of a request to Discord: refused, or Discord cannot be reached."""
 
 
 FILES = 5
-"""The most files of a message that are read."""
+"""Most files read from a message."""
 REPLIES = 6
-"""The most messages of a chain of replies that are read."""
+"""Most messages read from a chain of replies."""
 PIECE = 40
-"""Characters from which on a text that stands within another counts as a piece of it."""
+"""Shortest text that counts as a part of a longer message."""
 
 WAY_OUT = WayOut(
     write="whoever runs this bot switches them on under `[discord.writes]`",
@@ -49,21 +49,21 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Incoming:
-    """What a message says."""
+    """The content of a message."""
 
     words: str
     person: str = ""
-    """The id of who wrote it."""
+    """The id of the author."""
     earlier: list[Attachment] = field(default_factory=list)
-    """What the message replies to, oldest message first. Untrusted: none of it is the user's own words."""
+    """The messages it replies to, oldest first. Untrusted: they are not the user's own words."""
     files: list[Part] = field(default_factory=list)
-    """What is attached to it, likewise."""
+    """Its attachments, also untrusted."""
     left_out: list[str] = field(default_factory=list)
-    """What could not be read, each with the reason."""
+    """Files that could not be read, each with the reason."""
 
     @property
     def turn(self) -> Say:
-        """The turn it starts."""
+        """The turn that it starts."""
         words = self.words or (SEE_ATTACHED if self.earlier or self.files else "Hello")
         request = TurnRequest(
             origin="discord", person=self.person, way_out=WAY_OUT, is_new=True, attachments=tuple(self.earlier)
@@ -72,7 +72,7 @@ class Incoming:
 
 
 def is_addressed(message: discord.Message, me: discord.abc.User) -> bool:
-    """Whether a person speaks to the bot: directly, by a mention, or in reply to it."""
+    """Whether a person addresses the bot: by direct message, mention or reply."""
     if message.author.bot or message.webhook_id or message.type not in _SPOKEN:
         return False
     if message.guild is None or me in message.mentions:
@@ -82,12 +82,12 @@ def is_addressed(message: discord.Message, me: discord.abc.User) -> bool:
 
 
 def words_of(message: discord.Message, me: discord.abc.User) -> str:
-    """Return what a message says, without the mention of the bot."""
+    """Return a message's text without the mention of the bot."""
     return message.content.replace(f"<@{me.id}>", "").replace(f"<@!{me.id}>", "").strip()
 
 
 async def read_message(message: discord.Message, me: discord.abc.User, known: Sequence[str]) -> Incoming:
-    """Read a message with its files and the chain of replies that it ends.
+    """Read a message, its files and the messages it replies to.
 
     Args:
         message: the message.
@@ -150,7 +150,7 @@ _SPOKEN = {discord.MessageType.default, discord.MessageType.reply}
 
 MAX_UPLOAD_BYTES = 8_000_000
 MAX_UPLOADS = 4
-"""Of one answer."""
+"""Most pictures attached to one answer."""
 
 
 def pictures_of(
@@ -173,7 +173,7 @@ def pictures_of(
 
 
 PAUSE_S = 1.2
-"""Seconds between two edits: Discord allows about five in five seconds, and more than one message may be edited."""
+"""Seconds between two edits: Discord allows about five edits in five seconds, for all messages."""
 
 STAGES = {
     "wait": "waiting for another turn of this conversation",
@@ -187,17 +187,17 @@ STAGES = {
     "inject_result": "looking at the result",
     "respond": "writing the answer",
 }
-"""What a stage does, in a user's words."""
+"""What a stage does, in words for users."""
 
 
 class LiveMessage:
-    """A reply that is edited, at most every `pause_s` seconds: of what comes in between, the newest is shown."""
+    """A reply that is edited at most every `pause_s` seconds, always with the newest text."""
 
     def __init__(self, to: discord.Message | discord.PartialMessage, pause_s: float = PAUSE_S) -> None:
         self.notes: list[str] = []
-        """What the user is to know besides the answer."""
+        """Notes shown above the answer."""
         self.is_over = False
-        """Whether an answer or a question stands there, or is on its way."""
+        """Whether the answer or a question was sent or is being sent."""
         self._to = to
         self._pause_s = pause_s
         self._sent: discord.Message | None = None
@@ -208,11 +208,11 @@ class LiveMessage:
 
     @property
     def channel(self) -> discord.abc.Messageable:
-        """Where it stands."""
+        """The channel of the message."""
         return self._to.channel
 
     async def show(self, stage: str) -> None:
-        """Say that a stage has begun."""
+        """Show that a stage has begun."""
         self._text = f"*{STAGES.get(stage, stage)} …*"
         if self._sent is not None:
             self._changed.set()
@@ -221,17 +221,17 @@ class LiveMessage:
         self._following = asyncio.create_task(self._follow(sent))
 
     async def place(self) -> discord.Message:
-        """Return the message, sent if it was not yet."""
+        """Return the message, sending it first if necessary."""
         if self._sent is None:
             self._sent = await self._send(self._text or "…", suppress_embeds=True)
         return self._sent
 
     def begin_anew(self) -> None:
-        """Leave what stands there: what comes next goes into a message of its own."""
+        """Leave the message as it is and use a new one from here on."""
         self.notes, self.is_over, self._sent, self._following = [], False, None, None
 
     async def end(self, answer: str) -> None:
-        """Put the answer in its place, below the notes; what does not fit in one message follows in more."""
+        """Replace the message with the notes and the answer, continued in further messages if it is long."""
         notes = [f"-# {note}" for note in self.notes]
         first, *more = split("\n".join([*notes, answer]))
         await self._finally(content=first, suppress=True)
@@ -239,7 +239,7 @@ class LiveMessage:
             await self.channel.send(text, suppress_embeds=True)
 
     async def attach(self, files: list[discord.File]) -> None:
-        """Send files below the answer, each in a message of its own: one that is refused takes nothing with it."""
+        """Send files below the answer, one per message, so that a refused file does not affect the others."""
         for file in files:
             try:
                 await self.channel.send(file=file)
@@ -247,7 +247,7 @@ class LiveMessage:
                 log.warning("a picture cannot be sent: %s", type(error).__name__)
 
     async def ask(self, content: str, view: discord.ui.View, **parts: Any) -> discord.Message:
-        """Put a question in its place, with what goes with it, and return it."""
+        """Replace the message with a question and return it."""
         return await self._finally(content=content, view=view, suppress=False, **parts)
 
     async def _finally(self, *, suppress: bool, **parts: Any) -> discord.Message:

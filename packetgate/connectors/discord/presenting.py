@@ -1,4 +1,4 @@
-"""What a question and a long answer look like on Discord. Everything shown is data: no markdown is read from it."""
+"""Render questions and long answers for Discord. All content is escaped: it cannot add Markdown."""
 
 import io
 import json
@@ -14,17 +14,17 @@ from discord.utils import escape_markdown, format_dt
 from packetgate.state.printing import escaped
 
 LIMIT = 2_000
-"""The most characters of a message."""
+"""Most characters of a message."""
 LONGEST_OPENING = 40
-"""Characters of a fence with its language; a longer one is opened again without it."""
+"""Longest fence with its language; a longer one is reopened without the language."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*(.*)")
 
 
 def split(text: str, limit: int = LIMIT) -> list[str]:
-    """Return the text in pieces of at most `limit` characters, none of them blank.
+    """Split the text into pieces of at most `limit` characters, none of them blank.
 
-    It is cut between lines where that can be. A code block that goes on in the next piece is closed at the end of one
+    The cut is between lines where possible. A code block that continues in the next piece is closed at the end of one
     and opened again, with its language, at the beginning of the next.
     """
     pieces: list[str] = []
@@ -43,7 +43,7 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def harmless(text: str) -> str:
-    """Return text that closes no code block; made so twice, it is the same."""
+    """Return text that cannot close a code block; applying this twice changes nothing."""
     return re.sub("`{3,}", lambda marks: "\u200b".join(marks[0]), text)
 
 
@@ -87,22 +87,22 @@ def _mark(opening: str) -> str:
 
 
 Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never", "edited", "answered"]
-"""What a button asks for; of the last two, what a form brings."""
+"""The action of a button; the last two are of forms."""
 
 REMEMBERED: tuple[Action, ...] = ("session", "always", "never")
-"""Answers that stand for more than the calls that are asked about: in the words that a user would type."""
+"""Answers that are remembered for further calls, in the words that a user would type."""
 
 EMBEDS = 10
 LONGEST_EMBED = 4_000
 TITLE_CHARS = 60
 EMBED_CHARS = 6_000 - EMBEDS * TITLE_CHARS
-"""What all embeds of a message share, beside their titles."""
+"""Characters that all embeds of a message share, without their titles."""
 FIELDS = 5
-"""The most inputs of a form."""
+"""Most inputs of a form."""
 INPUT_CHARS = 4_000
 
 FENCES = 40
-"""Characters that two code blocks take around what stands in them."""
+"""Characters of the fences of two code blocks."""
 CUT = "\n[…] whole in calls.json"
 
 _ID = re.compile(
@@ -112,7 +112,7 @@ _ID = re.compile(
 
 @dataclass(frozen=True)
 class Press:
-    """A button or a form: what it asks for, whose turn it is about, and which question. All of it is in its id."""
+    """A button or form: its action, the user whose turn it is, and the question. All are encoded in its id."""
 
     action: Action
     asker: int
@@ -125,28 +125,28 @@ class Press:
 
     @classmethod
     def of(cls, custom_id: object) -> "Press | None":
-        """Read a custom id; None where it is not one of these."""
+        """Parse a custom id, or return None."""
         found = _ID.fullmatch(custom_id) if isinstance(custom_id, str) else None
         return cls(found[1], int(found[2]), found[3]) if found else None  # type: ignore[arg-type]
 
     def form(self) -> "Press":
-        """Return what the form brings that a button opens."""
+        """Return the press of the form that this button opens."""
         return Press("edited" if self.action == "edit" else "answered", self.asker, self.key)
 
 
 def requests_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls that a question is about."""
+    """Return the calls of a question."""
     requests = question.get("action_requests")
     return [one for one in requests if isinstance(one, dict)] if isinstance(requests, list) else []
 
 
 def is_plain(question: Mapping[str, Any]) -> bool:
-    """Whether a question wants words and nothing else."""
+    """Whether a question asks for words only."""
     return question.get("kind") == "question"
 
 
 def headline(question: Mapping[str, Any], asker: int, lapses: datetime | None) -> str:
-    """Return the line above the embeds; who is named in it is not pinged."""
+    """Return the line above the embeds; mentions in it do not notify anybody."""
     count = len(requests_of(question))
     what = "I need to know:" if is_plain(question) else "may this run?" if count == 1 else f"may these {count} run?"
     until = f" (until {format_dt(lapses)}, {format_dt(lapses, 'R')})" if lapses is not None else ""
@@ -155,7 +155,7 @@ def headline(question: Mapping[str, Any], asker: int, lapses: datetime | None) -
 
 
 def parts(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the embeds, one for each call; with them the calls as a file, where the embeds cannot hold them whole."""
+    """Return one embed per call, and the calls as a file if they do not fit in the embeds."""
     if is_plain(question):
         return {"embeds": [discord.Embed(description=escape_markdown(str(question.get("question", "")))[:4_000])]}
     requests = requests_of(question)
@@ -170,7 +170,7 @@ def parts(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def buttons(question: Mapping[str, Any], asker: int, key: str) -> discord.ui.View:
-    """Return the buttons. Their ids say all that is needed to know them again after a restart."""
+    """Return the buttons. Their ids hold all that is needed to handle them after a restart."""
     requests = requests_of(question)
     every = " all" if len(requests) > 1 else ""
     styles = discord.ButtonStyle
@@ -196,7 +196,7 @@ def buttons(question: Mapping[str, Any], asker: int, key: str) -> discord.ui.Vie
 
 
 def form(question: Mapping[str, Any], press: Press) -> discord.ui.Modal:
-    """Return the form that a button opens: the arguments as JSON, or a field for words."""
+    """Return the form of a button: the arguments as JSON, or a field for words."""
     if press.action == "answer":
         modal = discord.ui.Modal(title="Your answer", custom_id=press.form().id)
         modal.add_item(_input("In your words", "0", required=True))
@@ -210,7 +210,7 @@ def form(question: Mapping[str, Any], press: Press) -> discord.ui.Modal:
 
 
 def written(data: Mapping[str, Any]) -> list[str]:
-    """Return what was written into a form's fields, in their order."""
+    """Return the texts of a form's fields, in order."""
     inputs = [part for row in data.get("components", ()) for part in (row.get("components") or [row.get("component")])]
     return [str(part.get("value", "")) for part in inputs if isinstance(part, dict)]
 
@@ -246,7 +246,7 @@ def _embed(request: Mapping[str, Any], room: int) -> tuple[discord.Embed, bool]:
 
 
 def _warning(warning: Mapping[str, str]) -> str:
-    """Return a warning, with the marked part of its passage in bold; the passage is code, so that nothing is a link."""
+    """Return a warning with the marked part of its passage in bold; the passage is code, so that it has no links."""
     what = f"`{_inline(warning['argument'])}`: " if warning.get("argument") else ""
     sentence, marked = (_inline(str(warning.get(part) or "")) for part in ("sentence", "marked"))
     before, found, after = (sentence or marked).partition(marked) if marked else (sentence, "", "")

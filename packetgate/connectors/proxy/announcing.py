@@ -1,4 +1,4 @@
-"""Telling clients that what they were shown has changed: servers that came or went, and tools that changed."""
+"""Notify clients when servers come or go, or their tools change."""
 
 import asyncio
 import logging
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_S = 5.0
-"""How often servers are looked at that say nothing: one may have ended."""
+"""Seconds between checks of silent servers, which may have ended."""
 
 
 @dataclass(frozen=True)
 class _Shown:
     tools: str
     rest: str
-    """Of the servers that have prompts and resources, and of how often they said that these changed."""
+    """Digest of the servers with prompts or resources, and of their change notifications."""
 
 
 @dataclass
 class Announcer:
-    """Compares what is there with what each client was shown last, and tells it of a difference."""
+    """Compares the current lists with those that each client was shown last, and notifies it of a difference."""
 
     hub: McpHub
     bus: InMemorySubscriptionBus = field(default_factory=InMemorySubscriptionBus)
-    """For clients of a protocol without sessions, which open a stream to hear of changes."""
+    """For clients of the protocol without sessions, which subscribe by opening a stream."""
     _shown: "WeakKeyDictionary[Connection, _Shown]" = field(default_factory=WeakKeyDictionary)
     _last: _Shown | None = None
 
@@ -50,11 +50,11 @@ class Announcer:
             yield self
 
     def listening(self) -> ListenHandler:
-        """Return what serves such streams."""
+        """Return the handler of those streams."""
         return ListenHandler(self.bus)
 
     async def has_shown(self, ctx: "Context") -> None:
-        """Remember that a client is shown what is there now."""
+        """Remember that a client is shown the current lists."""
         self._shown[connection_of(ctx.session)] = self._last = await self._now()
 
     async def _run(self) -> None:

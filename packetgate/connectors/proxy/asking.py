@@ -1,4 +1,4 @@
-"""How a client's person is asked: by elicitation, or by a result that wants input; what nobody can be asked is told."""
+"""Ask a client's user: by elicitation, or by a result that requires input; or say that nobody can be asked."""
 
 import json
 import time
@@ -19,7 +19,7 @@ Way = Literal["elicitation", "input_required", "nobody"]
 
 ANSWER = "answer"
 PERSON_S = 0.5
-"""Least time in which a person can read a question and decline it."""
+"""Shortest time in seconds in which a person can read a question and decline it."""
 MOST_PENDING = 1_000
 
 
@@ -30,7 +30,7 @@ def is_modern(ctx: Context) -> bool:
 
 
 def way_to_ask(ctx: Context) -> Way:
-    """Return how a person can be asked in the middle of this request."""
+    """Return how the user can be asked during this request."""
     offered = ctx.session.client_capabilities
     form = offered.elicitation if offered else None
     if form is None or (form.url is not None and form.form is None):
@@ -49,14 +49,14 @@ def _question_text(packet: CognitionPacket) -> str:
 
 
 def choices(packet: CognitionPacket) -> list[str]:
-    """Return what may be answered."""
+    """Return the possible answers."""
     question = packet.governance.question
     remembered = [word for one in question.calls for word in one.remember] if question else []
     return ["yes", "no", *dict.fromkeys(remembered)]
 
 
 async def elicited(ctx: Context, packet: CognitionPacket) -> Any:
-    """Return what the client's person says, asked now."""
+    """Ask the client's user now and return the reply."""
     asked = time.monotonic()
     try:
         result: Any = await ctx.session.elicit(
@@ -68,7 +68,7 @@ async def elicited(ctx: Context, packet: CognitionPacket) -> Any:
 
 
 def asking_result(packet: CognitionPacket, state: str) -> InputRequiredToolResult:
-    """Return the result that wants a person's answer; FastMCP seals the state, and binds it to this very request."""
+    """Return the result that requires an answer; FastMCP seals the state and binds it to this request."""
     asked = mcp_types.ElicitRequest(
         params=mcp_types.ElicitRequestFormParams(message=_question_text(packet), requested_schema=_schema(packet))
     )
@@ -76,9 +76,9 @@ def asking_result(packet: CognitionPacket, state: str) -> InputRequiredToolResul
 
 
 def reply_in(result: Any, packet: CognitionPacket, waited_s: float) -> Any:
-    """Return the reply in an elicitation's result: what is no plain answer to the question lets nothing run.
+    """Return the reply in an elicitation's result; anything but a plain answer lets nothing run.
 
-    Only a person denies. A client that declines at once, as some do by their own policy, asked nobody.
+    A client that declines at once, as some do by policy, asked nobody: that is no denial.
     """
     if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
         return _unasked("the client broke off the question")
@@ -100,7 +100,7 @@ def _schema(packet: CognitionPacket) -> dict[str, Any]:
 
 
 def waits(packet: CognitionPacket) -> str:
-    """Return what is said of a call that waits, as its client cannot ask: why, and how it can be allowed."""
+    """Return the message for a call that waits because its client cannot ask: why, and how to allow it."""
     call, session = packet.routing.calls[0], packet.header.session_id
     doubt = f"the same call was made before: {call.doubt}" if call.started_at else ""
     always = (
@@ -116,31 +116,31 @@ def waits(packet: CognitionPacket) -> str:
 
 
 class PendingCalls:
-    """Calls that wait for an answer; of too many, the oldest is forgotten. Each is given out once."""
+    """Calls that wait for an answer, each returned once; the oldest are dropped if there are too many."""
 
     def __init__(self) -> None:
         self._asked: Newest[str, tuple[CognitionPacket, float]] = Newest(MOST_PENDING)
         self._parked: Newest[str, CognitionPacket] = Newest(MOST_PENDING)
 
     def put(self, packet: CognitionPacket) -> str:
-        """Keep a packet whose client was asked, and return the state by which it finds it again."""
+        """Keep a packet whose client was asked, and return the state that identifies it."""
         question = packet.governance.question
         state = question.question_id if question else ""
         self._asked[state] = (packet, time.monotonic())
         return state
 
     def take(self, state: str | None) -> tuple[CognitionPacket, float] | None:
-        """Return the packet of that state, and for how many seconds its client has had it.
+        """Return the packet of a state and its age in seconds.
 
-        None where there is none, or where it was taken.
+        None if the state is unknown or was taken.
         """
         found = self._asked.pop(state, None) if state else None
         return None if found is None else (found[0], time.monotonic() - found[1])
 
     def park(self, key: str, packet: CognitionPacket) -> None:
-        """Keep a packet that is answered beside its client."""
+        """Keep a packet that is answered outside its client."""
         self._parked[key] = packet
 
     def parked(self, key: str) -> CognitionPacket | None:
-        """Return the packet that was parked for such a call."""
+        """Return the packet that was parked for a call with this key."""
         return self._parked.pop(key, None)

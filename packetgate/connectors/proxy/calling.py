@@ -1,4 +1,4 @@
-"""A call of a client, from its wish to its end: by its own name or by a meta-tool, asked about where that is needed."""
+"""Run a client's call, by the tool's own name or by a meta-tool, asking for approval where needed."""
 
 import asyncio
 import contextvars
@@ -27,17 +27,17 @@ from packetgate.tools.usage.learning import shown_use
 Result = TypeVar("Result")
 How = Literal["listed", "searched", "named"]
 COUNTS: dict[How, float] = {"listed": 1.0, "searched": 1.5, "named": 0.5}
-"""What a use of a tool teaches, by how its client came to it."""
+"""Weight of a use for learning, by how the client found the tool."""
 
 
 @dataclass(frozen=True)
 class Calling:
-    """Has calls made, by the one way of all calls."""
+    """Runs calls through the pipeline."""
 
     gateway: Gateway
 
     async def call_listed(self, ctx: Context, name: str, params: dict[str, Any]) -> ToolResult:
-        """Call a tool by its own name: one that the client was shown.
+        """Call a tool that the client was shown, by its own name.
 
         Raises:
             ToolError: it was not, or the call is refused.
@@ -114,9 +114,9 @@ class Calling:
         return await self.gateway.chain.answered(packet, await elicited(ctx, packet))
 
     async def _answered_elsewhere(self, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket:
-        """Return the packet of a call whose client cannot ask; where it needs an answer, it waits beside the client.
+        """Return the packet of a call whose client cannot ask; if it needs approval, park it.
 
-        Called again once that is given, the call is the one that it was given for: it was run then.
+        The same call after the approval returns the parked call's result: it ran when it was approved.
 
         Raises:
             CallRefusedError: it waits for an answer.
@@ -140,9 +140,9 @@ class Calling:
 
 
 async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
-    """Return what comes of work that is cancelled once where its request is.
+    """Await work that is cancelled only once when its request is cancelled.
 
-    A request is cancelled again and again until it ends, which would cut off the word to the server behind that it is.
+    A request is cancelled repeatedly until it ends, which would interrupt the cancellation sent to the server.
     """
     task = asyncio.create_task(work)
     try:
@@ -155,9 +155,9 @@ async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _relay_to(ctx: Context) -> Relay:
-    """Return where what a server tells in the middle of a call goes: to the client that made it.
+    """Return the relay of a server's progress and log messages to the client of the call.
 
-    It arrives in the task that reads from the server, so the request's own context is taken along.
+    They arrive in the task that reads from the server, so the request's context is copied.
     """
     here = contextvars.copy_context()
 

@@ -1,4 +1,4 @@
-"""The pipeline of the proxy's calls, over the servers behind it: no request waits for a server that it is not about."""
+"""The pipeline of the proxy's calls. No request waits for a server that it does not need."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,21 +23,21 @@ from packetgate.tools.spec.descriptions import SEPARATOR, may_be_of
 
 @dataclass(frozen=True)
 class LiveTools:
-    """A toolbox of the servers that are there now: what is checked, approved and run goes by it."""
+    """The tools of the servers that are connected now; checks, approvals and calls use them."""
 
     hub: McpHub
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the tools that are there now."""
+        """Return the tools of the connected servers."""
         return await self.hub.live()
 
     @property
     def known(self) -> Catalogue:
-        """The tools as last seen."""
+        """The last known tools."""
         return self.hub.known
 
     def health(self) -> tuple[ServerHealth, ...]:
-        """Return how every server is doing."""
+        """Return the health of every server."""
         return self.hub.health()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -46,7 +46,7 @@ class LiveTools:
 
 
 class OfferedTools(LiveTools):
-    """The same with the tools that an earlier process stored of servers that are still starting: for lists."""
+    """Also has the stored tools of servers that are still starting; used for lists."""
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools to show."""
@@ -56,7 +56,7 @@ class OfferedTools(LiveTools):
 
 @dataclass(frozen=True)
 class Chain(Pipeline):
-    """What a client's calls go through: each waits for its server, and is shown what that lists now."""
+    """The pipeline of a client's calls; each waits for its server and sees its current tools."""
 
     hub: McpHub = field(kw_only=True)
     storage: Storage = field(kw_only=True)
@@ -69,11 +69,11 @@ class Chain(Pipeline):
 
     @property
     def store(self) -> BaseStore | None:
-        """Where uses are recorded; None while nothing can be."""
+        """The store of uses; None while it cannot be used."""
         return None if self.late.is_locked else self.storage.store
 
     def offered(self, settings: RoutingContext) -> AllowedTools:
-        """Return the tools as they are shown to a client."""
+        """Return the tools that a client may see."""
         return AllowedTools(OfferedTools(self.hub), settings, CHANNEL)
 
     async def settled(self, name: str, settings: RoutingContext) -> None:
@@ -85,7 +85,7 @@ class Chain(Pipeline):
             await self.hub.settled(server)
 
     async def wanted(self, wanted: Wanted, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
-        """Return the packet of a call, as `proposed`, once its server is there.
+        """Return the packet of a call, as `proposed`, once its server is connected.
 
         Raises:
             CallRefusedError: there is no such tool, its server is not there, its arguments are not valid, or it does
@@ -98,12 +98,12 @@ class Chain(Pipeline):
         return await self.proposed(wanted, session, session.settings, apart=apart)
 
     async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
-        """Return the packet with the user's word on its call, once its server is there."""
+        """Return the packet with the user's reply, once its server is connected."""
         await self.settled(packet.routing.calls[0].tool_name, packet.governance.settings)
         return await super().answered(packet, reply)
 
     def down(self, name: str, settings: RoutingContext) -> str:
-        """Return why the server of a tool is not there; empty where it is, or is none that its client may use."""
+        """Return why a tool's server is not connected; empty if it is, or if the client may not use it."""
         for one in self.hub.health():
             own = name.removeprefix(f"{one.name}{SEPARATOR}").removeprefix(f"{one.name}.")
             allowed = settings.allows_tool(f"{one.name}.{own}")

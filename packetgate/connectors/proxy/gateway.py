@@ -1,4 +1,4 @@
-"""The proxy's own state: who asks, in which session, and what they are shown."""
+"""The state of the proxy: its clients, their sessions and their tool lists."""
 
 import asyncio
 import logging
@@ -28,54 +28,54 @@ from packetgate.tools.usage.learning import Learned
 MOST_FIXED = 100
 MOST_HANDLES = 1_000
 PATIENCE_S = 5.0
-"""How long a cancelled call waits for its server."""
+"""Seconds that a cancelled call waits for its server."""
 ABOUT_PATIENCE_S = 0.5
-"""How long a client that connects waits for what is stored of the servers."""
+"""Seconds that a connecting client waits for the stored descriptions of servers."""
 LIST_PATIENCE_S = 2.0
-"""How long the first list waits for servers of which nothing is stored, unless the settings say how long."""
+"""Seconds that the first list waits for servers without stored tools, unless the settings say otherwise."""
 PROCESS = "process"
-"""The session of a client that started this process for itself, where its protocol has none."""
+"""The session of a stdio client whose protocol has no sessions."""
 
 
 def refusal(why: str) -> ToolError:
-    """Return the error that tells a client why a call is not made: it is told to nobody else."""
+    """Return the error that tells a client why a call is refused; it is logged at debug level only."""
     return ToolError(why, log_level=logging.DEBUG)
 
 
 @dataclass
 class Gateway:
-    """What one process of the proxy holds."""
+    """The state of one proxy process."""
 
     chain: Chain
     config: ProxyConfig
     started: RoutingContext
-    """The settings that it was started with."""
+    """The settings from its start."""
     recorder: Recorder
     announcer: Announcer
     kept: KeptResults
-    """Long results, whole."""
+    """Storage of long results."""
     patience_s: float = LIST_PATIENCE_S
     client: str = LOCAL
-    """Who asks where nobody says so by a token."""
+    """The client of requests without a token."""
     book: SessionBook = field(default_factory=SessionBook)
     pending: PendingCalls = field(default_factory=PendingCalls)
     _handles: Newest[str, tuple[str, str, str]] = field(default_factory=lambda: Newest(MOST_HANDLES))
-    """By handle of a long result: its client, the session that may read it or empty for any, and where it is kept."""
+    """By handle of a long result: its client, the session that may read it (empty for any), and its storage key."""
     _fixed: Newest[tuple[str, str], tuple[PaletteEntry, ...]] = field(default_factory=lambda: Newest(MOST_FIXED))
-    """By client and query, the lists that stay."""
+    """Fixed lists by client and query."""
     _opening: set[asyncio.Future[Catalogue]] = field(default_factory=set)
 
     def client_of_request(self) -> str:
-        """Return who asks."""
+        """Return the client of the current request."""
         token = get_access_token()
         return token.client_id if token else self.client
 
     def settings_of_request(self) -> RoutingContext:
-        """Return what whoever asks may do."""
+        """Return the settings for the client of the current request."""
         return self.config.settings_of(self.client_of_request(), self.started)
 
     def session_of(self, ctx: Context, context_id: str | None = None) -> ProxySession:
-        """Return the session of a request: of its context, of its connection, or one of its own.
+        """Return the session of a request: by its context id, its connection, or a new one.
 
         Raises:
             ToolError: there is no such context of this client.
@@ -102,9 +102,9 @@ class Gateway:
         return self.book.new(client, settings, app)
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
-        """Return the tools that a client may use, as they are shown.
+        """Return the tools that a client may see.
 
-        It waits a moment, once, for servers of which nothing is known yet, unless it is there for a name that is known.
+        The first call waits a moment for servers without known tools, unless `name` is known already.
         """
         offered = self.chain.offered(session.settings)
         if name is not None and (known := await offered.catalogue()).exactly(name):
@@ -114,7 +114,7 @@ class Gateway:
         return await offered.catalogue()
 
     def keep_handle(self, ctx: Context, session: ProxySession, packet: CognitionPacket) -> None:
-        """Remember whose a long result is."""
+        """Remember the owner of a long result."""
         result = packet.routing.calls[0].result
         if result is None or not result.handle:
             return
@@ -123,19 +123,19 @@ class Gateway:
         self._handles[result.handle] = session.client, owner, packet.header.session_id
 
     def kept_for(self, handle: str, session: ProxySession) -> str:
-        """Return the session under which a long result is kept; empty where this session may not read it."""
+        """Return the storage key of a long result; empty if this session may not read it."""
         client, owner, kept_by = self._handles.get(handle, ("", "", ""))
         return kept_by if client == session.client and owner in {"", session.session_id} else ""
 
     def may_use(self, ctx: Context, server: str) -> bool:
-        """Whether a client may use what a server has beside tools: where it may use all of its tools."""
+        """Whether a client may use a server's prompts and resources: only if it may use all of its tools."""
         settings = self.settings_of_request()
         everything = f"{server}.everything"
         rules = [rule for rule in self.chain.hub.known.preferences.policy.rules if rule.is_about(everything, server)]
         return settings.allows_tool(everything) and not denied_outright(rules, CHANNEL)
 
     async def about(self, ctx: Context | None) -> dict[str, str]:
-        """Return what the servers of a client say of themselves, of those that are there by now."""
+        """Return the self-descriptions of the client's servers that are known by now."""
         if ctx is None:
             return {}
         opening = asyncio.ensure_future(self.chain.offered(self.settings_of_request()).catalogue())
@@ -146,7 +146,7 @@ class Gateway:
         return {server: specs[0].server_about for server, specs in catalogue.servers.items() if specs[0].server_about}
 
     async def listed(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
-        """Return what stands on a session's list."""
+        """Return a session's tool list."""
         if await asyncio.to_thread(is_small, catalogue, session.settings.palette_size):
             return whole(catalogue)
         if session.is_fixed and not session.palette:
@@ -163,12 +163,12 @@ class Gateway:
         return self._fixed[key]
 
     async def learned(self, session: ProxySession) -> Learned | None:
-        """Return what the client's uses have taught; None where nothing is kept or the store does not answer."""
+        """Return what was learned from the client's uses; None without a store."""
         header = Header(session_id=session.session_id, origin=CHANNEL, person=session.client)
         return await learned_by(CognitionPacket(header=header), self.chain.store)
 
     async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
-        """Return the tools for a context, the best first, as a turn's palette is chosen."""
+        """Choose the tools for a context as for a turn's palette, best first."""
         learned = await self.learned(session)
         how = {"person": session.client, "recent": session.recent, "learned": learned}
         wanted = wanted_by(words, session.settings, catalogue, **how)

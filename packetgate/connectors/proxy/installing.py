@@ -1,4 +1,4 @@
-"""Putting the proxy into a client's own settings, in place of the servers that stand there, and taking it out again.
+"""Install the proxy in a client's settings in place of its servers, and uninstall it.
 
 Everything is read, changed and checked before anything is written.
 """
@@ -16,13 +16,13 @@ from packetgate.tools.servers.config import entries_in
 from packetgate.tools.servers.entries import UnusableEntryError, read_entry
 
 START_S = 60
-"""How long a client may wait for the proxy to start, where its own limit is a few seconds."""
+"""Start timeout in seconds for clients whose default is too short."""
 
 
 def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:
-    """Return the entry by which a client starts the proxy, wherever the client itself was started.
+    """Return the settings entry with which a client starts the proxy from any folder.
 
-    Where there is no `mcp.json`, and there will be none, the built-in tools are behind it.
+    Without an `mcp.json` the proxy serves the built-in tools.
     """
     preferences = settings.preferences_path
     command = shutil.which("packetgate") or str(Path(sys.executable).with_name("packetgate"))
@@ -46,9 +46,9 @@ def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> 
 
 
 def install(client: str, place: Place, settings: Settings) -> list[str]:
-    """Put the proxy into a client's settings in place of its servers, which the proxy takes over.
+    """Replace the servers in a client's settings with the proxy, which takes them over.
 
-    Entries that no server can be read from stay where they are. Returns what was done, in words.
+    Unreadable entries stay. Return lines that say what was done.
 
     Raises:
         ConfigError: a file cannot be used, or a server of that name is in `mcp.json` already, and is another. Nothing
@@ -85,7 +85,7 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
 
 
 def uninstall(client: str, place: Place) -> list[str]:
-    """Put a client's settings back as they were before; what was changed in them since then stays changed.
+    """Restore a client's settings from before the installation; later changes are kept.
 
     Raises:
         ConfigError: the proxy is not there, or a file cannot be used. Nothing was changed.

@@ -1,4 +1,4 @@
-"""How a tool stands on a client's list: in full, in brief, or by its name with the names of its arguments."""
+"""List a tool for a client: in full, in brief, or by name and argument names."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from packetgate.tools.text.tokens import ESTIMATE
 from packetgate.tools.usage.learning import GENERAL
 
 WHOLE_TOKENS = 4_000
-"""A catalogue that takes no more is listed whole: choosing from it would save little."""
+"""A catalogue of at most so many tokens is listed whole: choosing from it would save little."""
 FEWEST = 16
-"""Tools that a context may list at least; at most half of a catalogue, so that it is a choice."""
+"""Least number of tools for a context, if that is not more than half of the catalogue."""
 LISTED = 3.5
-"""Tokens of a list for each that a prompt's palette may take: a client is told of each tool in JSON."""
+"""Factor from the palette's token budget to that of a list, which is JSON."""
 NAMED_CHARS = 80
-"""Of the description of a tool that is listed by name."""
+"""Characters of the description of a tool that is listed by name."""
 
 _TEXTS = {"description", "title", "examples"}
 
@@ -37,20 +37,20 @@ class ListedTool(Tool):
     canonical: str
     called: Run
     said_meta: dict[str, Any] | None = None
-    """Its `_meta`, as its server says."""
+    """The `_meta` of its server."""
 
     def to_mcp_tool(self, **overrides: Any) -> mcp_types.Tool:
-        """Return it as it goes to clients, with no `_meta` but its server's."""
+        """Return the MCP tool, with the server's `_meta` only."""
         return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.said_meta})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Call it, by the way of all calls."""
+        """Call the tool through the pipeline."""
         result: ToolResult = await self.called(self.canonical, arguments)
         return result
 
 
 def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
-    """Return a tool as it stands on a list. What it may do is said as Packetgate judges it, not as its server does."""
+    """Return a list entry of a tool, with Packetgate's risk hints in place of the server's."""
     in_full = shown == "full"
     return ListedTool(
         name=spec.listed_name,
@@ -66,14 +66,14 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
 
 
 def text_of(spec: ToolSpec, shown: Shown) -> str:
-    """Return what a list says of a tool, to be counted."""
+    """Return the text of a list entry, to count its tokens."""
     hints = annotations(spec).model_dump(by_alias=True, exclude_none=True)
     more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
     return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), hints, *more])
 
 
 def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
-    """Return what the list of a context is chosen by."""
+    """Return the request by which a context's tools are chosen."""
     return PaletteRequest(
         words=words,
         access=access_of(words),
@@ -85,7 +85,7 @@ def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more
 
 
 def annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
-    """Return what a tool may do, as clients read it."""
+    """Return a tool's risk as MCP annotations."""
     hints = {"open_world_hint": spec.is_external or spec.reaches_outside, "idempotent_hint": spec.idempotent}
     if spec.risk is Risk.READ:
         return mcp_types.ToolAnnotations(read_only_hint=True, **hints)
@@ -93,7 +93,7 @@ def annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
 
 
 def is_small(catalogue: Catalogue, most: int) -> bool:
-    """Whether a catalogue is listed whole. Blocking, when its texts were not counted lately."""
+    """Whether a catalogue is small enough to list whole. May block to count tokens."""
     if len(catalogue) > most:
         return False
     spent = 0
@@ -120,7 +120,7 @@ def _full_entry(spec: ToolSpec, reason: Any) -> PaletteEntry:
 
 
 def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
-    """Return what changes least first, then the best first, as far as they are shown at all."""
+    """Return the entries in a stable order: permanent tools first, then by level of detail and name."""
     levels = {"full": 0, "brief": 1, "name": 2}
     return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.shown], entry.tool_name))
 
@@ -146,7 +146,7 @@ def _schema(spec: ToolSpec, shown: Shown) -> dict[str, Any]:
 
 
 def without_texts(schema: Any) -> Any:
-    """Return a part of a schema without descriptions, titles and examples; a parameter of such a name stays."""
+    """Return a schema without descriptions, titles and examples; parameters of these names stay."""
     match schema:
         case {"type": _} | {"$ref": _} | {"anyOf": _}:
             return {name: without_texts(part) for name, part in schema.items() if name not in _TEXTS}

@@ -1,4 +1,4 @@
-"""The proxy's own tools: saying what one is about, finding tools, reading of them, and calling any."""
+"""The proxy's own tools: set a context, search and describe tools, and call any of them."""
 
 import asyncio
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ ALL = "*"
 MOST_FOUND = 50
 MOST_DESCRIBED = 50
 MOST_NAMED = 5
-"""Words that no tool knows, or names that nothing has, for which the nearest are looked up."""
+"""Most unknown words or names for which the nearest tools are returned."""
 NEAREST = 3
 ASKED_CHARS = 4_000
 CHANGES = {"read_only_hint": False, "destructive_hint": True, "open_world_hint": True}
@@ -90,7 +90,7 @@ class _Described(BaseModel):
 
 
 class MetaTools:
-    """The tools themselves."""
+    """The proxy's own tools."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

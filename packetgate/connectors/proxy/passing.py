@@ -1,4 +1,4 @@
-"""What passes through the proxy beside calls: resources, prompts and completions, of each server under its own name."""
+"""Pass resources, prompts and completions of the servers through, each under its server's name."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
@@ -23,11 +23,11 @@ from packetgate.state.redaction import redacted
 from packetgate.tools.spec.descriptions import listed_name, may_be_of
 
 ABOUT_CHARS = 4_000
-"""Of what all servers say of themselves together."""
+"""Most characters of all servers' self-descriptions together."""
 
 
 class UpstreamProvider(Provider):
-    """The resources and prompts of one server, over the session of its tools, which go by the chain."""
+    """The resources and prompts of one server, over the same session as its tool calls."""
 
     def __init__(self, gateway: Gateway, server: str) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ def upstream_providers(gateway: Gateway) -> AggregateProvider:
 
 
 def completing(gateway: Gateway) -> Callable[..., Awaitable[mcp_types.Completion | None]]:
-    """Return what completes the arguments of prompts and of resources' addresses: their own servers."""
+    """Return the completion handler: it forwards to the server of the prompt or resource."""
 
     async def complete(ref: Any, argument: Any, context: Any) -> mcp_types.Completion | None:
         clients = gateway.chain.hub.clients()
@@ -138,13 +138,13 @@ def _own_name(server: str, name: str, own: Iterable[str]) -> str | None:
 
 
 class RedactionMiddleware(Middleware):
-    """Takes secrets out of what passes through, and has servers say what they are when a client connects."""
+    """Redacts secrets in prompts and resources, and adds the servers' descriptions when a client connects."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def on_initialize(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Add what the servers say of themselves, as data; likewise where the protocol has no handshake."""
+        """Add the servers' self-descriptions as data; also used for `on_discover`."""
         result = await call_next(context)
         if not isinstance(result, mcp_types.InitializeResult | mcp_types.DiscoverResult):
             return result
@@ -161,7 +161,7 @@ class RedactionMiddleware(Middleware):
     on_discover = on_initialize
 
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Wait a moment for servers that start, and have later changes announced; likewise for resources."""
+        """Wait a moment for starting servers and announce later changes; also used for resources."""
         self._gateway.chain.hub.tend()
         await self._gateway.chain.hub.started(self._gateway.patience_s)
         await self._gateway.announcer.has_shown(get_context())
@@ -175,7 +175,7 @@ class RedactionMiddleware(Middleware):
         await hub.settled(*filter(is_meant, hub.names))
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Of a tool that is unknown because its server is not there, say so."""
+        """Say so if a tool is unknown because its server is not connected."""
         try:
             return await call_next(context)
         except NotFoundError as error:
@@ -186,7 +186,7 @@ class RedactionMiddleware(Middleware):
     async def on_read_resource(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, ResourceResult]
     ) -> ResourceResult:
-        """Take secrets out of a resource; the session knows its text as something that a server gave."""
+        """Redact a resource, and remember its text as server output."""
         uri = str(context.message.uri)
         await self._settle(lambda server: own_address(server, uri) is not None)
         result = await call_next(context)
@@ -205,7 +205,7 @@ class RedactionMiddleware(Middleware):
     async def on_get_prompt(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, PromptResult]
     ) -> PromptResult:
-        """Likewise of a prompt."""
+        """Redact a prompt, and remember its text as server output."""
         name = context.message.name
         await self._settle(lambda server: may_be_of(server, name))
         result = await call_next(context)

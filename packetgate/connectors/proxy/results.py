@@ -1,4 +1,4 @@
-"""What a call came to, as its client reads it, and the addresses of resources through the proxy."""
+"""Render a call's result for its client, and map resource addresses."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def own_address(server: str, uri: str) -> str | None:
 
 
 FileOf = Callable[[str, str], Path | None]
-"""Returns the file of what a session keeps under a handle."""
+"""Returns the file of a stored result, by handle and session."""
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
 FORM = "fastmcp"
 """In a result's `_meta`: how FastMCP's client is to unwrap the tool's own structured content."""
@@ -52,18 +52,18 @@ MOST_TEXT_BYTES = 300_000
 
 
 class CallOutcome(BaseModel):
-    """What a call by a meta-tool came to."""
+    """The outcome of a call by a meta-tool."""
 
     tool: str
     status: str
     """`executed`, `failed`, `skipped` (a dry run, or nobody could be asked), `user_denied` or `unknown`."""
     text: str
-    """What the tool returned; of a call that was not run, why, and the way out."""
+    """The tool's result; for a call that did not run, why, and how to allow it."""
     structured: dict[str, Any] | None = None
     corrections: list[str] = []
-    """What was mended in the call."""
+    """Repairs made to the call."""
     age_s: float | None = None
-    """How many seconds ago it was read, where it comes from the cache."""
+    """Age in seconds of a result from the cache."""
 
 
 def direct(
@@ -131,7 +131,7 @@ def _with_own_reader(text: str, call: ToolCall) -> str:
 
 
 def way_out(call: ToolCall, packet: CognitionPacket) -> str:
-    """Return how a call can be allowed that is switched off; empty for any other."""
+    """Return how to enable a disabled call; empty for any other call."""
     settings, client = packet.governance.settings, packet.header.person
     if call.status is not ToolExecutionStatus.SKIPPED or settings.allows(call.risk):
         return ""
@@ -152,7 +152,7 @@ def _meta(call: ToolCall) -> dict[str, Any]:
 
 @dataclass
 class _Files:
-    """The files of a session, as far as there is room for them in an answer."""
+    """The files of a session, within the size limit of an answer."""
 
     session_id: str
     file_of: FileOf

@@ -1,4 +1,4 @@
-"""The proxy as an MCP server: FastMCP's, with lists of its own, over standard input and output, or over HTTP."""
+"""The proxy as a FastMCP server with its own tool lists, over stdio or HTTP."""
 
 import asyncio
 import socket
@@ -44,7 +44,7 @@ from packetgate.tools.servers.hub import McpHub
 PAGE = 100
 """Tools on a page of a list."""
 FRESH_S = 300
-"""How long a client may take a list for fresh: what stands on it without a context changes with the servers alone."""
+"""Seconds that a client may cache a list: without a context it changes only with the servers."""
 INSTRUCTIONS = (
     "A proxy in front of several MCP servers. Call set_context first, with what you are trying to accomplish: relevant "
     "tools are then listed, or returned. Any other tool is found by search_tools, read by fetch_tool_description, and "
@@ -53,7 +53,7 @@ INSTRUCTIONS = (
 
 
 class PaletteProvider(Provider):
-    """The tools of all servers behind, as far as the session that asks has them on its list."""
+    """Upstream tools that are listed for the requesting session."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class PaletteProvider(Provider):
         return listed(catalogue[known], "full", self._called) if known else None
 
     async def get_tasks(self) -> Sequence[FastMCPComponent]:
-        """Return what may run in the background: nothing, as what is asked about waits for its client."""
+        """Return no background tasks: approvals wait for the client."""
         return []
 
     async def _called(self, name: str, arguments: dict[str, Any]) -> ToolResult:
@@ -83,7 +83,7 @@ class PaletteProvider(Provider):
 
 
 def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[Any]:
-    """Return the server of a gateway."""
+    """Return the MCP server of a gateway."""
     server: FastMCP[Any] = FastMCP(
         "packetgate",
         instructions=INSTRUCTIONS,
@@ -123,7 +123,7 @@ async def open_gateway(
 async def gateway_to(
     hub: McpHub, settings: Settings, config: ProxyConfig, started: RoutingContext, client: str = LOCAL
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway to a hub's servers; on leaving, what has ended is recorded, and everything is closed.
+    """Open a gateway to a hub's servers; on exit, write the pending records and close everything.
 
     Raises:
         ConfigError: the database cannot be used.
@@ -151,31 +151,31 @@ async def gateway_to(
 PATH = "/mcp"
 CONTEXTS = "/context/"
 TOKEN = "PACKETGATE_PROXY_TOKEN"  # noqa: S105
-"""The variable with a token for whoever is configured nowhere."""
+"""Environment variable with the token of the client `local`."""
 
 
 class ClientTokens(TokenVerifier):
-    """Knows the configured clients by their tokens."""
+    """Verifies the tokens of configured clients."""
 
     def __init__(self, tokens: dict[str, str]) -> None:
         super().__init__()
         self._tokens = tokens
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return who has a token, None for nobody."""
+        """Return the client of a token, or None."""
         known = client_of(token, self._tokens)
         return AccessToken(token=token, client_id=known, scopes=[]) if known else None
 
 
 class ByContext:
-    """Requests of `/context/NAME/mcp` to the server of fixed lists, all others to the one whose lists follow."""
+    """Routes `/context/NAME/mcp` to the server of fixed lists, and all other requests to the main server."""
 
     def __init__(self, follows: StarletteWithLifespan, fixed: StarletteWithLifespan) -> None:
         self._follows = follows
         self._fixed = fixed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on."""
+        """Route a request."""
         path = scope.get("path", "")
         if not path.startswith(CONTEXTS):
             await self._follows(scope, receive, send)
@@ -189,9 +189,9 @@ class ByContext:
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve the one client at standard input and output, until it goes away.
+    """Serve the client at standard input and output until it disconnects.
 
-    A signal ends the process when what has ended is recorded: what reads standard input cannot be stopped.
+    A signal ends the process after the pending records are written: the read of standard input cannot be stopped.
     """
     loop = asyncio.get_running_loop()
 

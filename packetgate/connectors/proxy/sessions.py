@@ -1,4 +1,4 @@
-"""What the proxy knows of each client's session: its context, its list, what it used and read.
+"""Sessions of the proxy's clients: their context, tool list and earlier outputs.
 
 Sessions of one client share one thing: the outputs that the values of a call are traced to. Otherwise a client would
 switch tracing off when it opens another session or leaves out its `context_id`.
@@ -22,9 +22,9 @@ from packetgate.tools.palette.choice import with_recent
 CHANNEL = PROXY
 MAX_SESSIONS = 1_000
 MAX_CALLS = 20
-"""Earlier calls whose outputs a session knows, for where later values come from."""
+"""Most earlier calls whose outputs are kept to trace later values."""
 MAX_OUTPUT_CHARS = 200_000
-"""Of these outputs together."""
+"""Most characters of these outputs together."""
 
 
 K = TypeVar("K")
@@ -47,7 +47,7 @@ class Newest(OrderedDict[K, V]):
 
 @dataclass
 class Outputs:
-    """The newest calls that have a result, oldest first, within bounds."""
+    """The newest calls with a result, oldest first, within limits."""
 
     calls: tuple[ToolCall, ...] = ()
 
@@ -64,17 +64,17 @@ class ProxySession:
     settings: RoutingContext
     session_id: str = field(default_factory=lambda: f"proxy-{new_id()[:12]}")
     query: str = ""
-    """What the client said it is about: of all that it sends, this alone counts as the user's words."""
+    """The context that the client set: the only text that counts as the user's words."""
     palette: tuple[PaletteEntry, ...] = ()
-    """Chosen for that; empty without a context."""
+    """The tools chosen for the context; empty without one."""
     is_fixed: bool = False
-    """Whether its list stays what it is: the address that its client uses names the context."""
+    """Whether the list is fixed because the client's URL names the context."""
     searched: set[str] = field(default_factory=set)
-    """Tools that a search or a description has shown."""
+    """Tools that a search or description returned."""
     recent: tuple[str, ...] = ()
     own: Outputs = field(default_factory=Outputs)
     of_client: Outputs = field(default_factory=Outputs)
-    """Of all sessions of the client."""
+    """Outputs of all sessions of the client."""
     parent: str | None = None
 
     @property
@@ -84,23 +84,23 @@ class ProxySession:
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
-        """The calls in whose outputs the values of a call are looked for: those of all sessions of the client."""
+        """The calls whose outputs a call's values are traced to: those of all sessions of the client."""
         own = {call.call_id for call in self.own.calls}
         return (*(call for call in self.of_client.calls if call.call_id not in own), *self.own.calls)
 
     @property
     def seen(self) -> frozenset[str]:
-        """The tools that its client was shown, by whatever way."""
+        """The tools that the client was shown in any way."""
         return frozenset({entry.tool_name for entry in self.palette} | self.searched)
 
     def chose(self, query: str, palette: tuple[PaletteEntry, ...]) -> None:
-        """Take another context in place of the last."""
+        """Replace the context."""
         self.query, self.palette = query, palette
 
     def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
-        """Return the packet of one more call: its palette is the one tool that it is of.
+        """Return the packet of a new call; its palette is the one tool.
 
-        `apart`: in a thread of its own, where it can wait for an answer beside the session's other calls.
+        `apart`: in a thread of its own, where it can wait for approval beside other calls.
         """
         session_id = f"{self.session_id}-{new_id()[:6]}" if apart else self.session_id
         return CognitionPacket(
@@ -112,12 +112,12 @@ class ProxySession:
         )
 
     def remember_text(self, source: str, text: str) -> None:
-        """Remember a text that is no call's result, such as a resource's: later values may come from it."""
+        """Remember a text that is no call's result, such as a resource, for tracing later values."""
         result = ToolResult(success=True, output=text[:MAX_OUTPUT_CHARS])
         self._keep(ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result))
 
     def remember_call(self, packet: CognitionPacket) -> None:
-        """Remember a call that has come to its end."""
+        """Remember an ended call."""
         self.parent = packet.header.packet_id
         calls = packet.routing.calls
         used = [call.tool_name for call in calls if call.status is ToolExecutionStatus.EXECUTED]
@@ -146,23 +146,23 @@ class SessionBook:
         self._outputs: Newest[tuple[str, str], Outputs] = Newest(most)
 
     def new(self, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
-        """Return a session that is not kept. `app` tells programs of one client apart."""
+        """Return a session that is not stored. `app` distinguishes programs of one client."""
         outputs = self._outputs[client, app] = self._outputs.get((client, app)) or Outputs()
         return ProxySession(client, settings, of_client=outputs)
 
     def of(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
-        """Return the session of that key, a new one where there is none."""
+        """Return the session of a key, creating it if necessary."""
         session = self._sessions[key] = self.found(key, client) or self.new(client, settings, app)
         return session
 
     def opened(self, beside: ProxySession) -> tuple[str, ProxySession]:
-        """Return a new session of the same client, and the id by which it finds it again; nobody else can guess it."""
+        """Return the unguessable id of a new session of the same client, and the session."""
         key = f"ctx_{token_urlsafe(18)}"
         session = self._sessions[key] = ProxySession(beside.client, beside.settings, of_client=beside.of_client)
         return key, session
 
     def found(self, key: str, client: str) -> ProxySession | None:
-        """Return the session of that key if it is the client's own."""
+        """Return the session of a key if it belongs to the client."""
         session = self._sessions.get(key)
         if session is None or session.client != client:
             return None

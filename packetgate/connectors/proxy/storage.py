@@ -32,19 +32,19 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 LOCKED_S = 3.0
-"""Longest wait for another connection that writes."""
+"""Longest wait in seconds for another connection that writes."""
 QUICK_S = 0.25
 """The same before a call that only reads."""
 OPEN_S = 1.0
-"""How long the start waits for the database."""
+"""Seconds that the start waits for the database."""
 AGAIN_S = 1.0
-"""Wait before the next attempt to write what waits."""
+"""Seconds between attempts to write."""
 MOST_LATE = 10_000
-"""Entries that wait for a locked database; of more, the oldest are dropped and counted in the log."""
+"""Most entries that wait for a locked database; older ones are dropped, and their number is logged."""
 
 
 def is_locked(error: BaseException | None) -> bool:
-    """Whether an error comes from a database that another connection has locked."""
+    """Whether an error means that another connection has locked the database."""
     while error is not None:
         code = getattr(error, "sqlite_errorcode", 0) or 0
         if isinstance(error, sqlite3.Error) and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
@@ -73,7 +73,7 @@ class Opened:
 
 
 class Storage:
-    """Opens the database in the background, again and again while it is locked."""
+    """Opens the database in the background, retrying while it is locked."""
 
     def __init__(self, settings: Settings, hub: McpHub, journal: Journal) -> None:
         self._settings, self._hub, self._journal = settings, hub, journal
@@ -99,7 +99,7 @@ class Storage:
 
     @property
     def store(self) -> BaseStore | None:
-        """Where uses are recorded; None where none are, or where the database is not open yet."""
+        """The store of uses; None if uses are not recorded or the database is not open yet."""
         is_open = self._opened.done() and self._opened.exception() is None
         return self._opened.result().used if is_open else None
 
@@ -154,7 +154,7 @@ class LateJournal(Journal):
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator["LateJournal"]:
-        """Write what waits, again and again, and once more in the end."""
+        """Retry writing waiting entries, and once more at the end."""
         async with in_background(self._run(), "late journal entries"):
             yield self
         if self._late:
@@ -169,7 +169,7 @@ class LateJournal(Journal):
         return bool(self._late)
 
     async def record(self, *entries: Entry) -> bool:
-        """Write entries down, now or once the database is not locked any more."""
+        """Write entries, now or once the database is unlocked."""
         if any(entry.key is not None for entry in entries):
             return await self._patient.record(*entries)
         if not self._late:
@@ -187,15 +187,15 @@ class LateJournal(Journal):
         return True
 
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
-        """Return what is written down of one call; nothing while the database is locked, so that a read runs anew."""
+        """Return the entries of one call; none while the database is locked, so that a read runs again."""
         return await self._unless_locked(self._quick.of_call(packet_id, call_id), ())
 
     async def of_events(self, *events: str) -> tuple[Recorded, ...]:
-        """Return what is written down of these events."""
+        """Return the entries of these events."""
         return await self._patient.of_events(*events)
 
     async def changed_since(self, seq: int) -> bool:
-        """Whether a call that may change something started or ended since; yes, while that cannot be known."""
+        """Whether a call that may change something started or ended since; True while the database is locked."""
         return await self._unless_locked(self._quick.changed_since(seq), True)
 
     async def _unless_locked(self, found: Coroutine[Any, Any, T], otherwise: T) -> T:
@@ -229,9 +229,9 @@ class LateJournal(Journal):
 
 MOST_WAITING = 1_000
 EXIT_S = 5.0
-"""How long the end waits for records."""
+"""Seconds that the end waits for records."""
 QUIET_S = 0.1
-"""How long a record waits: calls often come in rows."""
+"""Seconds that a record waits for further calls."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class _Ended:
 
 
 class Recorder:
-    """Writes what has ended, one after the other; of too many that wait, the next is left out."""
+    """Writes records of ended calls, one after the other; if too many wait, new ones are dropped."""
 
     def __init__(self, storage: Storage, journal: Journal) -> None:
         self._storage, self._journal = storage, journal
@@ -252,7 +252,7 @@ class Recorder:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator["Recorder"]:
-        """Write what has ended, in the background; in the end, wait a moment for what is left."""
+        """Write records in the background; at the end, wait a moment for the rest."""
         async with in_background(self._run(), "records of proxied calls"):
             yield self
             with suppress(TimeoutError):
@@ -261,7 +261,7 @@ class Recorder:
             log.warning("%s records are lost: they could not be written in time", self._waiting.qsize())
 
     def ended(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...] = ()) -> None:
-        """Have the packet of a call kept, what it teaches, and what is to be written down beside its end."""
+        """Queue the packet of an ended call, its use and its journal entries."""
         if packet.header.packet_id in self._parked:
             self._parked.discard(packet.header.packet_id)
             return
@@ -283,14 +283,14 @@ class Recorder:
         await graph.ainvoke(None, config, context=packet.governance.settings)
 
     async def as_it_stands(self, packet: CognitionPacket) -> CognitionPacket:
-        """Return a parked packet with what has become of its call since."""
+        """Return a parked packet with the current state of its call."""
         state = await (await self._storage.opened(LOCKED_S)).sessions.state(packet.header.session_id)
         call_id = packet.routing.calls[0].call_id
         now = [call for call in state.packet.routing.all_calls if call.call_id == call_id]
         return packet.merged({"tool_routing": packet.routing.with_calls(tuple(now)) if now else packet.routing})
 
     async def written(self) -> None:
-        """Wait until all is written."""
+        """Wait until all records are written."""
         self._hurry.set()
         await self._waiting.join()
         self._hurry.clear()

@@ -1,4 +1,4 @@
-"""The endpoint over HTTP: who asks, what they ask, and OpenAI's shapes around the answers."""
+"""The HTTP endpoint: authenticate clients, run their requests, and answer in OpenAI's formats."""
 
 import asyncio
 import logging
@@ -36,11 +36,11 @@ from packetgate.state.context import MAX_PERSONA_CHARS, RoutingContext
 from packetgate.state.errors import InputError
 
 CONVERSATION_HEADERS = ("x-packetgate-conversation", "x-openwebui-chat-id")
-"""Where a client may name a conversation; so may `conversation_id` of the request's `metadata`."""
+"""Headers that name a conversation; `conversation_id` in the request's `metadata` does as well."""
 USER_HEADER = "x-openwebui-user-id"
-"""Where Open WebUI says who of its users asks; others send `user` or `safety_identifier`."""
+"""Header with Open WebUI's user; other clients send `user` or `safety_identifier`."""
 CLOSED = 499
-"""The status of an answer that nobody waits for, as nginx has it."""
+"""Status of an answer whose client disconnected, as in nginx."""
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Endpoint:
-    """What the routes do."""
+    """Handlers of the routes."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Endpoint:
         tokens: dict[str, str],
         model: Callable[[], Awaitable[Model | None]],
     ) -> None:
-        """`model` answers what is no turn: a client's own prompts."""
+        """`model` answers background prompts."""
         self._conversations = Conversations(sessions)
         self._config = config
         self._started = started
@@ -133,7 +133,7 @@ class Endpoint:
             )
 
     def client(self, request: Request) -> str:
-        """Return who asks. Raise ApiError if there are tokens, and this is none of them."""
+        """Return the client of a request. Raise ApiError if its token is unknown."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         client = client_of(token.strip(), self._tokens) if kind.lower() == "bearer" else None
         if client is None and self._tokens:
@@ -145,7 +145,7 @@ class Endpoint:
         return client or LOCAL
 
     async def _apart(self, incoming: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
-        """Yield an answer's pieces while a task of its own runs it: whoever goes away stops it, in order."""
+        """Run an answer in a task of its own and yield its pieces; closing this cancels the task in order."""
         pieces: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
 
         async def run() -> None:
@@ -170,7 +170,7 @@ class Endpoint:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Wait at the end until what was stopped has ended."""
+        """At the end, cancel running answers and wait for them."""
         yield
         for task in self._running:
             task.cancel()
@@ -207,7 +207,7 @@ async def body_of(request: Request) -> bytes:
 
 
 async def unless_gone(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
-    """Return the answer, unless its client goes away: then nothing more is done about it."""
+    """Return the answer, or cancel it if its client disconnects."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -28,9 +28,9 @@ from packetgate.state.printing import compact_json, shorten
 from packetgate.tools.text.words import query_terms
 
 HEAD_CHARS, HEAD_SENTENCES = 600, 2
-"""Of a system prompt, the part that must already say that writing titles or the like is all that it is for."""
+"""The part of a system prompt that must state its only task, such as writing titles."""
 ORDER_CHARS = 2_000
-"""The longest instruction about a conversation that is sent as messages, rather than quoted."""
+"""Longest instruction after a conversation that is sent as messages."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Background:
     """A client's own prompt."""
 
     instruction: str
-    """What the client asks for, without what it quotes."""
+    """The instruction, without the quote."""
     quoted: str
-    """What it asks it about."""
+    """The quoted conversation."""
 
 
 def background_prompt(asked: ModelRequest) -> Background | None:
-    """Return a request as a client's own prompt; None for a message of a user."""
+    """Return the background prompt in a request; None for a user's message."""
     messages = [one for one in asked.said if one.role != "tool"]
     system = "\n".join(one.words for one in messages if one.role in {"system", "developer"})
     spoken = [one for one in messages if one.role in {"user", "assistant"}]
@@ -229,7 +229,7 @@ log = logging.getLogger(__name__)
 async def answer_background(
     asked: Background, messages: Sequence[WireMessage], source: Callable[[], Awaitable[Model | None]]
 ) -> tuple[str, TokenUsage]:
-    """Return the model's answer to the client's own messages and what it took; what fails is answered by extraction."""
+    """Return the model's answer and its token usage; without a model, or if it fails, extract an answer."""
     given: list[BaseMessage] = [
         _KINDS[one.role](one.words) for one in messages if one.role in _KINDS and one.words.strip()
     ]
@@ -245,7 +245,7 @@ async def answer_background(
 
 
 def extracted(asked: Background) -> str:
-    """Return an answer made of the quoted words alone, in the form that the prompt shows."""
+    """Return an answer made from the quote, in the requested form."""
     field = _FIELD.search(asked.instruction)
     if field is None and _ARRAY.search(asked.instruction):
         return compact_json(_value(asked, asked.instruction, is_list=True))

@@ -1,4 +1,4 @@
-"""The words and marks by which a client's own prompts are recognised: all of them are here.
+"""The words and marks by which background prompts are recognised.
 
 Each name is a regular expression, made of a list. `THING` is what such a prompt asks for, `ABOUT` what it is about, and
 `FORM` how its answer must look. In languages other than English, where the order of words differs, a word of
@@ -25,7 +25,7 @@ NARROW = (
     "titles?", "names?", "tags?", "labels?", "topics?", "emojis?", "categor(?:y|ies)", "translat(?:ion|ed text)",
     "completions?", "standalone questions?",
 )  # fmt: skip
-"""What is too narrow for any result of a tool."""
+"""Results that no tool produces."""
 THING_ELSEWHERE = (
     "titel", "überschrift", "schlagw", "zusammenfass", "titre", "étiquette", "mots-clés", "résum", "t[íi]tulo",
     "etiqueta", "resum", "titolo", "riassu", "tytuł", "заголов", "назван", "тег", "резюм", "标题", "標題", "题目",
@@ -70,7 +70,7 @@ DO = (
     "notify", r"reply to (?!the user)",
     r"create an? (?:\w+ )?(?:issue|ticket|event|file|note|page|task|reminder)",
 )  # fmt: skip
-"""What a user orders, and a client never does about a conversation."""
+"""Orders of users, which background prompts never contain."""
 
 
 def any_of(*lists: tuple[str, ...]) -> str:
@@ -98,7 +98,7 @@ TASK = _compiled(
 ONLY_THING = _compiled(
     rf"\bonly\b\W+(?:{any_of(MAKE)}\w*\W+)?(?:with\W+)?(?:the|an?|one|this|its)\W+(?:[\w-]+\W+){{0,3}}?{any_of(NARROW)}\b"
 )
-"""An answer that is a title or the like and nothing more: no result of a tool fits in."""
+"""The answer must be only a title or the like: no tool is needed."""
 ABOUT = _compiled(
     rf"\b(?:{any_of(TALK, ASKED)}|messages?|transcripts?|this prompt)\b",
     r"\b(?:input|given|provided|following) (?:text|content)\b",
@@ -111,7 +111,7 @@ THIS = _compiled(
     r"\b(?:another|the next|a new) (?:llm|model|agent|assistant|session)\b",
     any_of(TALK_ELSEWHERE),
 )
-"""This very conversation, as a message in it names it."""
+"""References to the current conversation."""
 STRICT = _compiled(any_of(ONLY))
 STRICT_OR_SHORT = _compiled(any_of(ONLY, LENGTH[:-1]))
 FORM = _compiled(any_of(ONLY, LENGTH))
@@ -135,11 +135,11 @@ FIELD = re.compile(
 """A line that quotes one message under a name."""
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|[\N{IDEOGRAPHIC FULL STOP}]")
 ELSEWHERE = re.compile(r"\b(?:files?|documents?|folders?|repositor(?:y|ies)|tools?)\b", re.IGNORECASE)
-"""What lies outside the conversation, as a system prompt of an assistant names it."""
+"""Things outside the conversation, in a system prompt of an assistant."""
 JSON = re.compile(r"\{\s*\"\w[\w ]*\"\s*:")
 JSON_WORD = re.compile(r"\bjson\b", re.IGNORECASE)
 CALL_FORM = re.compile(r"\"tool_calls\"\s*:\s*\[")
-"""How Open WebUI asks, beside the turn, which of its own tools to call."""
+"""Open WebUI's request to choose among its own tools."""
 FILL_IN = re.compile(
     r"\s*(?:<[|\uff5c]?(?:fim[\w\u2581-]*|(?:prefix|begin|pre|suffix)\b[\w-]*)[|\uff5c]?>|\[(?:suffix|prefix)\])",
     re.IGNORECASE,
@@ -151,14 +151,14 @@ HOLE = re.compile(
 HISTORY_TAG = re.compile(r"hist|conv|chat|messages|transcript|dialog|discussion|thread", re.IGNORECASE)
 BLOCK = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>((?:(?!<\1[\s>]).)*?)</\1\s*>", re.DOTALL)
 OPEN_TAG = re.compile(r"<[A-Za-z][\w-]*>\s*$")
-"""Where a model is to go on."""
+"""A tag at the end, where the model continues."""
 OPEN_LABEL = re.compile(r"\n[^\n]{1,40}[:\N{FULLWIDTH COLON}]\s*$")
 OPEN_END = re.compile(r"\n(?:[^\n]{1,40}[:\N{FULLWIDTH COLON}]|<[^<>/\n]{1,40}>)\s*$")
-"""Either of them."""
+"""A label or a tag at the end."""
 SECTION = re.compile(r"^(?:[^\n:]{1,40}:|<[^<>/\n]{1,40}>)[ \t]*$", re.MULTILINE)
-"""A line that is only the name of what follows."""
+"""A line that only names the next section."""
 QUOTATION = re.compile(r"\"[^\"\n]*\s[^\"\n]*\"")
-"""Words between quotes; a single one may be the name of a file."""
+"""Several words in quotes; a single word may be a file name."""
 FENCE = re.compile(r"(`{3,}|~{3,}|\"{3}|-{3,}\n|={3,}\n)(.*?)\1", re.DOTALL)
 QUOTED = re.compile(
     r"[\"\N{LEFT DOUBLE QUOTATION MARK}«「]([^\n].*)[\"\N{RIGHT DOUBLE QUOTATION MARK}»」]\s*$", re.DOTALL

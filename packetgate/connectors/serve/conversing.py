@@ -1,4 +1,4 @@
-"""A request as a turn of its session, the turn as pieces of text, and its question as a message."""
+"""Run a request as a turn of its session, and render its answer or question as text."""
 
 import json
 import re
@@ -28,14 +28,14 @@ from packetgate.tools.approval.questions import is_reply
 from packetgate.tools.attached.parts import Part
 
 SHOWN = 16
-"""Digits of a question's id that its message ends with: nobody guesses them."""
+"""Digits of a question's id at the end of its message, too many to guess."""
 
 _MARK = re.compile(rf"\(question [0-9a-f]{{{SHOWN}}}\)\s*$")
 _EDIT = re.compile(r"\s*edit\s*:?\s*(?=[\[{])", re.IGNORECASE)
 
 
 def written(question: dict[str, Any]) -> str:
-    """Return a question as a message: all that will run, as a terminal shows it, in a block that nothing in it ends."""
+    """Return a question as a message: all calls as a terminal shows them, in a code block."""
     body = fenced(rendering.question(question).plain.rstrip("\n"), "text")
     mark = f"(question {str(question.get('question_id', ''))[:SHOWN]})"
     if question.get("kind") == "question":
@@ -51,12 +51,12 @@ def written(question: dict[str, Any]) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Whether a message ends as a question's does."""
+    """Whether a message ends with a question's mark."""
     return _MARK.search(text) is not None
 
 
 def reply_in(words: str, question: dict[str, Any]) -> Any:
-    """Return the reply that a message is: the user's words, or an edit.
+    """Return the reply in a message: the user's words, or an edit.
 
     Raises:
         RequestError: the edit cannot be read.
@@ -96,34 +96,34 @@ NOT_ALLOWED = "what waits may not be done here any more: nothing was run; it nee
 
 @dataclass(frozen=True)
 class IncomingRequest:
-    """A request: what was said before, what is said now, by whom, and what they may do."""
+    """A request: its history, the new message, the client and its rights."""
 
     scope: Scope
     history: tuple[HistoryMessage, ...]
     said: HistoryMessage
     words: str
-    """Of what is said, its words alone."""
+    """The words of the new message."""
     files: tuple[Part, ...]
-    """What is attached to it."""
+    """The attachments of the new message."""
     rights: RoutingContext
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage has begun, and nothing is there to show yet."""
+    """A stage began; there is no text yet."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """The answer is whole."""
+    """The answer is complete."""
 
     usage: TokenUsage
 
 
 Piece = str | Stage | TurnEnd
-"""A text is a piece of the answer."""
+"""A string is a piece of the answer."""
 
 
 class Conversations:
@@ -134,7 +134,7 @@ class Conversations:
         self._threads = Threads(sessions)
 
     async def answer(self, asked: IncomingRequest) -> AsyncGenerator[Piece]:
-        """Run the turn that a request is, and yield what its client is shown. Closing it stops the turn.
+        """Run the turn of a request and yield the pieces of its answer. Closing this stops the turn.
 
         Raises:
             InputError: it cannot be used; nothing was done.
@@ -251,9 +251,9 @@ def _stopped_after(point: Point, state: SessionState) -> bool:
 
 
 def _as_messages(history: Sequence[HistoryMessage], own: Container[int]) -> list[BaseMessage]:
-    """Return a history as messages: the newest as far as they have room, without leaked markup in the assistant's.
+    """Return the newest messages of a history that fit, with leaked markup removed from the assistant's.
 
-    Those at the places in `own` are the user's own words; all others may hold what a client has put there.
+    Messages at the indexes in `own` are the user's own words; all others may come from the client.
     """
     messages: list[BaseMessage] = []
     room = MAX_REQUEST_CHARS

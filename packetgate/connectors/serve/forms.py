@@ -1,4 +1,4 @@
-"""OpenAI's two forms of a request for an answer, chat completions and responses, and the pieces of their answers."""
+"""OpenAI's two formats, chat completions and responses: their requests and their answers."""
 
 from time import time
 from typing import Any
@@ -10,7 +10,7 @@ from packetgate.state.base import TokenUsage, new_id
 
 
 class StreamOptions(Wire):
-    """What a stream holds beside the answer."""
+    """Options of a stream."""
 
     include_usage: bool = False
 
@@ -36,7 +36,7 @@ class ChatRequest(ModelRequest):
         return super().client_tools + (0 if self.tool_choice == "none" else len(self.functions or ()))
 
     def refused(self) -> str:
-        """Return the first field with a value that would be answered otherwise than it is meant."""
+        """Return the first field whose value is not supported."""
         kind = (self.response_format or {}).get("type", "text")
         fields = {"n": (self.n or 1) != 1, "logprobs": bool(self.logprobs), "response_format": kind != "text"}
         return next((name for name, is_refused in fields.items() if is_refused), "")
@@ -47,7 +47,7 @@ class ChatRequest(ModelRequest):
 
 
 class Completion:
-    """One answer: the frame that all its pieces share."""
+    """The common fields of an answer and its pieces."""
 
     def __init__(self, *, with_usage: bool = False) -> None:
         """`with_usage`: whether a stream ends with the number of tokens."""
@@ -127,7 +127,7 @@ class ResponsesRequest(ModelRequest):
 
 
 class ResponseFrame:
-    """One response: what all its events share."""
+    """The common fields of a response and its events."""
 
     def __init__(self, instructions: str | None = None) -> None:
         self._id, self._message_id, self._created = f"resp_{new_id()}", f"msg_{new_id()}", time()

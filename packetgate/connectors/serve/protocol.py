@@ -1,4 +1,4 @@
-"""What OpenAI's two forms of a request for an answer share: messages, checks, errors and events."""
+"""Messages, checks, errors and events that OpenAI's two request formats share."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from packetgate.state.printing import compact_json
 
 MODEL = "packetgate"
 MAX_BYTES = 20_000_000
-"""Of a request's body."""
+"""Largest request body in bytes."""
 
 Role = Literal["user", "assistant"]
 MAX_NAME = 256
@@ -22,7 +22,7 @@ Name = Annotated[str, Field(max_length=MAX_NAME)]
 
 
 class ApiError(Exception):
-    """A request that is not served; `message` names the offending thing and the way out."""
+    """A refused request; `message` names the problem and the way out."""
 
     def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -30,38 +30,38 @@ class ApiError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """OpenAI's shape of an error."""
+        """The error in OpenAI's format."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
 
 class Wire(BaseModel):
-    """What travels."""
+    """A frozen model of the API."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class WireMessage(Wire):
-    """A message as it is sent."""
+    """A message of a request."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
 
     @property
     def text(self) -> str:
-        """Its words, with a mark where something else stood, other things another."""
+        """The text; every non-text part becomes a marker unique to its content."""
         parts = self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
         return storable("\n".join(str(one["text"]) if _is_text(one) else _mark(one) for one in parts))
 
     @property
     def words(self) -> str:
-        """Its words alone."""
+        """The text parts."""
         parts = self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
         return storable("\n".join(str(one["text"]) for one in parts if _is_text(one)))
 
     @property
     def files(self) -> tuple[dict[str, Any], ...]:
-        """What it holds beside words."""
+        """The non-text parts."""
         return tuple(one for one in self.content if not _is_text(one)) if isinstance(self.content, list) else ()
 
 
@@ -74,7 +74,7 @@ def _mark(part: dict[str, Any]) -> str:
 
 
 class ModelRequest(Wire):
-    """What requests for an answer share. A field that is not named is for models that are asked directly."""
+    """Fields that both formats share; all other fields are ignored."""
 
     model: str
     stream: bool | None = None
@@ -97,26 +97,26 @@ class ModelRequest(Wire):
 
     @property
     def offers_tools(self) -> bool:
-        """Whether the client leaves it to the model to call its tools; one that must be called is a form of answer."""
+        """Whether the model may choose the client's tools; a forced tool is an output format."""
         return self.client_tools > 0 and not isinstance(self.tool_choice, dict)
 
     @property
     def conversation_id(self) -> str:
-        """The client's own name for the conversation; empty where it gives none."""
+        """The client's name for the conversation; empty if it gives none."""
         name = (self.metadata or {}).get("conversation_id")
         return name[:MAX_NAME] if isinstance(name, str) else ""
 
     @property
     def person(self) -> str:
-        """Who asks, as the client says."""
+        """The user, as stated by the client."""
         return self.user or self.safety_identifier or ""
 
     def refused(self) -> str:
-        """Return the first field with a value that would be answered otherwise than it is meant."""
+        """Return the first field whose value is not supported."""
         return ""
 
     def check(self, *, strict: bool) -> None:
-        """Refuse what would be answered otherwise than it is meant, with `strict` also tools of the client.
+        """Refuse unsupported fields; with `strict` also the client's tools.
 
         Raises:
             ApiError: it names the field.
@@ -148,7 +148,7 @@ class HistoryMessage:
 
 
 def spoken(messages: Sequence[WireMessage]) -> tuple[HistoryMessage, ...]:
-    """Return what the user and the assistant said: the only messages that conversations are known by, and told of."""
+    """Return the messages of the user and the assistant, which identify a conversation."""
     return tuple(HistoryMessage(one.role, one.text) for one in messages if one.role in {"user", "assistant"})
 
 
@@ -178,5 +178,5 @@ def event(data: dict[str, Any]) -> str:
 
 
 def refused(error: InputError) -> ApiError:
-    """Return one of our own errors about what was asked, on one line, as the client is told of it."""
+    """Return an input error as an API error on one line."""
     return ApiError(" ".join(str(error).split()))

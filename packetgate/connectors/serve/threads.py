@@ -1,4 +1,4 @@
-"""Which session a conversation is: the client sends all of it with every request, and no name.
+"""Find the session of a conversation: clients send the whole conversation with every request, and no id.
 
 A conversation is known by its whole text, under the client's token and whatever name the client gives it. With every
 answer that text is recorded, and with a question its message alone as well: it holds the question's id, which nobody
@@ -25,34 +25,34 @@ MOST_BEGUN = 10
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose conversation it is, beyond its text."""
+    """The owner of a conversation."""
 
     client: str
     conversation: str = ""
     """The client's own name for it."""
     user: str = ""
-    """Who of those that share the client's token, as the client says."""
+    """The user among those who share the client's token, as stated by the client."""
 
     @property
     def person(self) -> str:
-        """Who asks: no user of one client is another client, or a user of it, however they are named."""
+        """An unambiguous name for the client and its user."""
         return "/".join(quote(name, safe=" @+:") for name in (self.client, self.user) if name)
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where a conversation stood when its last message was answered."""
+    """The session and packet that a conversation's last answer came from."""
 
     session: str
     packet_id: str
     question_id: str = ""
-    """What the answer asked; empty where it asked nothing."""
+    """The question in the answer, if any."""
     reply: str | None = None
-    """What was replied."""
+    """The reply to it."""
 
 
 class Threads:
-    """The points that conversations have come to, kept in the database of the sessions."""
+    """The points of conversations, kept in the sessions' database."""
 
     def __init__(self, sessions: Sessions) -> None:
         store = sessions.store
@@ -61,9 +61,9 @@ class Threads:
         self._store: BaseStore = store
 
     async def find(self, scope: Scope, history: Sequence[HistoryMessage]) -> Point | None:
-        """Return the point that a history has come to; None where there is none, or more than one session has.
+        """Return the point of a history; None if there is none, or if two sessions match.
 
-        What a client adds of its own after the last answer, such as the date, changes nothing of that.
+        Messages that a client adds after the last answer, such as the date, are ignored.
         """
         history = settled(history)
         if not history:
@@ -75,9 +75,9 @@ class Threads:
         return None
 
     async def own_messages(self, scope: Scope, history: Sequence[HistoryMessage]) -> frozenset[int]:
-        """Return the places in a history of the user's messages that were the newest of a request when they came.
+        """Return indexes of user messages that we received as the newest message of a request.
 
-        Of the newest `MOST_LOOKED_UP` alone: whatever else a client puts there somebody else may have written.
+        Only the newest `MOST_LOOKED_UP` are checked. Other messages may be written by somebody else.
         """
         answered = [at for at, one in enumerate(history[1:]) if one.role == "assistant"]
         places = [at for at in answered if history[at].role == "user"][-MOST_LOOKED_UP:]
@@ -87,7 +87,7 @@ class Threads:
         return frozenset(at for at, points in zip(places, found, strict=True) if points)
 
     async def keep(self, scope: Scope, history: Sequence[HistoryMessage], point: Point) -> None:
-        """Record what a history that ends with an answer has come to."""
+        """Record the point of a history that ends with an answer."""
         await self._put(_digest(scope, history), point)
         if point.question_id:
             await self._put(_digest(scope, history[-1:]), point)
@@ -108,7 +108,7 @@ class Threads:
         return [str(one.value["session"]) for one in found]
 
     async def begin(self, scope: Scope, history: Sequence[HistoryMessage], session: str) -> None:
-        """Record a session before its first turn: its client may send the message again by itself."""
+        """Record a session before its first turn, since clients retry by themselves."""
         await self._put(_digest(scope, history), Point(session, ""))
 
     async def _put(self, digest: str, point: Point) -> None:
@@ -126,7 +126,7 @@ def _digest(scope: Scope, history: Sequence[HistoryMessage]) -> str:
 
 
 def _digests(scope: Scope, history: Sequence[HistoryMessage]) -> list[str]:
-    """Return the name of a history up to each of its messages. Clients may change white space on the way."""
+    """Return the digest of a history up to each of its messages, ignoring white space, which clients may change."""
     running, digests = sha256(f"[{json.dumps(asdict(scope))}, [".encode()), []
     for at, one in enumerate(history):
         running.update((", " * (at > 0) + json.dumps([one.role, " ".join(one.text.split())])).encode())

@@ -1,4 +1,4 @@
-"""The answer at a terminal, as it is written: in the end it stands there exactly once, and as it was finished."""
+"""Stream an answer to a terminal; in the end it is shown exactly once, as finished."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ TAB = 8
 
 
 class StreamedAnswer:
-    """Writes pieces as they come, without anything that could steer the terminal."""
+    """Writes pieces as they come, without control characters."""
 
     def __init__(self) -> None:
         self._shown = ""
@@ -28,7 +28,7 @@ class StreamedAnswer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the cursor on a line of its own, also where the answer broke off."""
+        """Leave the cursor on a new line, also if the answer was interrupted."""
         if self._shown:
             self._write(self._rows.end() + ("" if self._shown.endswith("\n") else "\n"))
 
@@ -39,7 +39,7 @@ class StreamedAnswer:
         self._write(self._rows.add(text))
 
     def finish(self, answer: str) -> None:
-        """Let the finished answer stand there: what was written of it stays, whatever else was written goes."""
+        """Complete the answer; if the streamed text differs from it, replace that."""
         whole = printable(answer)
         if self._shown.rstrip() == whole.rstrip():
             return
@@ -50,7 +50,7 @@ class StreamedAnswer:
         self._write(self._rows.add(rest))
 
     def _withdraw(self) -> None:
-        """Take what was written from the screen; where its beginning has left the screen, say so instead."""
+        """Erase the streamed text; if its beginning has scrolled away, print a note instead."""
         self._write(self._rows.end())
         lines = shutil.get_terminal_size().lines
         up = self._rows.row
@@ -66,26 +66,26 @@ class StreamedAnswer:
 
 
 class Rows:
-    """Breaks a text that comes in pieces into rows of a terminal: between words, and in fences where the terminal does.
+    """Breaks a streamed text into terminal rows, between words, or at the edge inside code fences.
 
-    The word that a piece ends with is held back until it is whole; where words are not spaced, each letter is one.
+    The last word of a piece is held back until it is complete; wide characters count as words.
     """
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
         self.row = 0
-        """The row that the text is at, counted from where it began."""
+        """The current row, counted from the beginning of the text."""
         self._at = 0
         self._line = ""
         self._word = ""
         self._fenced = False
 
     def add(self, text: str) -> str:
-        """Return what is to be written for a further piece."""
+        """Return the text to write for a further piece."""
         return "".join(map(self._next, text))
 
     def end(self) -> str:
-        """Return what was held back."""
+        """Return the held-back text."""
         word, self._word = self._word, ""
         width = cell_len(word)
         broken = ""

@@ -16,13 +16,13 @@ from packetgate.tools.execution.call_log import MARKED
 from packetgate.tools.execution.journal import CLAIMED
 
 MAX_CHARS = 300
-"""Longest word on one entry."""
+"""Most characters of an entry."""
 _ENDS = {f"call_{status}" for status in ("executed", "cached", "failed", "unknown")}
 _STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green"}
 
 
 async def show_audit(settings: Settings, session: str | None, *, as_json: bool) -> int:
-    """Print the journal, oldest first, of one session where it is named; as JSON lines it is whole."""
+    """Print the journal, or that of one session, oldest first; as JSON lines it is complete."""
     turn, ended = "", set[str]()
     async for row in _rows(settings, session):
         if as_json:
@@ -40,7 +40,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
 
 
 async def verify(settings: Settings, head: str | None) -> int:
-    """Walk the whole chain and say whether it is as it was written; the exit status is 1 where it is not."""
+    """Verify the hash chain of the journal; the exit status is 1 if it is broken."""
     journal, chain, heads = journal_in(settings), Chain(), set[str]()
     breach = None
     async for row in _rows(settings, None):

@@ -68,7 +68,7 @@ async def calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
 
 
 async def undo(settings: Settings) -> int:
-    """Take the last calibration back: the one before it holds again."""
+    """Undo the last calibration, so that the one before it applies again."""
     async with open_store(settings) as store:
         history = await read_history(store)
         if history.fitted:
@@ -115,7 +115,7 @@ def _figures(decisions: Decisions) -> dict[str, object]:
 
 
 def diagram(bins: Sequence[Bin], of: str = "answers") -> Table:
-    """Return the confidence beside how often it was right: a row for each range of confidence."""
+    """Return a table of how often each range of confidence was right."""
     shown = table("confidence", of, "right", "", right=(0, 1, 2))
     for one in bins:
         bar = ["█"] * round(one.right * BAR) + [" "] * (BAR - round(one.right * BAR))

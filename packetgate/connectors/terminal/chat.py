@@ -31,7 +31,7 @@ LEAVING = "/quit or Ctrl-D leaves"
 
 
 async def chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
-    """Read words until the end, each put as `request`; what goes wrong with one leaves the session as it was."""
+    """Read messages and run a turn for each; an error leaves the session as it was."""
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
             *(sessions, session, context, LastQuestion(settings), kept_in(settings)),
@@ -90,7 +90,7 @@ REFUSED = 2
 
 
 async def chat_lines(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
-    """Run a turn for each line, and print what it came to: a packet, a question, or an error.
+    """Run a turn for each input line and print its packet, question or error.
 
     A line is words, or JSON: a text, or a decision such as `{"type": "approve"}`. Where a question waits, it is the
     reply. The exit status is the last line's.

@@ -66,7 +66,7 @@ class Finding:
 
 
 async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
-    """Print every finding, each model's own if `models`; the exit status is 0 if none of them is bad."""
+    """Print all findings, with `models` also those of a trial of each model; return 0 if none is bad."""
     tools, catalogue = await _tools(settings)
     run_settings, context = _run_settings(settings)
     findings = [
@@ -94,7 +94,7 @@ async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
 
 
 def exit_status(findings: Sequence[Finding]) -> int:
-    """Return the exit status that the worst of the findings makes; 0 if none is bad."""
+    """Return the exit status of the worst finding; 0 if none is bad."""
     return max((one.status for one in findings if one.verdict == "bad"), default=0)
 
 
@@ -255,7 +255,7 @@ def _server(server: ServerHealth, config: McpConfig) -> Finding:
 
 
 async def probed(settings: Settings, catalogue: Catalogue, context: RoutingContext) -> AsyncIterator[list[Finding]]:
-    """Yield the findings on each model, one after the other, over these tools; over the built-in ones if none."""
+    """Try each model with these tools, or the built-in ones, and yield its findings."""
     try:
         pool = model_pool(settings)
     except PacketgateError as error:

@@ -1,4 +1,4 @@
-"""`packetgate evaluate`: a model's cases played, its passport shown and kept."""
+"""`packetgate evaluate`: play a model's cases, and show and keep its passport."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -33,7 +33,7 @@ KEPT = "the cases so far are kept: the same command goes on with them"
 async def evaluate(
     settings: Settings, context: RoutingContext, cases: Sequence[Case], html: Path | None, *, again: bool, as_json: bool
 ) -> int:
-    """Play the cases that are not on record, and print the passport; that of all cases is kept.
+    """Play the cases without a record and print the passport; a complete one is kept.
 
     Raises:
         InputError: there is no such model.
@@ -73,7 +73,7 @@ async def evaluate(
 
 
 def chosen(kinds: Sequence[str], most: int | None) -> list[Case]:
-    """Return the cases of some kinds, all where none is named, and of each kind at most so many.
+    """Return at most `most` cases of each of these kinds; of all kinds if none is named.
 
     Raises:
         InputError: there is no such kind.
@@ -116,7 +116,7 @@ async def _played(
 
 
 def facts(found: Passport) -> Iterator[tuple[str, str]]:
-    """Yield what a passport says beside its tables: what it is about, and in words."""
+    """Yield the facts of a passport beside its tables: label and text."""
     yield "reviews", found.believed
     tokens = f"{found.mean('evaluated'):,.0f} prompt tokens evaluated and {found.mean('written'):,.0f} written"
     yield "a turn", f"{found.mean('seconds'):.1f} s without the answer, {tokens}"
@@ -138,7 +138,7 @@ def facts(found: Passport) -> Iterator[tuple[str, str]]:
 
 
 def page(found: Passport) -> str:
-    """Return a passport as a page that needs nothing else. Blocking."""
+    """Return a passport as a self-contained HTML page. Blocking."""
     from jinja2 import ChoiceLoader, PackageLoader
 
     from packetgate.state.html.rendering import environment

@@ -1,4 +1,4 @@
-"""Which question of a session was last shown here: words such as `yes` are an answer to that one, and to no other."""
+"""Remember the question that a session showed last: words such as `yes` answer only that one."""
 
 from contextlib import suppress
 from hashlib import sha256
@@ -10,29 +10,29 @@ from packetgate.graph.settings import Settings
 from packetgate.state.errors import InputError
 
 MAX_AGE_S = 30 * 86_400.0
-"""A question lapses after a day."""
+"""Seconds after which a remembered question is deleted."""
 LOOKED_AT, NAMED = 50, 5
-"""Sessions among which the one with an open question is looked for, and those that are named."""
+"""Most sessions searched for an open question, and most that a message names."""
 
 
 class LastQuestion:
-    """What was last shown of each session, kept in files: the next command is another process."""
+    """The last shown question of each session, kept in files for the next command's process."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def of(self, session: str) -> str:
-        """Return the id of the question; empty where none was shown."""
+        """Return the id of the last shown question; empty if there is none."""
         return self._read(self._file(session))[0]
 
     def sessions(self) -> list[str]:
-        """Return the sessions of which something was shown, the latest first."""
+        """Return the sessions that showed a question, the latest first."""
         files = [*self._folder.iterdir()] if self._folder.is_dir() else []
         names = {name: file for file in files if (name := self._read(file)[1]) and self._file(name) == file}
         return sorted(names, key=lambda name: names[name].stat().st_mtime, reverse=True)
 
     def remember(self, session: str, question_id: str) -> None:
-        """Keep which question is shown now; what nobody has looked at for long is removed."""
+        """Remember the question that is shown now, and delete old entries."""
         file = self._file(session)
         file.parent.mkdir(parents=True, exist_ok=True)
         for old in file.parent.iterdir():
@@ -56,7 +56,7 @@ class LastQuestion:
 
 
 async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
-    """Return the one session whose question was shown here and still waits.
+    """Return the only session whose question was shown here and is still open.
 
     Raises:
         InputError: there is none, or more than one.

@@ -1,4 +1,4 @@
-"""Read what somebody says: with editing and history at a terminal, from a pipe, from files and options."""
+"""Read user input: with editing and history at a terminal, from a pipe, from files and from options."""
 
 import asyncio
 import json
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 Reader = Callable[[str], Awaitable[str]]
 Completions = Callable[[str], list[tuple[str, str]]]
-"""From what was written so far to the words that it may become, each with its meaning."""
+"""Maps the text so far to its completions, each with a description."""
 
 MENU_ROWS = 6
 
 
 def at_a_terminal() -> bool:
-    """Whether somebody sits there to be asked."""
+    """Whether input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def reader() -> Reader:
-    """Return what reads one line after a prompt; it raises EOFError at the end, InterruptedReadError on Ctrl-C."""
+    """Return a reader of one line; it raises EOFError at the end and InterruptedReadError on Ctrl-C."""
     if not at_a_terminal():
         return read_pipe
     from prompt_toolkit import PromptSession
@@ -42,9 +42,9 @@ def reader() -> Reader:
 
 
 def composer(history: Path, completions: Completions) -> Reader:
-    """Return what reads a message likewise: Enter sends it, Alt+Enter or a last backslash begins a new line.
+    """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
-    What is pasted keeps its lines. Ctrl-C clears what was written; only where nothing was, it raises.
+    Pasted text keeps its lines. Ctrl-C clears the input, and raises only if it is empty.
     """
     if not at_a_terminal():
         return read_pipe
@@ -152,7 +152,7 @@ def file_part(path: Path) -> Part:
 
 
 def reply_or_continue(reply: str | None, edit: str | None, question_id: str) -> Reply | Continue:
-    """Return the reply given, the edit given, or, with neither, the wish to go on; a reply is meant for the question.
+    """Return the given reply or edit, addressed to a question; with neither, `Continue`.
 
     An edit of several calls is a list: new arguments for a call, or a word such as "yes" or "no".
 

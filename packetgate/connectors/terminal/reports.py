@@ -1,4 +1,4 @@
-"""`packetgate tools`, `policy` and `settings`: tables of what there is."""
+"""`packetgate tools`, `policy` and `settings`: print them as tables."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ DEFAULT = "default"
 
 
 async def list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> int:
-    """Print the tools that the servers offer now, or those that `name` stands for, and their problems."""
+    """Print the servers' tools, or those that `name` selects, and problems."""
     async with open_tools(settings) as hub:
         catalogue, health = await hub.catalogue(), hub.health()
     tool = None if name is None else catalogue.canonical(name)
@@ -61,9 +61,9 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
 
 
 def unfitting(catalogue: Catalogue, path: Path | None) -> list[str]:
-    """Return a line for each pattern of the user that fits no tool, and for each rule that can never apply.
+    """Return a line for each pattern that matches no tool, and for each rule that can never apply.
 
-    They are no errors: a tool's server may be down.
+    They are not errors: a tool's server may be down.
     """
     preferences, lines = catalogue.preferences, []
     for where, pattern in preferences.without_a_tool(catalogue):
@@ -104,7 +104,7 @@ def _in_full(spec: ToolSpec) -> Text:
 
 
 async def show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> int:
-    """Print how often a tool, or each of a server, was chosen and what came of it. No server is opened."""
+    """Print how often tools were chosen and their outcomes. No server is started."""
     async with open_store(settings) as store:
         usage = await read_usage(store, session)
     tools = [one for one in by_tool(usage.records) if name is None or f"{one.tool}.".startswith(f"{name}.")]
@@ -128,7 +128,7 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
 
 
 async def forget_learned(settings: Settings, name: str | None, session: str | None) -> int:
-    """Forget what confirmed calls have taught of a tool or a server, in a session, or at all."""
+    """Delete what was learned from confirmed calls of a tool or server, in one session or all."""
     async with open_store(settings) as store:
         count = await forget(store, name, session)
     kept = f"forgotten: {counted(count, 'confirmed call')}; the record of turns is kept"
@@ -151,7 +151,7 @@ def _counted_from(usage: Usage, tools: list[ToolUsage], name: str | None, sessio
 
 
 async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
-    """Print the rules of `packetgate.toml` and the grants that hold; with `every`, also those that hold no longer."""
+    """Print the rules of `packetgate.toml` and the valid grants; with `every`, also expired and revoked ones."""
     policy = load_preferences(settings.preferences_path).policy
     grants = [one for one in await Grants(journal_in(settings)).all() if every or one.holds]
     if as_json:
@@ -173,7 +173,7 @@ async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
 
 
 async def revoke(settings: Settings, grant_id: str) -> int:
-    """Take a grant back. Raise RequestError where no grant of this id holds."""
+    """Revoke a grant. Raise RequestError if no valid grant has this id."""
     if not await Grants(journal_in(settings)).revoke(grant_id):
         raise RequestError(f"no grant {grant_id!r} holds: `packetgate policy` lists those that do")
     say(f"grant {grant_id} is taken back", "")
@@ -195,7 +195,7 @@ def _grant(one: Standing) -> dict[str, object]:
 def show_settings(
     found: RunSettings, names: Mapping[str, Given], models: Mapping[Role, Mapping[str, Given]], *, as_json: bool
 ) -> int:
-    """Print every setting, those that somebody gave highlighted, and the options given for models."""
+    """Print all settings and the given model options, with their sources."""
     values = found.context.model_dump(mode="json")
     named = [(f"models.{role}.{MODEL}", one.value, one.where) for role, one in names.items()]
     options = [*_options(models)]

@@ -36,9 +36,9 @@ class _ClientServers:
     client: str
     file: Path
     entries: Mapping[str, Any]
-    """The servers that are switched on and can be used here, as they are written there."""
+    """The enabled and usable servers, as they are written in the file."""
     notes: tuple[str, ...] = ()
-    """Why others are left out."""
+    """Why other servers are left out."""
 
 
 def _find_servers(folder: Path) -> list[_ClientServers]:
@@ -109,15 +109,15 @@ NOT_MEASURED = "not measured: nothing is sent to a provider before the request a
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the command line asked for."""
+    """The options of the command."""
 
     yes: bool = False
     """Answer every question with yes."""
     model: str | None = None
     servers: bool = True
-    """Whether servers of other clients are looked for."""
+    """Whether to look for servers of other clients."""
     folders: tuple[Path, ...] = ()
-    """Where GGUF files may be, beside the usual folders."""
+    """More folders with GGUF files."""
 
 
 class SetUp:
@@ -130,7 +130,7 @@ class SetUp:
         """The chosen model, loaded."""
 
     async def run(self) -> str | None:
-        """Find, choose and write; return the model that was chosen.
+        """Find models and servers, let the user choose, and write the files; return the chosen model.
 
         Raises:
             ConfigError: a file exists that may not be changed, or a file cannot be read.

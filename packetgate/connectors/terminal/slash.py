@@ -1,4 +1,4 @@
-"""What `packetgate chat` keeps between two turns, and its slash commands."""
+"""The state of `packetgate chat` between turns, and its slash commands."""
 
 import asyncio
 import re
@@ -31,11 +31,11 @@ class Conversation:
     settings: Settings
     is_over: bool = False
     attached: list[Part] = field(default_factory=list)
-    """What goes with the next words."""
+    """Attachments of the next message."""
 
     @property
     def sessions(self) -> Sessions:
-        """Where conversations are kept."""
+        """The sessions of the terminal."""
         return self.terminal.sessions
 
     async def packet(self) -> CognitionPacket:
@@ -46,7 +46,7 @@ class Conversation:
         return packet
 
     async def resume(self) -> bool:
-        """Put the pending question again, or go on with a turn that was stopped; return whether there was any."""
+        """Ask the open question again, or continue an interrupted turn; return whether there was one."""
         state = await self.sessions.state(self.terminal.session)
         if state.question is not None:
             await self.terminal.put(state.question)
@@ -55,7 +55,7 @@ class Conversation:
         return state.question is not None or state.is_unfinished
 
     async def greet(self) -> None:
-        """Say where one is, and put the question that waits there."""
+        """Print the session's name, and ask its open question."""
         state = await self.sessions.state(self.terminal.session)
         self.say(f"session {self.terminal.session}; /help for help")
         if state.question is not None:
@@ -80,14 +80,14 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Command:
-    """What somebody can ask of the conversation itself."""
+    """A slash command."""
 
     name: str
     takes: str
     does: str
     run: Callable[[Conversation, str], Awaitable[None]]
     choices: tuple[str, ...] = ()
-    """What it may be given, where that is one of a few words."""
+    """The allowed arguments, if there are only a few."""
 
 
 async def _why(chat: Conversation, _: str) -> None:
@@ -249,7 +249,7 @@ ON_OFF = ("on", "off")
 _WRITES = _switch("allow_write_tools", "tools that change things")
 _COMMANDS = _switch("allow_execute_tools", "tools that run commands")
 ALIKE = 0.75
-"""How much a word must be like a command to be meant as one while a question waits."""
+"""Similarity from which a word counts as a command while a question is open."""
 COMMANDS = (
     Command("/help", "", "this list", _help),
     Command("/why", "", "the last packet's journey", _why),
@@ -268,11 +268,11 @@ COMMANDS = (
 )
 _BY_NAME = {one.name: one for one in COMMANDS} | {"/exit": COMMANDS[-1]}
 _NAME = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
-"""What is meant as a command: `/etc/hosts` is not."""
+"""Matches commands, but not `/etc/hosts`."""
 
 
 def is_command(words: str, *, is_asked: bool = False) -> bool:
-    """Whether these words are for the conversation itself; `/tmp` may answer a question, and `/hlep` does not."""
+    """Whether a message is a slash command. While a question is open, `/tmp` may be an answer, but not `/hlep`."""
     if not is_asked:
         return _NAME.match(words) is not None
     name = words.partition(" ")[0].casefold()
@@ -280,7 +280,7 @@ def is_command(words: str, *, is_asked: bool = False) -> bool:
 
 
 async def obey(chat: Conversation, words: str) -> None:
-    """Do what a slash command says. Raise RequestError if there is no such command, or it does not take that."""
+    """Run a slash command. Raise RequestError for an unknown command or argument."""
     name, _, rest = words.partition(" ")
     command, given = _BY_NAME.get(name.casefold()), rest.strip()
     if command is None:
@@ -294,7 +294,7 @@ async def obey(chat: Conversation, words: str) -> None:
 
 
 def completions(text: str) -> list[tuple[str, str]]:
-    """Return what may follow a text that begins a command: the whole last word, and what it means."""
+    """Return the completions of a command: the last word and its description."""
     name, blank, rest = text.partition(" ")
     if not blank:
         return [(one.name, one.does) for one in COMMANDS if text and one.name.startswith(text)]

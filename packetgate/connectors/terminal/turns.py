@@ -1,4 +1,4 @@
-"""One turn in a terminal: progress while it runs, the question it may ask, the answer, the journey."""
+"""Run one turn in a terminal: show its progress, question, answer and trace."""
 
 import asyncio
 import json
@@ -41,11 +41,11 @@ from packetgate.state.sections import Reflection
 from packetgate.tools.text.kept import KeptResults
 
 KEPT_FREE = 8
-"""Rows of the screen that a text leaves to what else stands there."""
+"""Rows of the screen that a text leaves free."""
 
 
 async def page(text: Text) -> bool:
-    """Show a text that is longer than the screen in the user's pager; return whether it is."""
+    """Show a text in the user's pager if it is longer than the screen; return whether it was."""
     out, plain = rendering.console(), text.plain
     if not at_a_terminal() or plain.count("\n") + len(plain) // out.width < out.height - KEPT_FREE:
         return False
@@ -55,10 +55,10 @@ async def page(text: Text) -> bool:
 
 
 WAITING = 3
-"""Exit status of a turn that waits for an answer."""
+"""Exit status of a turn that waits for approval."""
 
 SHORT = 8
-"""Digits of a question's id that are shown, and enough to name it."""
+"""Digits of a question's id that are shown and identify it."""
 
 WAITS = "Another turn runs in this session: this one begins after it. Ctrl-C stops waiting."
 REMEMBERED = ("session", "always", "never")
@@ -78,7 +78,7 @@ class _Progress:
 
 @dataclass
 class Terminal:
-    """Shows turns and takes replies; without somebody at the keyboard a question stays pending."""
+    """Shows turns and reads replies; without a terminal a question stays open."""
 
     sessions: Sessions
     session: str
@@ -92,14 +92,14 @@ class Terminal:
     """Options that `packetgate answer` must repeat."""
     read: Reader = field(default_factory=reader)
     pending: dict[str, Any] | None = None
-    """The question that was put, and waits for what is said next."""
+    """The open question, which the next input answers."""
     prompt: str = ""
-    """How that is asked for."""
+    """The prompt for the reply."""
     _asked: str = ""
-    """The question that stands right above."""
+    """The question that was shown last."""
 
     async def run(self, turn: Turn) -> int:
-        """Run the turn and whatever questions it asks; return the exit status."""
+        """Run the turn and its questions; return the exit status."""
         while True:
             event = await self._until_end(turn)
             if isinstance(event, Finished):
@@ -112,7 +112,7 @@ class Terminal:
             turn = await self._reply()
 
     async def step(self, turn: Turn) -> None:
-        """Run the turn up to its answer or its question, which then is put and waits."""
+        """Run the turn up to its answer or its question, which is then asked."""
         event = await self._until_end(turn)
         if isinstance(event, Finished):
             self._show(event)
@@ -120,7 +120,7 @@ class Terminal:
             await self.put(event.question)
 
     async def run_once(self, turn: Turn) -> int:
-        """Run the turn as the whole of a command: whoever stops it, or leaves a question open, is told how to go on."""
+        """Run the turn of a command; if it is stopped or a question stays open, print how to continue."""
         try:
             return await self.run(turn)
         except EOFError:
@@ -172,7 +172,7 @@ class Terminal:
             status.console.print(line, no_wrap=True, overflow="ellipsis")
 
     async def put(self, question: dict[str, Any]) -> None:
-        """Show a question: what is said next goes to it."""
+        """Show a question, which the next input answers."""
         out = rendering.console()
         shown = rendering.question(question, out.width if at_a_terminal() else rendering.PLAIN_WIDTH)
         await page(shown)
@@ -188,9 +188,9 @@ class Terminal:
         self.prompt = f"{each}{more}{HINT}"
 
     async def reply_to(self, said: str) -> Reply | None:
-        """Return what somebody says as the reply to the question that was put; None where it only has to be looked at.
+        """Return input as the reply to the open question; None if it is empty.
 
-        Whether it is a reply, a correction or a new request, the graph tells.
+        The graph decides whether it is a reply, a correction or a new request.
         """
         question = self.pending
         if question is None or not said.strip():

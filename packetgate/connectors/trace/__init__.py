@@ -1,1 +1,1 @@
-"""`packetgate trace`: past packets found again, shown in the terminal or saved as a page."""
+"""`packetgate trace`: find past packets, and show them or save them as a page."""

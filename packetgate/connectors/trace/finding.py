@@ -21,17 +21,17 @@ from packetgate.tools.usage.store import read_usage
 LAST = "last"
 ID_LENGTH = 32
 SHORTEST = 8
-"""Characters of an id that a journey ends with."""
+"""Characters of an id that a trace shows."""
 NEAREST = 3
 
 _ID = re.compile(rf"[0-9a-f]{{{SHORTEST},{ID_LENGTH}}}")
 _OPENING = {START, "open_packet"}
-"""A state with one of these before it has the last turn's packet, and the next turn's words."""
+"""A state before one of these stages mixes the last turn's packet with the next turn's message."""
 
 
 @dataclass(frozen=True)
 class Archive:
-    """Conversations, and the record of their turns."""
+    """Sessions and the records of their turns."""
 
     sessions: Sessions
     store: BaseStore
@@ -39,18 +39,18 @@ class Archive:
 
 @dataclass(frozen=True)
 class Past:
-    """A packet, and what is known beside it."""
+    """A past packet with its question and prompts."""
 
     packet: CognitionPacket
     question: dict[str, Any] | None = None
-    """What it waits with."""
+    """Its open question."""
     prompts: tuple[StagePrompts, ...] | None = None
-    """What its stages said to models; None where that was not looked up."""
+    """The prompts of its stages; None if they were not looked up."""
 
 
 @asynccontextmanager
 async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
-    """Open what the settings name: a server's where `url` is set, this machine's where not; no model, no MCP server.
+    """Open the sessions and records of the server at `url`, or of this machine, without models and MCP servers.
 
     Raises:
         ConfigError: it cannot be opened, or the server cannot be used.
@@ -74,12 +74,12 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
 
 
 def is_packet_id(text: str) -> bool:
-    """Whether this is an id, or enough of one."""
+    """Whether this is an id or a sufficient prefix."""
     return _ID.fullmatch(text) is not None
 
 
 async def find(archive: Archive, wanted: str, session: str | None) -> Past:
-    """Return the packet of that id, or the last one, of any conversation or of one.
+    """Return the packet of an id, or the last one, of one session or of all.
 
     Raises:
         PacketError, SessionError: there is none, or several begin like this.

@@ -23,18 +23,18 @@ from packetgate.state.sections import AuditEntry, Reflection
 
 @dataclass(frozen=True)
 class Visit:
-    """A stage at work, once."""
+    """One run of a stage."""
 
     stage: str
     entries: tuple[Reflection, ...]
     began: datetime
     took_ms: float
     paused_ms: float
-    """How long nothing had run when it began."""
+    """Milliseconds since the previous stage ended."""
 
     @property
     def ended(self) -> datetime:
-        """When the next stage could begin."""
+        """The end of the visit."""
         return self.began + timedelta(milliseconds=self.took_ms)
 
     @property
@@ -44,13 +44,13 @@ class Visit:
         return "fallback" if stood_in else self.entries[0].decided_by or "rule"
 
     def ms_after(self, first: "Visit") -> float:
-        """Return how long after another it began."""
+        """Return the milliseconds since another visit began."""
         return (self.began - first.began) / timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
 class Span:
-    """A place on the chart, in percent of its width."""
+    """A position on the chart, in percent of its width."""
 
     left: float
     width: float
@@ -59,7 +59,7 @@ class Span:
 def visits(log: tuple[Reflection, ...]) -> tuple[Visit, ...]:
     """Return the stages in the order in which they ran.
 
-    A stage's first entry carries its time, and was written as it ended; what else it wrote follows without one.
+    A stage's first entry has its duration and was written at its end; its other entries have none.
     """
     groups: list[list[Reflection]] = []
     for entry in log:
@@ -78,7 +78,7 @@ def visits(log: tuple[Reflection, ...]) -> tuple[Visit, ...]:
 
 
 def bars(stages: tuple[Visit, ...]) -> tuple[Span, ...]:
-    """Return where each visit is drawn: one after the other, to scale, without the pauses between them."""
+    """Return the bars of the visits: one after the other, to scale, without pauses."""
     scale = 100 / (sum(stage.took_ms for stage in stages) or 1)
     ends = [0.0, *accumulate(stage.took_ms * scale for stage in stages)]
     return tuple(Span(left, stage.took_ms * scale) for left, stage in zip(ends, stages, strict=False))
@@ -90,21 +90,21 @@ SILENT = "Nothing was sent to the model."
 REFLEX = "No model was asked: reflexes decided."
 
 SLACK = timedelta(milliseconds=1)
-"""A log entry is written a moment before or after what it tells of."""
+"""Tolerance for log entries, which are written a moment before or after their event."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A visit of a stage on the timeline."""
+    """A row of the timeline."""
 
     visit: Visit
     bar: Span
     offset_ms: float
     audit: tuple[AuditEntry, ...]
-    """What the audit trail got while the stage ran."""
+    """Audit entries from while the stage ran."""
     prompts: list[StagePrompts]
     why_without_prompts: str
-    """Why there are no prompts to show; empty where none are to be expected."""
+    """Why there are no prompts; empty if none are expected."""
 
 
 def page(past: Past) -> str:
@@ -150,7 +150,7 @@ def _misses(routing: ToolRouting | None) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def by_visit(prompts: tuple[StagePrompts, ...], stages: tuple[Visit, ...]) -> list[list[StagePrompts]]:
-    """Return what was said during each visit, in order, and last what belongs to none: its stage did not end."""
+    """Return the prompts of each visit, and last those of a stage that did not end."""
     placed: list[list[StagePrompts]] = [[] for _ in range(len(stages) + 1)]
     for one in prompts:
         within = [at for at, stage in enumerate(stages) if stage.stage == one.stage and one.at <= stage.ended]

@@ -1,1 +1,1 @@
-"""The commands, as the command line reads them."""
+"""The commands and their options."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 OPTIONS = ("--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it")
 TYPED = ("/writes on", "/commands on", "`/rest` shows all of it")
-"""What has writes and commands run, and what shows the rest: of a command, and in `packetgate chat`."""
+"""How to enable writes and commands and how to see a whole result, for commands and in `packetgate chat`."""
 
 ContextType = Annotated[
     str | None,
@@ -186,13 +186,13 @@ async def _turn(
 
 
 def _again(given: "dict[str, Any]") -> tuple[str, ...]:
-    """Return the options that the answer to a question must be given like the question."""
+    """Return the options that `packetgate answer` must repeat."""
     named = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items() if value is not None]
     return tuple(part for pair in named for part in pair)
 
 
 def turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnRequest":
-    """Return what a terminal knows of a request; `ways` say what has writes and commands run, and shows the rest.
+    """Return the request's origin, user and context; `ways` are the hints for enabling writes and commands.
 
     Raises:
         InputError: the kind of conversation is empty.
