@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from packetgate.graph.settings import Settings
     from packetgate.state.context import RoutingContext
 
-Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation; a new one by default.")]
-OldSession = Annotated[str | None, typer.Option("--session", "-s", help="Name of the conversation that waits.")]
+Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session; a new one by default.")]
+OldSession = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session with the open question.")]
 McpConfig = Annotated[
     Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
 ]
@@ -23,19 +23,21 @@ Lite = Annotated[
 Prime = Annotated[
     str | None, typer.Option(help="Model for review and answer; decisions:NAME and systemone:NAME only review.")
 ]
-Url = Annotated[
-    str | None, typer.Option(help="A running LangGraph-API server whose turns these are, instead of this process's.")
-]
-Assistant = Annotated[str | None, typer.Option(help="With --url: whose turns they are there, by name or id.")]
+Url = Annotated[str | None, typer.Option(help="Run the turns on this LangGraph-API server instead of in this process.")]
+Assistant = Annotated[str | None, typer.Option(help="With --url: the assistant that runs the turns, by name or id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts and nothing else.")]
 Writes = Annotated[
     bool | None,
     typer.Option(
-        "--allow-writes/--no-writes", help="Let tools that change things run, after approval; by default they do not."
+        "--allow-writes/--no-writes",
+        help="Allow tools that change things (each call still needs approval); off by default.",
     ),
 ]
 Commands = Annotated[
-    bool | None, typer.Option("--allow-commands/--no-commands", help="Let tools that run commands run, likewise.")
+    bool | None,
+    typer.Option(
+        "--allow-commands/--no-commands", help="Allow tools that execute commands (each call still needs approval)."
+    ),
 ]
 Set = Annotated[
     list[str] | None,
@@ -134,7 +136,7 @@ def run_settings_from(
 def others_context(found: "RunSettings") -> "RoutingContext":
     """Return the settings for other users' runs, and print which values are limited for them."""
     for where in found.set_aside:
-        typer.echo(f"packetgate: {where}: others ask here, for whom it counts only as far as it allows less", err=True)
+        typer.echo(f"packetgate: {where}: for other users only its restrictions apply", err=True)
     return found.for_others
 
 
@@ -143,5 +145,5 @@ def session_name(given: str | None) -> str:
     from packetgate.state.base import new_id
 
     if given is not None and not given.strip():
-        raise typer.BadParameter("a session's name must not be empty", param_hint="--session")
+        raise typer.BadParameter("the name of a session must not be empty", param_hint="--session")
     return given or new_id()[:12]

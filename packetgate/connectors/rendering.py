@@ -70,7 +70,7 @@ def decision(entry: Reflection) -> Text:
     """Return a stage's decision in a line, with a note if reflexes stood in for a model."""
     text = Text(printable(" ".join(entry.summary.split()))[:300])
     if entry.is_fallback:
-        text.append("  (reflexes stood in for the model)", style="yellow")
+        text.append("  (rule-based fallback)", style="yellow")
     return text
 
 

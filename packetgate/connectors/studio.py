@@ -12,8 +12,8 @@ ENVIRONMENT = {"LANGGRAPH_STRICT_MSGPACK": "true"}
 
 
 def studio(
-    host: Annotated[str, typer.Option(help="Where it listens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="At which port.")] = 2024,
+    host: Annotated[str, typer.Option(help="Host to bind.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to bind.")] = 2024,
 ) -> None:
     """Serve the graph of this folder's mcp.json to LangGraph Studio and to chat front ends, until stopped."""
     if find_spec("langgraph_api") is None:

@@ -54,7 +54,7 @@ class Continue:
 Turn = Say | Reply | Continue
 
 
-NOT_SHOWN = "this is not the question that was answered, or it was not shown before: this one waits now"
+NOT_SHOWN = "your reply was for another question, or this one was not shown yet: please answer it now"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Waiting:
     """Another turn of the session runs, here or in another process; this one waits for it."""
 
 
-GONE_ON_FIRST = "The turn before was stopped in the middle of a change, and goes on first. Say this again after it."
+GONE_ON_FIRST = (
+    "The previous turn was interrupted during a write and is being resumed. Send your message again afterwards."
+)
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
                 return
             yield Answering(before.question, turn.value)
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
-            raise SessionError("the conversation went on meanwhile: say it again")
+            raise SessionError("the conversation has continued meanwhile: send your message again")
         given, decided, ended = _input(turn, before, session), False, ""
         async with aclosing(_answered_once(sessions.stream(given, session, context), session)) as stream:
             async for event in stream:

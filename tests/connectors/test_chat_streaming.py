@@ -97,6 +97,6 @@ def test_what_broke_off_gives_way_to_the_answer(
         ask(child)
         child.expect("The keeper opens")
         child.expect_exact("\r\x1b[J")
-        child.expect("reflexes stood in for the model: /why")
+        child.expect("rule-based fallback answered. /why")
         child.expect("you> ")
         assert leave(child) == 0

@@ -128,7 +128,7 @@ async def test_at_a_terminal_it_is_taken_though_it_was_ignored(cli: CommandLine,
     trace = stubborn.with_name("pid")
     await until(lambda: was_written(trace))
     child.send(KEYS["Ctrl-C"])
-    child.expect("stopped: packetgate answer --session s .* goes on with it")
+    child.expect("stopped: packetgate answer --session s .* continues it")
     child.expect(pexpect.EOF)
     assert "Traceback" not in (child.before or "")
     child.wait()

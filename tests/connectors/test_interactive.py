@@ -145,7 +145,7 @@ def test_a_turn_that_is_stopped_says_how_to_go_on(cli: CommandLine, scripted_ope
     with terminal(cli, "ask", "--session", "s", "--lite", "openai:scripted", "Who opens?", **models) as child:
         child.expect("The keeper opens")
         child.send(KEYS["Ctrl-C"])
-        child.expect("stopped: packetgate answer --session s --lite openai:scripted goes on with it")
+        child.expect("stopped: packetgate answer --session s --lite openai:scripted continues it")
         assert ended(child) == 130
     done = cli.run("answer", "--session", "s", "--lite", "openai:scripted", **models)
     assert "The keeper does." in done.out

@@ -64,7 +64,7 @@ def test_reflexes_stand_in_visibly(cli: CommandLine, scripted_openai: ScriptedOp
     done = cli.run("ask", "--lite", "openai:small", "Read plan.txt", OPENAI_BASE_URL=scripted_openai.base_url)
     assert done.status == 0, done.err
     assert "It opens at seven." in done.out
-    assert "reflexes stood in for the model" in done.out
+    assert "rule-based fallback" in done.out
 
 
 def test_the_worst_model_there_is_stays_safe(cli: CommandLine, tiny_gguf: Path) -> None:

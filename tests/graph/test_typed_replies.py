@@ -113,7 +113,7 @@ async def test_an_answer_to_another_question_is_not_used(notebook: Notebook, tur
         (again,) = await talk.events(turn("yes", meant))
         assert isinstance(again, Asked)
         assert {**again.question, "problem": None} == {**first.question, "problem": None}
-        assert "this is not the question" in again.question["problem"]
+        assert "your reply was for another question" in again.question["problem"]
         assert notebook.calls == []
         answering, *_, end = await talk.events(turn("yes", first.question["question_id"][:8]))
     assert isinstance(answering, Answering)

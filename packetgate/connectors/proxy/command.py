@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 async def proxy(
     http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP, not standard input.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: where it listens; beyond this machine only with tokens.")] = (
+    host: Annotated[str, typer.Option(help="With --http: host to bind; beyond this machine only with tokens.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: at which port; 0 for a free one.")] = 2025,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: port to bind; 0 for a free one.")] = 2025,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="With --http: another name by which clients reach it.")
     ] = None,
-    client: Annotated[str, typer.Option(help="Whose session this is: one of proxy.clients, where no token says.")] = (
+    client: Annotated[str, typer.Option(help="The client, one of proxy.clients, of requests without a token.")] = (
         "local"
     ),
     check: Annotated[
-        bool, typer.Option("--check", help="Look at every server and tool, and at what was pinned; serve nothing.")
+        bool, typer.Option("--check", help="Check every server and tool against the pins; serve nothing.")
     ] = False,
-    pin: Annotated[bool, typer.Option("--pin", help="Pin every tool as it is now, for --check.")] = False,
+    pin: Annotated[bool, typer.Option("--pin", help="Pin the current definition of every tool, for --check.")] = False,
     pins: Annotated[Path | None, typer.Option(help="With --check and --pin: the file of pins.")] = None,
     install: Annotated[
         str | None, typer.Option(help="Put the proxy into a client's settings, such as cursor's, and take its servers.")
@@ -41,7 +41,7 @@ async def proxy(
     chosen: Set = None,
     as_json: AsJson = False,
 ) -> int:
-    """Serve all configured MCP servers as one, with the tools that fit what the client is about."""
+    """Serve all configured MCP servers as one, with the tools that fit the client's task."""
 
     from packetgate.connectors.clients import ProxyConfig, load_clients
     from packetgate.connectors.options import checked_files, others_context, run_settings_from, settings_from

@@ -25,8 +25,8 @@ from packetgate.state.errors import InputError, PacketgateError, RequestError
 from packetgate.state.request import TurnRequest
 
 PROMPT = "you> "
-STOPPED = "stopped: /continue goes on with it, or say something else"
-LEFT_OPEN = "left unanswered: /continue asks again, or say something else"
+STOPPED = "stopped: /continue continues it, or send another message"
+LEFT_OPEN = "left unanswered: /continue asks again, or send another message"
 LEAVING = "/quit or Ctrl-D leaves"
 
 

@@ -253,18 +253,20 @@ ALIKE = 0.75
 COMMANDS = (
     Command("/help", "", "this list", _help),
     Command("/why", "", "the last packet's journey", _why),
-    Command("/journey", "", "show, or no longer show, the journey after each answer", _journey),
+    Command("/journey", "", "toggle the trace after each answer", _journey),
     Command("/tools", "[WORDS]", "the last palette and why each tool was on it, or what the words find", _tools),
     Command("/model", "[[lite|prime] NAME]", "show the models in use, or switch to another", _model),
-    Command("/writes", "on|off", "let tools that change things run, after approval", _WRITES, ON_OFF),
-    Command("/commands", "on|off", "let tools that run commands run, after approval", _COMMANDS, ON_OFF),
-    Command("/continue", "", "the question that waits, or the turn that was stopped", _go_on),
-    Command("/attach", "FILE", "a picture or a text file goes with what you say next", _attach),
-    Command("/session", "[NAME]", "which session this is, or another one", _session),
-    Command("/rest", "", "all that the last turn's tools returned", _rest),
-    Command("/reset", "", "forget this session, after a question", _reset),
-    Command("/save", "FILE", "keep the last packet as JSON", _save),
-    Command("/quit", "", "leave; the session stays", _leave),
+    Command("/writes", "on|off", "allow tools that change things; each call still needs approval", _WRITES, ON_OFF),
+    Command(
+        "/commands", "on|off", "allow tools that execute commands; each call still needs approval", _COMMANDS, ON_OFF
+    ),
+    Command("/continue", "", "ask the open question again, or continue an interrupted turn", _go_on),
+    Command("/attach", "FILE", "attach a picture or a text file to the next message", _attach),
+    Command("/session", "[NAME]", "show the session's name, or switch to another session", _session),
+    Command("/rest", "", "show everything that the last turn's tools returned", _rest),
+    Command("/reset", "", "delete this session, after confirmation", _reset),
+    Command("/save", "FILE", "save the last packet as JSON", _save),
+    Command("/quit", "", "leave; the session is kept", _leave),
 )
 _BY_NAME = {one.name: one for one in COMMANDS} | {"/exit": COMMANDS[-1]}
 _NAME = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)

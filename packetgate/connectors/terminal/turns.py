@@ -60,7 +60,7 @@ WAITING = 3
 SHORT = 8
 """Digits of a question's id that are shown and identify it."""
 
-WAITS = "Another turn runs in this session: this one begins after it. Ctrl-C stops waiting."
+WAITS = "Another turn of this session is running; this one waits for it. Ctrl-C stops waiting."
 REMEMBERED = ("session", "always", "never")
 LEAVING = ("/quit", "/exit")
 HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
@@ -130,7 +130,7 @@ class Terminal:
             self._tell_how("left unanswered: {}", "yes|no|skip")
             raise
         except asyncio.CancelledError:
-            self._tell_how("stopped: {} goes on with it")
+            self._tell_how("stopped: {} continues it")
             raise
 
     async def _until_end(self, turn: Turn) -> Asked | Finished:
@@ -240,7 +240,7 @@ class Terminal:
             out.print()
             out.print(rendering.journey(finished.packet))
         elif any(entry.is_fallback for entry in finished.packet.reasoning.reflection_log):
-            out.print("(reflexes stood in for the model: /why tells where)", style="yellow")
+            out.print("(model unavailable; the rule-based fallback answered. /why shows where)", style="yellow")
 
     def _show_answer(self, packet: CognitionPacket, *, streams: bool) -> None:
         out = rendering.console()
@@ -268,7 +268,7 @@ class Terminal:
         words = "|".join(["yes", "no", "skip", *_remembered(asked.question["action_requests"])])
         answer = "YOUR-WORDS" if asked.question.get("kind") == "question" else words
         how = self._answer(answer, f"--question {question_id[:SHORT]}")
-        out.print(f"\nThis waits for you, and has not run: {how}", soft_wrap=True)
+        out.print(f"\nWaiting for approval; not run. To decide: {how}", soft_wrap=True)
 
     def _tell_how(self, what: str, *reply: str) -> None:
         if sys.stderr.isatty():
