@@ -71,7 +71,7 @@ async def test_only_its_own_table_lets_people_write(cli: CommandLine, discord: D
     on = {"PACKETGATE_ALLOW_WRITE_TOOLS": "true", "PACKETGATE_CONFIDENCE_THRESHOLD": "0.1"}
     async with running(cli, discord, tmp_path / "patch", **on) as process:
         assert process.stderr is not None
-        told = [(await process.stderr.readline()).decode().partition(": others ask here")[0] for _ in range(3)]
+        told = [(await process.stderr.readline()).decode().partition(": for other users")[0] for _ in range(3)]
         assert told == [
             "packetgate: PACKETGATE_ALLOW_WRITE_TOOLS",
             "packetgate: packetgate.toml: settings.allow_execute_tools",
