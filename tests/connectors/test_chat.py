@@ -57,7 +57,7 @@ def test_the_history_comes_back_to_its_owner_alone(cli: CommandLine) -> None:
         child.expect("Hello from before")
         child.send(KEYS["Ctrl-C"])
         child.send("/qu")
-        child.expect("leave; the session stays")
+        child.expect("leave; the session is kept")
         child.send(KEYS["Tab"])
         child.expect("/quit")
         child.send("\r")
