@@ -10,8 +10,9 @@ from fastmcp.experimental.transforms.jev_search import JevSearchTransform
 from fastmcp.server.middleware.caching import ResponseCachingMiddleware
 from fastmcp.server.transforms.search import BM25SearchTransform
 from langchain.agents import create_agent
-from langchain.agents.middleware import LLMToolSelectorMiddleware
+from langchain.agents.middleware import AutoModeMiddleware, LLMToolSelectorMiddleware
 from langchain_core._api import suppress_langchain_beta_warning
+from langchain_core.decisions import BaseDecisionModel, ClassifierResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -140,6 +141,32 @@ async def test_langchains_auto_mode_judges_the_tools_that_are_listed_and_asks_no
         done = await agent.ainvoke({"messages": [HumanMessage("Read it")]})
     assert ran == expected
     assert len(judged) == 1
+    assert "__interrupt__" not in done
+
+
+class Judge(BaseDecisionModel):
+    """Finds every call as risky as it is told."""
+
+    model: str = "scripted"
+    risk: float
+
+    @property
+    def _provider(self) -> str:
+        return "scripted"
+
+    def _classify(self, state: Any, questions: dict[str, Any]) -> ClassifierResponse:
+        answers = {name: {"type": "noul", "noul": self.risk} for name in questions}
+        return ClassifierResponse.model_validate({"model": self.model, "answers": answers})
+
+
+@pytest.mark.parametrize(("risk", "expected"), [(0.49, ["read", "wipe"]), (0.5, ["read"])])
+async def test_so_does_the_auto_mode_for_any_decision_model(risk: float, expected: list[str]) -> None:
+    ran: list[str] = []
+    auto_mode = AutoModeMiddleware(tools=["wipe"], classifier=Judge(risk=risk))
+    done = await create_agent(Caller(), read_and_wipe(ran), middleware=[auto_mode]).ainvoke(
+        {"messages": [HumanMessage("Read it")]}
+    )
+    assert ran == expected
     assert "__interrupt__" not in done
 
 
