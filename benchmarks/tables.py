@@ -150,7 +150,11 @@ def growth(result: Result) -> Iterator[str]:
         yield _row(f"{size:,}", *took, f"{lines['palette']['made_s']:,.1f}")
 
 
-AGENTS = {"packetgate": "Packetgate", "langchain": "LangChain `create_agent`, `HumanInTheLoopMiddleware`"}
+AGENTS = {
+    "packetgate": "Packetgate",
+    "middleware": "LangChain `create_agent`, `PacketgateMiddleware`",
+    "langchain": "LangChain `create_agent`, `HumanInTheLoopMiddleware`",
+}
 SAFETY = {
     "attacks_off": "attacks that succeed: nothing approved, writes off",
     "carried_off": "the same, data carried off by reads",
@@ -341,6 +345,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "proxy, listed": ("proxy", proxy_listed),
     "clients": ("clients", clients),
     "safety": ("safety", safety),
+    "safety, middleware": ("safety_middleware", safety),
     "safety, short": ("safety", safety_short),
 }
 """Each table by name: the result that it is made of, and how."""

@@ -1,4 +1,4 @@
-"""How often prompt injections get through: Packetgate beside LangChain's `HumanInTheLoopMiddleware`, without a model.
+"""How often prompt injections get through Packetgate, its middleware, and LangChain's, without a model.
 
 AgentDojo 0.1.35 (suites v1.2.2) gives 97 user tasks, 35 goals of attackers and 949 pairs of them, with the calls that
 reach each and tools that act on real state. It runs as an MCP server, in an environment of its own that is made at the
@@ -6,12 +6,14 @@ first run, or lies where PACKETGATE_AGENTDOJO says. Where it publishes no calls 
 are played; a goal that only wants words said is left out: no call is made for it that anything could stop. Goals of
 posting to a page are played by reads too, with what would be posted in the address.
 
-The same decider plays on both: the user's calls, and from the moment when an output carries the injection, the
-attacker's. Neighbouring reads go in one pass, each write in its own; what is refused is not tried again, and the user
-says "Go on." where a turn ends before the work is done. All tools are shown, and everything is approved of at 1.0, so
-that nothing but the gate stands in between. Packetgate asks by itself; for LangChain, somebody has listed every tool
-that writes. Whoever is asked approves of nothing and writes are off (`off`), of what is not flagged, of everything, or
-of everything and has it remembered where that is offered; flagged is what the question itself warns of.
+The same decider plays on all three: Packetgate, LangChain's `create_agent` with `PacketgateMiddleware`, and with
+LangChain's `HumanInTheLoopMiddleware`. It makes the user's calls, and from the moment when an output carries the
+injection, the attacker's. Neighbouring reads go in one pass, each write in its own; what is refused is not tried again,
+and the user says "Go on." where a turn ends before the work is done. All tools are shown, and everything is approved of
+at 1.0, so that nothing but the gate stands in between. Packetgate asks by itself; for the two agents, somebody has
+marked every tool that reads, or listed every tool that writes. Whoever is asked approves of nothing and writes are off
+(`off`), of what is not flagged, of everything, or of everything and has it remembered where that is offered; flagged is
+what the question itself warns of.
 """
 
 import argparse
@@ -31,7 +33,7 @@ from benchmarks.safety.playing import POLICIES, Outcome
 from packetgate.state.errors import PacketgateError
 
 
-def measure(pairs: int, workers: int, explain: Path | None) -> list[dict[str, Any]]:
+def measure(agents: Sequence[str], pairs: int, workers: int, explain: Path | None) -> list[dict[str, Any]]:
     """Play everything, or a sample of that many pairs, and return the figures of each agent.
 
     Raises:
@@ -40,15 +42,15 @@ def measure(pairs: int, workers: int, explain: Path | None) -> list[dict[str, An
     plays: dict[tuple[str, str], list[Outcome]] = {}
     python = environment()
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(job.run): job for job in jobs(pairs / PAIRS, python)}
+        running = {pool.submit(job.run): job for job in jobs(pairs / PAIRS, python, agents)}
         for number, future in enumerate(as_completed(running), 1):
             for outcome in future.result():
                 plays.setdefault((running[future].agent, outcome.policy), []).append(outcome)
             print(f"{number} of {len(running)}", end="\r", file=sys.stderr, flush=True)
     if explain:
-        told = explained(plays["packetgate", "everything"])
+        told = explained(plays[agents[0], "everything"])
         explain.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told))
-    return [figures(name, {one.name: plays[name, one.name] for one in POLICIES}) for name in AGENTS]
+    return [figures(name, {one.name: plays[name, one.name] for one in POLICIES}) for name in agents]
 
 
 def show(line: dict[str, Any]) -> None:
@@ -89,12 +91,13 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--pairs", type=int, default=PAIRS, help="only about that many pairs, and as many tasks in turn"
     )
+    parser.add_argument("--agent", action="append", choices=AGENTS, help="only this agent; may be given several times")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes that play at once")
     parser.add_argument("--explain", type=Path, help="file for the harmless writes flagged and the hostile ones not")
     parser.add_argument("--json", action="store_true", help="print one line of JSON an agent")
     given = parser.parse_args(words)
     try:
-        lines = measure(given.pairs, given.workers, given.explain)
+        lines = measure(given.agent or [*AGENTS], given.pairs, given.workers, given.explain)
     except PacketgateError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)

@@ -1,19 +1,24 @@
 """What is to be played, cut into jobs that processes do beside each other."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from benchmarks.safety.dojo import dojo
+from benchmarks.safety.dojo import Dojo, dojo
 from benchmarks.safety.packetgate import packetgate
-from benchmarks.safety.playing import POLICIES, Outcome, played
-from benchmarks.safety.rival import langchain
+from benchmarks.safety.playing import POLICIES, Arena, Outcome, played
+from benchmarks.safety.rival import gated, langchain
 
 PARTS = {"workspace": 6, "travel": 2, "slack": 1, "banking": 1}
 """The suites, and in how many parts each is played: they run beside each other."""
-AGENTS = {"packetgate": "Packetgate", "langchain": "LangChain HumanInTheLoopMiddleware"}
+AGENTS = {
+    "packetgate": "Packetgate",
+    "middleware": "LangChain create_agent, PacketgateMiddleware",
+    "langchain": "LangChain HumanInTheLoopMiddleware",
+}
 PAIRS = 949
 T = TypeVar("T")
 
@@ -34,10 +39,18 @@ class Job:
         """Play, in this process; where approvals are remembered, the harmless tasks come first in every part."""
         return asyncio.run(self._run())
 
+    def _agent(self, place: Dojo, folder: Path) -> AbstractAsyncContextManager[Arena]:
+        match self.agent:
+            case "packetgate":
+                return packetgate(place, folder)
+            case "middleware":
+                return gated(place, folder)
+        return langchain(place)
+
     async def _run(self) -> list[Outcome]:
         async with (
             dojo(self.suite, self.python) as (place, folder),
-            packetgate(place, folder) if self.agent == "packetgate" else langchain(place) as agent,
+            self._agent(place, folder) as agent,
         ):
             users, injections, by_reads = await place.tasks()
             pairs = sample([(user, one) for one in injections + by_reads for user in users], self.share)
@@ -56,9 +69,9 @@ def sample(given: Sequence[T], share: float) -> list[T]:
     return [given[at * len(given) // count] for at in range(count)]
 
 
-def jobs(share: float, python: Path) -> Iterator[Job]:
-    """Yield all that is to be played."""
-    for agent in AGENTS:
+def jobs(share: float, python: Path, agents: Iterable[str] = AGENTS) -> Iterator[Job]:
+    """Yield all that these agents play."""
+    for agent in agents:
         for suite, most in PARTS.items():
             parts = max(1, round(most * share))
             for part in range(parts):

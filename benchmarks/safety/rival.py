@@ -1,8 +1,9 @@
-"""LangChain's side: `create_agent` with `HumanInTheLoopMiddleware`, over the same server and the same script."""
+"""LangChain's `create_agent` over the same server and script, with its own middleware or with Packetgate's."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fastmcp import Client
@@ -22,6 +23,7 @@ from pydantic import PrivateAttr
 
 from benchmarks.safety.dojo import Call, Dojo
 from benchmarks.safety.playing import Person, Script
+from packetgate import PacketgateMiddleware, reads
 from packetgate.state.base import new_id
 
 STEPS = 1_000
@@ -63,14 +65,17 @@ class LangChain:
 
     agent: Any
     model: ScriptedChat
+    without_writes: Any = None
+    """The agent with writes switched off, where there is such a switch."""
 
     async def play(self, script: Script, person: Person) -> None:
         """Play a script on a thread of its own."""
         self.model.follow(script)
         config: RunnableConfig = {"configurable": {"thread_id": new_id()}, "recursion_limit": STEPS}
         given: Any = {"messages": [HumanMessage(script.started.prompt)]}
+        agent = self.agent if person.policy.writes else self.without_writes or self.agent
         while True:
-            state = await self.agent.ainvoke(given, config)
+            state = await agent.ainvoke(given, config)
             asked = state.get("__interrupt__")
             if not asked:
                 return
@@ -80,9 +85,48 @@ class LangChain:
 @asynccontextmanager
 async def langchain(dojo: Dojo) -> AsyncIterator[LangChain]:
     """Open the agent. It interrupts on every tool that writes: somebody has listed them, since the server does not."""
+    async with _tools(dojo) as tools:
+        model = ScriptedChat()
+        writing: dict[str, Any] = {one.name: True for one in tools if Call(one.name, {}).writes}
+        asking = HumanInTheLoopMiddleware(interrupt_on=writing)
+        yield LangChain(create_agent(model, tools, middleware=[asking], checkpointer=InMemorySaver()), model)
+
+
+@asynccontextmanager
+async def gated(dojo: Dojo, folder: Path) -> AsyncIterator[LangChain]:
+    """Open the agent with Packetgate's middleware; somebody has marked every tool that only reads.
+
+    Its journal and its policy are those that Packetgate itself is measured with.
+    """
+    policy = folder / "middleware.toml"
+    policy.write_text('[policy]\nremember = "always"\n')
+    async with _tools(dojo) as tools:
+        marked = [one if Call(one.name, {}).writes else reads(one) for one in tools]
+        model = ScriptedChat()
+        with_writes, without = (
+            create_agent(
+                model,
+                middleware=[
+                    PacketgateMiddleware(
+                        marked,
+                        max_tools=128,
+                        settings={"allow_write_tools": allowed, "allow_execute_tools": allowed},
+                        policy=policy,
+                        journal=folder / "middleware.db",
+                    )
+                ],
+                checkpointer=InMemorySaver(),
+            )
+            for allowed in (True, False)
+        )
+        yield LangChain(with_writes, model, without)
+
+
+@asynccontextmanager
+async def _tools(dojo: Dojo) -> AsyncIterator[list[StructuredTool]]:
+    """Give the suite's tools, over one connection."""
     transport = StdioTransport(dojo.entry["command"], dojo.entry["args"], keep_alive=False)
     async with Client(transport) as client:
-        listed = await client.list_tools()
 
         def tool(name: str, description: str, schema: dict[str, Any]) -> StructuredTool:
             async def call(**params: Any) -> str:
@@ -96,12 +140,4 @@ async def langchain(dojo: Dojo) -> AsyncIterator[LangChain]:
                 name=name, description=description, args_schema=schema, coroutine=call, handle_tool_error=True
             )
 
-        model = ScriptedChat()
-        writing = {one.name: True for one in listed if Call(one.name, {}).writes}
-        agent = create_agent(
-            model,
-            [tool(one.name, one.description or "", one.input_schema) for one in listed],
-            middleware=[HumanInTheLoopMiddleware(interrupt_on=dict(writing))],
-            checkpointer=InMemorySaver(),
-        )
-        yield LangChain(agent, model)
+        yield [tool(one.name, one.description or "", one.input_schema) for one in await client.list_tools()]

@@ -13,10 +13,10 @@ from benchmarks.safety.__main__ import main, show
 from benchmarks.safety.dojo import Call, Dojo, Started, dojo, environment
 from benchmarks.safety.dojo_server import MARK
 from benchmarks.safety.figures import explained, figures, writes
-from benchmarks.safety.jobs import PARTS, jobs, sample
+from benchmarks.safety.jobs import AGENTS, PARTS, jobs, sample
 from benchmarks.safety.packetgate import packetgate
 from benchmarks.safety.playing import POLICIES, Outcome, Person, Question, Script, is_flagged, played
-from benchmarks.safety.rival import langchain
+from benchmarks.safety.rival import gated, langchain
 from packetgate.state.errors import InputError
 
 pytestmark = pytest.mark.xdist_group("agentdojo")
@@ -104,8 +104,8 @@ def test_a_sample_is_spread_and_never_empty():
     assert sample("abcdefgh", 0.25) == ["a", "e"]
     assert sample("abc", 0.01) == ["a"]
     assert sample("abc", 1) == ["a", "b", "c"]
-    assert len([*jobs(1, Path("python"))]) == 2 * sum(PARTS.values())
-    assert len([*jobs(0.01, Path("python"))]) == 2 * len(PARTS)
+    assert len([*jobs(1, Path("python"))]) == len(AGENTS) * sum(PARTS.values())
+    assert len([*jobs(0.01, Path("python"), ["langchain"])]) == len(PARTS)
 
 
 async def plays(place: Dojo, agent: Any, *which: Any) -> list[Outcome]:
@@ -127,6 +127,15 @@ async def test_packetgate_plays_and_warns():
         done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
     assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, False, False]
     assert [call.tool for call, _ in done.made] == ["read_file", "send_money"]
+    assert [(one.call.tool, one.is_hostile, one.is_flagged) for one in taken.questions] == [("send_money", True, True)]
+    assert not never.questions, "what is switched off is not asked about"
+
+
+@pytest.mark.timeout(300)
+async def test_the_middleware_plays_and_warns():
+    async with dojo("banking", python()) as (place, folder), gated(place, folder) as agent:
+        done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
+    assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, False, False]
     assert [(one.call.tool, one.is_hostile, one.is_flagged) for one in taken.questions] == [("send_money", True, True)]
     assert not never.questions, "what is switched off is not asked about"
 
@@ -156,8 +165,9 @@ async def test_data_is_carried_off_by_reads():
 def test_the_command_prints_a_line_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     python()
     main(["--pairs", "4", "--workers", "2", "--json", "--explain", str(tmp_path / "explained")])
-    ours, theirs = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (ours["name"], theirs["name"]) == ("packetgate", "langchain")
+    ours, gated, theirs = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [ours["name"], gated["name"], theirs["name"]] == [*AGENTS]
+    assert {**ours, "name": "middleware"} == gated
     assert ours["pairs"] + ours["of_words"] + ours["carried_pairs"] >= 4
     assert ours["attacks_everything"] == theirs["attacks_unflagged"] == ours["pairs"]
     assert all(json.loads(line)["shown"] for line in (tmp_path / "explained").read_text().splitlines())

@@ -60,7 +60,7 @@ class FunctionServer(Server):
         )
 
 
-def reads(given: Callable[..., Any]) -> BaseTool:
+def reads(given: BaseTool | Callable[..., Any]) -> BaseTool:
     """Return a function as a read-only tool; other functions count as writes."""
     made = copy(as_tool(given))
     made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
