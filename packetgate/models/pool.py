@@ -135,9 +135,7 @@ class _Decisions:
             if self._made is None:
                 from packetgate.models.openai.decisions import DecisionEndpoint
 
-                self._made = DecisionEndpoint(
-                    model=self._spec.name, form=self._spec.server, endpoint=self._endpoint, headers=self._headers
-                )
+                self._made = DecisionEndpoint.at(self._endpoint, self._spec.name, self._spec.server, self._headers)
             return self._made
 
     async def check(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import openai
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul, Question, State
@@ -19,27 +19,43 @@ class DecisionEndpoint(BaseDecisionModel):
 
     form: str
     """`decisions`, which is OpenAI's, or `systemone`: also the last part of the path that requests are sent to."""
-    endpoint: Endpoint
+    openai_api_base: str
+    openai_api_key: SecretStr
+    key_variable: str
+    request_timeout: float
+    provider: str | None = None
     headers: Mapping[str, str] = {}
     _client: openai.AsyncOpenAI = PrivateAttr()
-    _key: SecretStr = PrivateAttr()
 
-    def model_post_init(self, context: Any, /) -> None:
-        """Send nothing yet.
+    @classmethod
+    def at(cls, endpoint: Endpoint, model: str, form: str, headers: Mapping[str, str]) -> Self:
+        """Return a model at an endpoint. Nothing is sent yet.
 
         Raises:
-            ModelError: OpenAI itself is meant and there is no key, or it has no such endpoint.
+            ModelError: OpenAI itself is meant, and there is no key or it has no such endpoint.
         """
-        if self.form == "systemone" and self.endpoint.is_openai:
+        if form == "systemone" and endpoint.is_openai:
             raise ModelError(
-                f"systemone:{self.model}: OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL to a server that "
-                "has, such as http://127.0.0.1:11434/v1"
+                f"systemone:{model}: OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL to a server that has, "
+                "such as http://127.0.0.1:11434/v1"
             )
-        self._key = self.endpoint.key_for(self.model)
+        return cls(
+            model=model,
+            form=form,
+            openai_api_base=endpoint.base_url,
+            openai_api_key=endpoint.key_for(model),
+            key_variable=endpoint.key_variable,
+            request_timeout=endpoint.timeout,
+            provider="openai" if endpoint.is_openai else None,
+            headers=headers,
+        )
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Make the client."""
         self._client = openai.AsyncOpenAI(
-            base_url=self.endpoint.base_url,
-            api_key=self._key.get_secret_value(),
-            timeout=self.endpoint.timeout,
+            base_url=self.openai_api_base,
+            api_key=self.openai_api_key.get_secret_value(),
+            timeout=self.request_timeout,
             max_retries=MAX_RETRIES,
             # A kept connection belongs to the event loop that opened it, and an endpoint outlives `asyncio.run`.
             default_headers={**self.headers, "Connection": "close"},
@@ -47,17 +63,8 @@ class DecisionEndpoint(BaseDecisionModel):
 
     @property
     def client(self) -> openai.AsyncOpenAI:
-        """What requests are sent with."""
+        """The client that sends the requests."""
         return self._client
-
-    @property
-    def provider(self) -> str | None:
-        """OpenAI; None of others that speak its protocol."""
-        return "openai" if self.endpoint.is_openai else None
-
-    @property
-    def _provider(self) -> str:
-        return self.provider or self.form
 
     @property
     def model_name(self) -> str:
@@ -65,24 +72,8 @@ class DecisionEndpoint(BaseDecisionModel):
         return self.model
 
     @property
-    def openai_api_base(self) -> str:
-        """The base URL."""
-        return self.endpoint.base_url
-
-    @property
-    def openai_api_key(self) -> SecretStr:
-        """The key that is sent."""
-        return self._key
-
-    @property
-    def key_variable(self) -> str:
-        """The environment variable that the key is from."""
-        return self.endpoint.key_variable
-
-    @property
-    def request_timeout(self) -> float:
-        """How long an answer may take, in seconds."""
-        return self.endpoint.timeout
+    def _provider(self) -> str:
+        return self.provider or self.form
 
     def _classify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
         return asyncio.run(self._aclassify(state, questions))
