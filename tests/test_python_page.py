@@ -39,6 +39,8 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "result.py": (("functions.late_orders {} executed", "review_selection: ", "input_tokens=0"), ()),
 }
 """What each recipe prints, and what its model answers."""
+AGENTS = {"pydantic_ai_agent.py", "openai_agents_agent.py"}
+"""Recipes that need other packages: tests/test_agent_frameworks.py runs them."""
 
 
 @pytest.fixture
@@ -72,13 +74,13 @@ def test_a_recipe_runs(name: str, folder: Path, scripted_openai: ScriptedOpenAI)
 
 
 def test_every_recipe_is_listed():
-    programs = {file.name for file in RECIPES.glob("*.py")} - {"garden_server.py"}
+    programs = {file.name for file in RECIPES.glob("*.py")} - {"garden_server.py"} - AGENTS
     assert programs == {*PRINTS} == {*re.findall(r"^\| \[`(\w+\.py)`\]", PAGE, re.MULTILINE)}
 
 
-def test_the_page_shows_what_the_recipes_hold():
-    sections = PAGE.split("\n## ")[1:]
-    for section in sections:
+@pytest.mark.parametrize("page", ["python", "pydantic-ai", "openai-agents"])
+def test_a_page_shows_what_the_recipes_hold(page: str):
+    for section in (ROOT / "docs" / f"{page}.md").read_text().split("\n## "):
         named = "".join((RECIPES / name).read_text() for name in re.findall(r"\(recipes/(\w+\.py)\)", section))
         for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
             assert block in named, section.partition("\n")[0]
