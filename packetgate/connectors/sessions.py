@@ -87,7 +87,7 @@ class SessionState:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise PacketError(f"what is kept of this session is no packet: {where}: {first['msg']}") from error
+            raise PacketError(f"the stored session state is not a valid packet: {where}: {first['msg']}") from error
         is_open = bool(snapshot.next or snapshot.tasks)  # a stage's end is kept first, and then what comes next
         return cls(packet, question, is_open and question is None, asked.id if asked else "")
 

@@ -123,7 +123,7 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
 
     Raises:
         RequestError: the request cannot be used; the session stays as it was.
-        PacketError: what is kept of the session is no packet, or a newer Packetgate's.
+        PacketError: the stored session state is not a valid packet, or of a newer Packetgate.
         SessionError: there is nothing to reply to, or to continue; or somebody else stopped the turn.
         ConfigError: the server that is to run it cannot be used.
     """

@@ -32,7 +32,7 @@ async def discord(
     found = run_settings_from(settings, chosen)
     for name, table in SWITCHED_ON_BY.items():
         if found.sources.get(name) == f"--set {name}" and getattr(found.context, name):
-            raise ConfigError(f"--set {name}: on Discord {table} of packetgate.toml says for whom")
+            raise ConfigError(f"--set {name} cannot be used with discord: set {table} in packetgate.toml")
     config = load_discord_config(settings.preferences_path).over(others_context(found))
     if find_spec("discord") is None:
         raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")

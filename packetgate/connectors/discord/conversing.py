@@ -71,11 +71,7 @@ class OpenQuestions:
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Restore the questions that were open when the bot stopped.
-
-        Raises:
-            ConfigError: the file cannot be read.
-        """
+        """Restore the questions that were open when the bot stopped. Raise ConfigError if the file cannot be read."""
         try:
             kept = _OPEN.validate_json(await asyncio.to_thread(self._file.read_bytes))
         except FileNotFoundError:

@@ -56,11 +56,7 @@ def is_question(text: str) -> bool:
 
 
 def reply_in(words: str, question: dict[str, Any]) -> Any:
-    """Return the reply in a message: the user's words, or an edit.
-
-    Raises:
-        RequestError: the edit cannot be read.
-    """
+    """Return the reply in a message: the user's words, or an edit. Raise RequestError if the edit cannot be read."""
     begins = _EDIT.match(words)
     if begins is None or question.get("kind") == "question":
         return words

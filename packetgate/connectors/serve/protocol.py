@@ -116,11 +116,7 @@ class ModelRequest(Wire):
         return ""
 
     def check(self, *, strict: bool) -> None:
-        """Refuse unsupported fields; with `strict` also the client's tools.
-
-        Raises:
-            ApiError: it names the field.
-        """
+        """Raise ApiError for an unsupported field; with `strict` also for the client's tools."""
         if self.model != MODEL:
             raise ApiError(
                 f"there is no model {self.model!r}: the one here is {MODEL!r}",

@@ -86,7 +86,7 @@ async def test_only_its_own_table_lets_people_write(cli: CommandLine, discord: D
 def test_a_switch_that_says_nothing_there_is_refused(cli: CommandLine):
     done = cli.run("discord", "--set", "allow_write_tools=true", DISCORD_TOKEN="x")
     assert (done.status, done.out) == (2, "")
-    assert "--set allow_write_tools: on Discord [discord.writes] of packetgate.toml says for whom" in done.err
+    assert "--set allow_write_tools cannot be used with discord: set [discord.writes] in packetgate.toml" in done.err
 
 
 async def test_without_the_intent_it_says_where_to_switch_it_on(

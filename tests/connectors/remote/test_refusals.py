@@ -97,7 +97,7 @@ async def test_a_password_in_the_address_is_not_told() -> None:
 
 def test_a_thread_of_another_graph() -> None:
     snapshot = StateSnapshot({"messages": [], "intent": "chat"}, (), {}, None, None, None, (), ())
-    with pytest.raises(PacketError, match="what is kept of this session is no packet: intent: "):
+    with pytest.raises(PacketError, match="the stored session state is not a valid packet: intent: "):
         SessionState.of(snapshot)
 
 
