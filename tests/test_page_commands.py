@@ -1,4 +1,4 @@
-"""The tutorials hold: their commands run, one after the other, in one folder."""
+"""The commands in the `sh` blocks of docs/ run, a page after the other, each in a folder of its own."""
 
 import json
 import re
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
-from support.pages import ROOT
+from support.pages import PAGES, ROOT
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-RUN = [page for page in TUTORIALS if "```sh\n" in page.read_text()]
+RUN = [page for page in PAGES if "```sh\n" in page.read_text() and page.parent != ROOT]
 WAITS = 3
 """Exit status of a command that waits for an answer."""
 
@@ -36,26 +36,31 @@ server.run()
 """
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_its_commands_run(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
+    (folder / "plan.txt").write_text("Leave on Friday at noon.\n")
     if page.stem in {"your-servers", "proxy"}:
         (folder / "notes.py").write_text(NOTES.format(support=str(ROOT / "tests" / "support")))
         entry = {"command": sys.executable, "args": [str(folder / "notes.py")]}
         (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": entry}}))
     cli = CommandLine(folder, tmp_path / "home")
     for kind, block in re.findall(r"^```(sh|toml)\n(.*?)```", page.read_text(), re.DOTALL | re.MULTILINE):
-        if kind == "toml":
+        if kind == "sh":
+            for command in block.splitlines():
+                _run(command, cli)
+        elif page in TUTORIALS:
             (folder / "packetgate.toml").write_text(block)
-            continue
-        for command in block.splitlines():
-            program, *args = shlex.split(command)
-            if program != "packetgate":
-                subprocess.run(command, shell=True, cwd=folder, check=True)
-                continue
-            done = cli.run(*args)
-            assert done.status == (WAITS if "--allow-writes" in args else 0), f"{command}\n{done.out}{done.err}"
+
+
+def _run(command: str, cli: CommandLine) -> None:
+    program, *args = shlex.split(command)
+    if program != "packetgate":
+        subprocess.run(command, shell=True, cwd=cli.folder, check=True)
+        return
+    done = cli.run(*args)
+    assert done.status == (WAITS if "--allow-writes" in args else 0), f"{command}\n{done.out}{done.err}"
 
 
 def test_every_file_that_they_show_can_be_parsed() -> None:
