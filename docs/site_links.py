@@ -8,7 +8,7 @@ LINK = re.compile(r"\[([^\]\[]+)\]\((\.\.?/[^)\s#]*)(#[^)\s]*)?\)")
 REFERENCE = re.compile(r"^\[([^\]]+)\]: (\.\.?/\S+)$", re.MULTILINE)
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **unused: Any) -> str:
     """Return a page's text without links that leave the site."""
     folder, _, _ = f"docs/{page.file.src_uri}".rpartition("/")
 
