@@ -47,6 +47,7 @@ from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import choose_palette, with_recent
+from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.functions import as_tool, spec_of_tool
 from packetgate.tools.servers.results import to_result_aside
 from packetgate.tools.spec.descriptions import SEPARATOR
@@ -59,6 +60,10 @@ SERVER = "agent"
 ID_CHARS = 32
 LARGE = 100_000
 """Tokens that the chosen tools may take: their number is what bounds them."""
+AGAIN = (
+    "this very change was already made, or is asked about, for the same request, so it is not made again: go on from "
+    "its result; if it is wanted twice, ask the user"
+)
 SOURCES = 20
 """Earlier calls in whose outputs the values of a call are looked for."""
 
@@ -249,16 +254,29 @@ class _Step:
         self._problem = ""
 
     async def propose(self) -> None:
-        """Have each call checked and judged."""
+        """Have each call checked and judged. A change that was made for the same request is not made again."""
+        made = [
+            (call["name"], call["args"]) for call, said in _earlier(_this_turn(self._before)) if said.status != "error"
+        ]
         for call in self.calls:
+            if (wanted := (call["name"], call["args"])) in made and self._changes(call):
+                self._refused[str(call["id"])] = _refused(call, AGAIN)
+                continue
+            made.append(wanted)
             known = digest_of([self._thread, self._answer, str(call["id"])])[:ID_CHARS]
             caller = _Conversation(self._before, self._settings, self._thread, known)
-            wanted = Wanted(f"{SERVER}.{call['name']}", call["args"], call_id=known)
+            name = f"{SERVER}.{call['name']}"
             try:
-                self._packets[str(call["id"])] = await self._pipeline.proposed(wanted, caller, self._settings)
+                self._packets[str(call["id"])] = await self._pipeline.proposed(
+                    Wanted(name, call["args"], call_id=known), caller, self._settings
+                )
             except CallRefusedError as error:
                 told = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
                 self._refused[str(call["id"])] = _refused(call, told)
+
+    def _changes(self, call: AgentCall) -> bool:
+        spec = self._pipeline.tools.known.get(f"{SERVER}.{call['name']}")
+        return spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ
 
     @property
     def waits(self) -> bool:
@@ -419,6 +437,11 @@ def _earlier(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMe
 def _source(call: AgentCall, said: ToolMessage) -> ToolCall:
     result = ToolResult(success=said.status != "error", output=said.text)
     return ToolCall(tool_name=f"{SERVER}.{call['name']}", params=call["args"], risk=Risk.READ, result=result)
+
+
+def _this_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    asked = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)]
+    return messages[asked[-1] :] if asked else messages
 
 
 def _last_words(messages: Sequence[AnyMessage]) -> str:

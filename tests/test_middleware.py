@@ -178,6 +178,18 @@ def test_calls_that_a_server_numbers_alike_are_each_made() -> None:
     assert office.sent == ["mia@example.org"] * 2
 
 
+def test_a_change_is_made_once_for_a_request() -> None:
+    office = Office()
+    write = mail("mia@example.org")
+    agent = agent_of(office, [FIND, write, write], [FIND, write], [], [write])
+    say(agent)
+    state = reply(agent, {"decisions": [{"type": "approve"}]})
+    assert office.sent == ["mia@example.org"]
+    assert sum("already made" in one for one in told(state)) == 2
+    assert told(state).count("order 17 is late") == 2
+    assert say(agent, words="Write to mia@example.org once more: it is late.")["__interrupt__"]
+
+
 def test_a_read_that_asks_something_itself_is_answered() -> None:
     @reads
     def choose_room(city: str) -> str:
