@@ -7,6 +7,7 @@ import shlex
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 from rich.status import Status
@@ -46,11 +47,12 @@ KEPT_FREE = 8
 
 async def page(text: Text) -> bool:
     """Show a text in the user's pager if it is longer than the screen; return whether it was."""
-    out, plain = rendering.console(), text.plain
-    if not at_a_terminal() or plain.count("\n") + len(plain) // out.width < out.height - KEPT_FREE:
+    out = rendering.console()
+    rows = sum(max(1, ceil(len(line) / out.width)) for line in text.plain.splitlines())
+    if not at_a_terminal() or rows <= max(out.height - KEPT_FREE, 1):
         return False
     with on_ctrl_c(lambda: None):  # there it is the pager's
-        await asyncio.to_thread(pydoc.pager, plain)
+        await asyncio.to_thread(pydoc.pager, text.plain)
     return True
 
 
