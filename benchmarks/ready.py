@@ -22,7 +22,7 @@ from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.ranking.encoder import Floats, sentence_encoder
 from packetgate.tools.ranking.ranking import Meaning
-from packetgate.tools.ranking.space import text_of
+from packetgate.tools.ranking.text import text_of
 from packetgate.tools.ranking.vectors import Vectors
 from packetgate.tools.spec.descriptions import listed_name
 from packetgate.tools.spec.tool_spec import ToolSpec

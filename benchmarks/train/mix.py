@@ -16,10 +16,12 @@ import numpy as np
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.trees import trees_of
+from packetgate.tools.ranking.asked import BY_WORDS, asked_of
 from packetgate.tools.ranking.bm25 import Lexical
 from packetgate.tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder
-from packetgate.tools.ranking.features import BY_WORDS, NAMES, asked_of
-from packetgate.tools.ranking.space import Space, text_of
+from packetgate.tools.ranking.features import NAMES
+from packetgate.tools.ranking.space import Space
+from packetgate.tools.ranking.text import text_of
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.ranking.vectors import Vectors
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from packetgate.deciders.protocols import D, Decider, Deciders, T
 from packetgate.deciders.reflex.answer import respond_by_reflex
+from packetgate.deciders.reflex.calls import review_by_reflex, select_by_reflex
 from packetgate.deciders.reflex.intent import detect_by_reflex
-from packetgate.deciders.reflex.selection import review_by_reflex, select_by_reflex
 from packetgate.models.source import Known, ModelSource
 from packetgate.models.turns import in_turn
 from packetgate.state.context import RoutingContext

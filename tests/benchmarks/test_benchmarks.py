@@ -13,7 +13,7 @@ from benchmarks.mcp_calls import __main__ as calls
 from benchmarks.ratio import LEAST, Ratio, interleaved, show
 from benchmarks.ready import grown, office_tools
 from benchmarks.results_kept import Result, Run, keep
-from packetgate.tools.ranking.space import text_of
+from packetgate.tools.ranking.text import text_of
 
 
 @pytest.fixture(autouse=True)

@@ -1,17 +1,15 @@
 """Choosing a tool without a model: the likeliest that serves, if one is likely to, and arguments from the request."""
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from packetgate.deciders.protocols import Review, Selection, WantedCall
+from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed, sure_of
 from packetgate.deciders.reflex.following import step_of
 from packetgate.deciders.reflex.reading import access_of, parts_in
 from packetgate.deciders.values.filling import answer, fill
 from packetgate.state.base import ConfidenceSource
-from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction
 from packetgate.state.sections import ApprovalOutcome
@@ -147,24 +145,3 @@ def _answered(
 def _question(spec: ToolSpec, parameter: str) -> str:
     about = str(spec.parameters.get(parameter, {}).get("description", "")).strip().rstrip(".")
     return f"To use {spec.name} I need `{parameter}`{f' ({about})' if about else ''}. What should it be?"
-
-
-async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Choose the likeliest tool that serves each part of the step, with arguments from the request."""
-    return await asyncio.to_thread(_select, packet, catalogue)
-
-
-async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-    """Say how probably each call is right, and what speaks against it."""
-    return await asyncio.to_thread(_review, packet, catalogue)
-
-
-def _select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-
-    return select(packet, catalogue)
-
-
-def _review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
-    from packetgate.deciders.reflex.review import review
-
-    return review(packet, catalogue)

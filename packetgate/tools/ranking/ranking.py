@@ -11,9 +11,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from packetgate.tools.learned import DIGITS
+from packetgate.tools.ranking.asked import asked_of
 from packetgate.tools.ranking.bm25 import Lexical, Ranked, words_by_stem
-from packetgate.tools.ranking.features import asked_of
-from packetgate.tools.ranking.space import text_of
+from packetgate.tools.ranking.text import text_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import query_terms
 

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.tools.learned import DIGITS, arrays_of
+from packetgate.tools.ranking.asked import Asked
 from packetgate.tools.ranking.bm25 import Lexical
 from packetgate.tools.ranking.encoder import WEIGHTS, Encoder, Floats, sentence_encoder, static_encoder
-from packetgate.tools.ranking.features import NAMES, Asked, Cosines, features
+from packetgate.tools.ranking.features import NAMES, Cosines, features
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.ranking.vectors import Vectors
-from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.words import words_of
 
 STATIC_AT_ONCE = 3_000
 """New tools whose words' vectors are averaged while the request waits."""
@@ -131,26 +130,3 @@ def mixes(path: Path) -> dict[str, Trees]:
     """
     arrays = arrays_of(path)
     return {kind: Trees.from_arrays(arrays, kind) for kind in ("fine", "coarse")}
-
-
-BRIEF_CHARACTERS = 300
-ABOUT_CHARACTERS = 120
-PARAMETERS = 12
-"""How many of a tool's parameters are named."""
-
-
-def text_of(spec: ToolSpec) -> str:
-    """Return a tool's server, name, brief description, parameters, and what its server says of itself."""
-    parameters = ", ".join(_spaced(name) for name in list(spec.parameters)[:PARAMETERS])
-    parts = [
-        f"{_spaced(spec.server)} {_spaced(spec.upstream_name)}:".lstrip(),
-        spec.brief[:BRIEF_CHARACTERS],
-        f"({parameters})" if parameters else "",
-        spec.server_about[:ABOUT_CHARACTERS],
-    ]
-    return " ".join(part for part in parts if part)
-
-
-def _spaced(name: str) -> str:
-    """Return an identifier's words; itself, where it has none in plain letters."""
-    return " ".join(words_of(name)) if name.isascii() else name

@@ -18,7 +18,7 @@ from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.gate import FAILED_REVIEW, gated
 from packetgate.deciders.outcome import routing_after
 from packetgate.deciders.protocols import Selection
-from packetgate.deciders.reflex.selection import select_by_reflex
+from packetgate.deciders.reflex.calls import select_by_reflex
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect

@@ -6,7 +6,7 @@ from support.packets import CONTEXT, FILES, done, needs, packet
 
 from packetgate.deciders.gate import gated
 from packetgate.deciders.protocols import CallReview
-from packetgate.deciders.reflex.selection import review_by_reflex
+from packetgate.deciders.reflex.calls import review_by_reflex
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus

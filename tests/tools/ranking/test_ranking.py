@@ -14,7 +14,8 @@ from benchmarks.train.trees import trees_of
 from packetgate.state.errors import WeightsError
 from packetgate.tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder, static_encoder
 from packetgate.tools.ranking.ranking import Meaning, Ranking
-from packetgate.tools.ranking.space import Spaces, text_of
+from packetgate.tools.ranking.space import Spaces
+from packetgate.tools.ranking.text import text_of
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.ranking.vectors import Vectors
 from packetgate.tools.spec.tool_spec import ToolSpec
