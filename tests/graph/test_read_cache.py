@@ -12,7 +12,7 @@ import pytest
 from fastmcp.exceptions import ToolError
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from mcp_types import ImageContent
+from mcp_types import ImageContent, ToolListChangedNotification
 from support.graphs import Session
 from support.notebook import Notebook
 from support.pictures import png
@@ -282,7 +282,7 @@ async def test_a_server_whose_tools_changed_has_what_it_said_forgotten(change: C
         await talk.read()
         change(tide)
         connection: Any = talk.hub._connections["tide"]
-        connection._mark_stale()
+        await connection._on_message(ToolListChangedNotification())
         assert not (await talk.read()).is_cached
         assert tide.reads == 2
 
@@ -297,7 +297,7 @@ async def test_nothing_is_used_of_a_server_that_has_not_listed_its_changes():
             """The server does not come to listing them."""
 
         connection.refresh = unheard
-        connection._mark_stale()
+        await connection._on_message(ToolListChangedNotification())
         for _ in range(2):
             assert not (await talk.read()).is_cached
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from fastmcp import Client
 from fastmcp.client.logging import default_log_handler
-from fastmcp.client.messages import MessageHandler
 from fastmcp.client.progress import ProgressHandler
 from fastmcp.client.transports import ClientTransport
 from fastmcp.exceptions import ToolError
@@ -21,6 +20,7 @@ from mcp_types import (
     LoggingMessageNotificationParams,
     PromptListChangedNotification,
     ResourceListChangedNotification,
+    ServerNotification,
     ToolListChangedNotification,
 )
 from pydantic import ValidationError
@@ -68,26 +68,6 @@ logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
 
 ABOUT_CHARACTERS = 500
 """Kept characters of a server's instructions."""
-
-
-class _Messages(MessageHandler):
-    def __init__(self, mark_stale: Callable[[], None], on_change: Callable[[], None], log: ServerLog | None) -> None:
-        self._mark_stale = mark_stale
-        self._on_change = on_change
-        self._log = log
-
-    async def on_tool_list_changed(self, message: ToolListChangedNotification) -> None:
-        self._mark_stale()
-
-    async def on_prompt_list_changed(self, message: PromptListChangedNotification) -> None:
-        self._on_change()
-
-    async def on_resource_list_changed(self, message: ResourceListChangedNotification) -> None:
-        self._on_change()
-
-    async def on_exception(self, message: Exception) -> None:
-        if self._log is not None and isinstance(message, NoMessageError):
-            await asyncio.to_thread(self._log.write, message.printed + b"\n")
 
 
 class Connection(Server):
@@ -236,14 +216,17 @@ class Connection(Server):
         """Whether the tools changed since they were last listed."""
         return self._changes != self._listed
 
-    def _mark_stale(self) -> None:
-        self._changes += 1
-        self.listing.holds = False
-        self.on_change()
-
-    def _count_other(self) -> None:
-        self.other_changes += 1
-        self.on_change()
+    async def _on_message(self, message: ServerNotification | Exception) -> None:
+        match message:
+            case ToolListChangedNotification():
+                self._changes += 1
+                self.listing.holds = False
+                self.on_change()
+            case PromptListChangedNotification() | ResourceListChangedNotification():
+                self.other_changes += 1
+                self.on_change()
+            case NoMessageError(printed=printed) if self._log is not None:
+                await asyncio.to_thread(self._log.write, printed + b"\n")
 
     async def _open(self) -> None:
         self.session += 1
@@ -263,10 +246,10 @@ class Connection(Server):
 
     async def _start(self, transport: ClientTransport) -> None:
         self._client = Client(
-            BoundedTransport(transport),
+            transport if isinstance(transport, BoundedTransport) else BoundedTransport(transport),
             init_timeout=CONNECT_TIMEOUT_S,
             timeout=self._timeout_s,
-            message_handler=_Messages(self._mark_stale, self._count_other, self._log),
+            message_handler=self._on_message,
             log_handler=self._on_log,
         )
         try:

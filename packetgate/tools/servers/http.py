@@ -6,18 +6,15 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
-from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
-from fastmcp.client.transports.base import TransportOptions
-from mcp import ClientSession
+from fastmcp.client.transports import SSETransport, StreamableHttpTransport
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
 from packetgate.state.printing import printable
-from packetgate.tools.servers.bounds import MAX_MESSAGE_BYTES, MOST_WAITS
+from packetgate.tools.servers.bounds import MAX_MESSAGE_BYTES, MOST_WAITS, BoundedTransport
 from packetgate.tools.servers.messages import Failure, failed, read_aside, restamped
 
 _ERROR_BYTES = 100_000
@@ -32,88 +29,88 @@ _NO_ANSWER_TO_THE_WAY = frozenset({401, 403, 407, 408, 425, 429})
 
 
 class LenientHttp(httpx2.AsyncClient):
-    """An HTTP client for one session over streamable HTTP. The SDK's transport calls `send`."""
+    """An HTTP client for one session over streamable HTTP. It rejects long and compressed answers.
+
+    The SDK's transport calls `send`.
+    """
+
+    def __init__(
+        self,
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+        **_: Any,
+    ) -> None:
+        """Accept the arguments of the SDK's client factory."""
+        timeout = timeout or httpx2.Timeout(30.0, read=300.0)  # the SDK's own
+        super().__init__(headers={"Accept-Encoding": "identity", **(headers or {})}, timeout=timeout, auth=auth)
+        self.event_hooks["response"].append(_bound)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request. A JSON-RPC request always gets a JSON-RPC answer."""
         waits = request.extensions.get("timeout") or {}
         if request.method == "GET":  # an event stream may be silent for any time
             request.extensions["timeout"] = {**waits, "read": None}
-            return self._opened(await super().send(request, **options))
+            return self._event_stream(await super().send(request, **options))
         asked = _request_id(request)
         if asked is None:
-            return await self._told(request, **options)
+            return await self._send_notification(request, **options)
         if waits.get("read"):  # the session has its own time-out, which progress extends
             request.extensions["timeout"] = {**waits, "read": waits["read"] * MOST_WAITS}
         try:
-            return await self._asked(await super().send(request, **options), asked)
+            return await self._answered(await super().send(request, **options), asked)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as error:
             failure, why = Failure("unsent"), str(error) or type(error).__name__
         except httpx2.TransportError as error:
             failure, why = Failure("broken"), str(error) or type(error).__name__
         except (httpx2.StreamError, httpx2.DecodingError) as error:
             failure, why = Failure("unreadable"), str(error)
-        return await self._ended(httpx2.Response(200, request=request), [failed(asked, why, failure)])
+        return await self._deliver(httpx2.Response(200, request=request), [failed(asked, why, failure)])
 
-    def _opened(self, response: httpx2.Response) -> httpx2.Response:
+    def _event_stream(self, response: httpx2.Response) -> httpx2.Response:
         return _with_events(response, None)
 
-    async def _told(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+    async def _send_notification(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         return await super().send(request, **options)
 
-    async def _asked(self, response: httpx2.Response, asked: RequestId) -> httpx2.Response:
+    async def _answered(self, response: httpx2.Response, asked: RequestId) -> httpx2.Response:
         if response.has_redirect_location:
             return response
         if response.status_code < 400 and _kind(response) == _EVENTS:
             return _with_events(response, asked)
-        return await self._ended(response, await _answer(response, asked))
+        return await self._deliver(response, await _answer(response, asked))
 
-    async def _ended(self, response: httpx2.Response, messages: list[JSONRPCMessage]) -> httpx2.Response:
+    async def _deliver(self, response: httpx2.Response, messages: list[JSONRPCMessage]) -> httpx2.Response:
         return _json(response, messages)
 
 
 class LenientSse(LenientHttp):
     """An HTTP client for one session over the older SSE transport: answers arrive on its event stream."""
 
-    def __init__(self, **options: Any) -> None:
-        """Accept the arguments of `AsyncClient`."""
-        super().__init__(**options)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """Accept the arguments of the SDK's client factory."""
+        super().__init__(*given, **named)
         self._events: asyncio.Queue[bytes | Exception | None] = asyncio.Queue(1)
 
-    def _opened(self, response: httpx2.Response) -> httpx2.Response:
+    def _event_stream(self, response: httpx2.Response) -> httpx2.Response:
         response = _with_events(response, None)
         if isinstance(response.stream, _LenientEvents):
             response.stream = _JoinedEvents(response.stream, self._events)
         return response
 
-    async def _told(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        response = await super()._told(request, **options)
+    async def _send_notification(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        response = await super()._send_notification(request, **options)
         return httpx2.Response(202, request=request) if response.status_code >= 400 else response
 
-    async def _asked(self, response: httpx2.Response, asked: RequestId) -> httpx2.Response:
+    async def _answered(self, response: httpx2.Response, asked: RequestId) -> httpx2.Response:
         if response.has_redirect_location or response.status_code >= 400:
-            return await self._ended(response, await _answer(response, asked))
+            return await self._deliver(response, await _answer(response, asked))
         return response
 
-    async def _ended(self, response: httpx2.Response, messages: list[JSONRPCMessage]) -> httpx2.Response:
+    async def _deliver(self, response: httpx2.Response, messages: list[JSONRPCMessage]) -> httpx2.Response:
         for one in messages:
             await self._events.put(f"event: message\ndata: {_dumped(one)}\n\n".encode())
         return httpx2.Response(202, request=response.request)
-
-
-def lenient_http(
-    headers: dict[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
-    *,
-    kind: type[LenientHttp] = LenientHttp,
-    **_: Any,
-) -> httpx2.AsyncClient:
-    """Return an HTTP client with the timeouts of MCP, which rejects long and compressed answers."""
-    timeout = timeout or httpx2.Timeout(30.0, read=300.0)  # the SDK's own
-    client = kind(headers={"Accept-Encoding": "identity", **(headers or {})}, timeout=timeout, auth=auth)
-    client.event_hooks["response"].append(_bound)
-    return client
 
 
 def _request_id(request: httpx2.Request) -> RequestId | None:
@@ -292,7 +289,7 @@ async def _bound(response: httpx2.Response) -> None:
         response.stream = _BoundedStream(response.stream)
 
 
-class RemoteTransport(ClientTransport):
+class RemoteTransport(BoundedTransport):
     """A transport to a server at a URL: streamable HTTP or SSE."""
 
     def __init__(self, entry: Mapping[str, Any], *, sse: bool = False) -> None:
@@ -303,36 +300,19 @@ class RemoteTransport(ClientTransport):
         self._status = 0
         given: dict[str, Any] = {"headers": entry.get("headers"), "auth": entry.get("auth")}
         given["httpx_client_factory"] = self._client
-        self._inner: ClientTransport = (
+        super().__init__(
             SSETransport(entry["url"], sse_read_timeout=entry.get("sse_read_timeout"), **given)
             if self._sse
             else StreamableHttpTransport(entry["url"], **given)
         )
-        self.legacy_only = self._inner.legacy_only
 
     def other_way(self) -> "RemoteTransport | None":
         """Return the SSE transport if the server refused the request, as SSE servers do; else None."""
         refused = 400 <= self._status < 500 and self._status not in _NO_ANSWER_TO_THE_WAY
         return RemoteTransport(self._entry, sse=True) if refused and not self._sse else None
 
-    @asynccontextmanager
-    async def connect_session(
-        self, *, transport_options: TransportOptions | None = None, **session: Any
-    ) -> AsyncIterator[ClientSession]:
-        """Open a session over the inner transport."""
-        async with self._inner.connect_session(transport_options=transport_options, **session) as opened:
-            yield opened
-
-    def get_session_id(self) -> str | None:
-        """Return the session id."""
-        return self._inner.get_session_id()
-
-    async def close(self) -> None:
-        """Close the inner transport."""
-        await self._inner.close()  # type: ignore[no-untyped-call]
-
     def _client(self, *given: Any, **named: Any) -> httpx2.AsyncClient:
-        client = lenient_http(*given, kind=LenientSse if self._sse else LenientHttp, **named)
+        client = LenientSse(*given, **named) if self._sse else LenientHttp(*given, **named)
         client.event_hooks["response"].append(self._note)
         return client
 
