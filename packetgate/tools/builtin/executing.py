@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -150,8 +149,7 @@ async def _run_program(
         return await _started(argv, folder, environment, timeout_s)
     reading, writing = os.pipe()
     try:
-        plan = json.dumps(launcher.Plan(wrapper=[*wrapper], report=writing))
-        command = [sys.executable, "-I", "-S", launcher.__file__, plan, *argv]
+        command = launcher.command_line(launcher.Plan(wrapper=[*wrapper], report=writing), argv)
         try:
             finished = await _started(command, folder, environment, timeout_s, passed=(writing,))
         finally:

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TypedDict
@@ -37,6 +38,11 @@ class _StoppedError(Exception):
     pass
 
 
+def command_line(plan: Plan, argv: Sequence[str]) -> list[str]:
+    """Return the command line that runs a program by the launcher."""
+    return [sys.executable, "-I", "-S", __file__, json.dumps(plan), *argv]
+
+
 def main() -> None:
     """Run the program of the command line."""
     plan: Plan = json.loads(sys.argv[1])
@@ -44,8 +50,8 @@ def main() -> None:
     try:
         _die_with_parent(STOP)
         if plan["wrapper"]:
-            again = [sys.executable, "-I", "-S", __file__, json.dumps({**plan, "wrapper": []}), *sys.argv[2:]]
-            os.execv(plan["wrapper"][0], [*plan["wrapper"], *again])  # noqa: S606 - no shell is what is wanted
+            inner = command_line(Plan(wrapper=[], report=plan["report"]), sys.argv[2:])
+            os.execv(plan["wrapper"][0], [*plan["wrapper"], *inner])  # noqa: S606 - no shell is what is wanted
         os.set_inheritable(plan["report"], False)
         signal.signal(STOP, _stop)
         _prctl(_SET_SUBREAPER, 1)

@@ -103,7 +103,7 @@ class Sandbox:
         if not HAS_LAUNCHER or self.settings.mode == "off" or not await asyncio.to_thread(shutil.which, "bwrap"):
             return False
         async with self._wrapped(["true"], folder, {"PATH": os.defpath}) as (environment, wrapper):
-            return await asyncio.to_thread(_runs, [*wrapper, "true"], folder, environment)
+            return await asyncio.to_thread(_runs, wrapper, folder, environment)
 
     @asynccontextmanager
     async def _wrapped(
@@ -156,14 +156,15 @@ def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[st
     return list(dict.fromkeys(str(one) for one in outside if one.exists()))
 
 
-def _runs(command: list[str], folder: Path, environment: Mapping[str, str]) -> bool:
+def _runs(wrapper: list[str], folder: Path, environment: Mapping[str, str]) -> bool:
+    command = launcher.command_line(launcher.Plan(wrapper=wrapper, report=1), ["true"])
     try:
-        trial = subprocess.run(  # noqa: S603 - bubblewrap runs `true`
+        trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
             command, cwd=folder, env=environment, timeout=_PROBE_S, capture_output=True, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return trial.returncode == 0
+    return trial.stdout == b'{"status": 0}\n'
 
 
 def _hide_environment() -> None:
