@@ -265,7 +265,8 @@ def measured_calls(syntax: CallSyntax, answer: Answer) -> tuple[WrittenCall, ...
         values = JsonPaths().feed(text.encode()[begin:end])
         found = [(str(path[0]), begin + at) for path, at in values if len(path) == 1]
         ends = [*(at for _, at in found[1:]), end]
-        return {name: probability(at, until) for (name, at), until in zip(found, ends, strict=True)}
+        # without any value there is an end all the same
+        return {name: probability(at, until) for (name, at), until in zip(found, ends, strict=False)}
 
     # control tokens at the beginning of the head leave no text
     heads = (syntax.head[at:] for at in range(len(syntax.head)))

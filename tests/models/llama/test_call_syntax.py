@@ -7,6 +7,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from packetgate.models.decoding.native_calls import begins_call
 from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
+from packetgate.models.llama.engine import Answer
+from packetgate.models.llama.model import measured_calls
 from packetgate.models.llama.prompt import in_words
 
 ENDS = ("<|end|>",)
@@ -43,6 +45,11 @@ def test_what_is_written_is_read(kind: str):
     for one in found.read(written):
         assert written[slice(*one.name_at)] == one.name
         assert json.loads(written[slice(*one.arguments_at)]) == one.arguments
+
+
+def test_a_call_without_arguments_is_measured_as_well():
+    answer = Answer(OWN.write(CALLS), "stop", 1, 0, 1, timing=None)  # type: ignore[arg-type]
+    assert [{*one.probabilities} for one in measured_calls(OWN, answer)] == [{"path"}, set()]
 
 
 def test_the_marks_are_those_of_the_template():
