@@ -55,8 +55,7 @@ def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     spec = catalogue[checked.tool_name]
     constant = {name for name, one in step.params.items() if is_constant(one)}
     origins = origins_of(checked.params, _with_defaults(spec, checked.params, constant), evidence_of(packet))
-    fields = {"params": checked.params, "provenance": origins, "selection_reasoning": CHOSEN}
-    return rated(step.model_copy(update={**fields, "tool_name": checked.tool_name}), spec)
+    return rated(step.filled(checked.tool_name, checked.params, origins, CHOSEN), spec)
 
 
 def review_of_steps(packet: CognitionPacket) -> Review | None:

@@ -235,6 +235,12 @@ class ToolCall(Section):
         """Return the call to be judged anew: it, its tool or its server is not what the user was asked about."""
         return self._moved(ToolExecutionStatus.PENDING)
 
+    def filled(
+        self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin], reasoning: str
+    ) -> "ToolCall":
+        """Return a step of a chain with its arguments."""
+        return self._changed(tool_name=tool_name, params=params, provenance=provenance, selection_reasoning=reasoning)
+
     def edited(self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin]) -> "ToolCall":
         """Return the call as the user would have it, and approves it by that."""
         return self._moved(ToolExecutionStatus.APPROVED, tool_name=tool_name, params=params, provenance=provenance)

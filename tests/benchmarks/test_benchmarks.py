@@ -97,7 +97,11 @@ def test_calls_are_measured_and_what_cannot_be_had_is_said(
     monkeypatch.setattr("benchmarks.environment.shutil.which", lambda *_, **__: None)
     monkeypatch.setattr(calls, "AT_ONCE", {2: "two calls"})
     ratios = list(calls.measure(1))
-    assert [(one.name, one.beside) for one in ratios] == [("two calls", calls.SDK), ("two calls", "langchain.mcp")]
+    assert [(one.name, one.beside) for one in ratios] == [
+        ("two calls", calls.SDK),
+        ("two calls", "langchain.mcp"),
+        ("two calls, judged and journaled", calls.SDK),
+    ]
     assert "langchain-mcp-adapters is left out: " in capfd.readouterr().err
 
 
