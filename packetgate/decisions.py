@@ -1,4 +1,4 @@
-"""A model of the gate's as a decision model of LangChain's."""
+"""The gate's model as a LangChain decision model."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class GateDecisionModel(BaseDecisionModel):
     """Answers a `Noul`, a `Choice` or a `Score` by the probabilities of a model's own tokens; no text is written.
 
     `model` is a name such as `llamacpp:PATH` or `openai:NAME`, of a model that tells those probabilities. The
-    confidence of a choice and of a score is 1 less the entropy of its probabilities, of at most 1.
+    confidence of a choice and of a score is 1 minus the normalised entropy of its probabilities.
 
     Raises:
         ModelError: the name is no model's.
@@ -31,7 +31,7 @@ class GateDecisionModel(BaseDecisionModel):
         """Find the model, and load nothing yet."""
         self._pool = ModelPool(self.model)
         if self._pool.is_reflex:
-            raise ModelError("reflex answers no questions of others: name a model, such as llamacpp:FILE.gguf")
+            raise ModelError("reflex cannot answer questions: name a model, such as llamacpp:FILE.gguf")
 
     @property
     def _provider(self) -> str:

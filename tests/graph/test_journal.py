@@ -2,13 +2,15 @@
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from packetgate.graph.journal.chain import FORGOTTEN, Chain
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.opening import journal_at, journal_in
 from packetgate.graph.journal.table import DatabaseJournal
 from packetgate.graph.settings import Settings
 from packetgate.tools.execution.journal import Entry, Journal, MemoryJournal
@@ -151,3 +153,42 @@ async def test_a_tail_that_was_cut_off_does_not_grow_again_unseen(tmp_path: Path
     chain = Chain()
     breaches = [chain.breach(row) async for row in journal.rows()]
     assert breaches == [None, None, "row 3 is missing: row 4 follows"]
+
+
+FORKED = """
+import asyncio, os, sys
+from packetgate.graph.journal.opening import journal_at
+from packetgate.tools.execution.journal import Entry
+
+journal = journal_at(sys.argv[1])
+
+def write(key):
+    return asyncio.run(journal.record(Entry("x", key=key)))
+
+assert write("before")
+if child := os.fork():
+    ended = os.waitpid(child, 0)[1]
+    sys.exit(ended or not write("parent") or write("child"))
+os._exit(0 if write("child") and not write("before") else 1)
+"""
+
+
+async def test_a_forked_process_writes_to_the_same_chain(tmp_path: Path) -> None:
+    path = tmp_path / "packetgate.db"
+    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", FORKED, str(path)], timeout=60)
+    assert done.returncode == 0
+    journal = journal_at(path)
+    assert (await verified(journal)).head.seq == 3
+
+
+def remove(folder: Path) -> None:
+    for file in folder.glob("packetgate.db*"):
+        file.unlink()
+
+
+async def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    journal = journal_at(tmp_path / "packetgate.db")
+    assert await journal.claim("one")
+    await asyncio.to_thread(remove, tmp_path)
+    assert await journal.claim("two")
+    assert (await verified(journal_at(tmp_path / "packetgate.db"))).head.seq == 1

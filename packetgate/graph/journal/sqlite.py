@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import finalize
 
 from packetgate.graph.journal.chain import FORGOTTEN, Head, Row, chained
 from packetgate.graph.journal.table import ERASE, HEAD, INSERT, MOVE, OTHER, REFUSAL, TABLES, TAKEN, DatabaseJournal
@@ -18,6 +17,9 @@ from packetgate.state.errors import ConfigError
 from packetgate.tools.execution.journal import Entry
 
 T = TypeVar("T")
+
+_INHERITED: list[sqlite3.Connection] = []
+"""Connections of a parent process: to close one here would release locks on the file."""
 
 _TRIGGERS = f"""
 CREATE TRIGGER IF NOT EXISTS journal_kept BEFORE DELETE ON journal BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END;
@@ -33,10 +35,17 @@ class SqliteJournal(DatabaseJournal):
     def __init__(self, path: Path, patience_s: float | None = None) -> None:
         self._path = path
         self._patience_s = PATIENCE_S if patience_s is None else patience_s
-        self._thread = ThreadPoolExecutor(1, "journal")
         self._connection: sqlite3.Connection | None = None
-        self._opened_as: tuple[int, int, int] | None = None
-        self._close: finalize[..., SqliteJournal] | Callable[[], object] = lambda: None
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the file that the connection is to."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start in this process. After a fork the parent's thread and connection neither work nor may be closed."""
+        if self._connection is not None:
+            _INHERITED.append(self._connection)
+        self._pid, self._thread = os.getpid(), ThreadPoolExecutor(1, "journal")
+        self._connection = None
 
     async def record(self, *entries: Entry) -> bool:
         """Write entries down; wait for the disk where one of them is to outlast a loss of power."""
@@ -55,6 +64,8 @@ class SqliteJournal(DatabaseJournal):
         return [Row(*found) for found in await self._on_thread(self._run, sql, values)]
 
     async def _on_thread(self, function: Callable[..., T], *values: object) -> T:
+        if self._pid != os.getpid():
+            self._begin()
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *values)
 
     def _run(self, sql: str, values: Sequence[object]) -> list[Any]:
@@ -93,29 +104,29 @@ class SqliteJournal(DatabaseJournal):
                     connection.rollback()
         except (OSError, sqlite3.Error) as error:
             self._close()
-            self._connection = None
             raise ConfigError(f"{self._path}: cannot keep the journal: {error}; set PACKETGATE_HOME") from error
 
     def _connected(self) -> sqlite3.Connection:
-        """Return the connection of this process to the file that has the path now: it may have been replaced."""
-        if self._connection is None or self._opened_as != self._identity():
-            if self._opened_as and self._opened_as[0] == os.getpid():  # after a fork it is the parent's to close
-                self._close()
-            self._connection = None
+        """Return the connection to the file that has the path now: it may have been replaced."""
+        if self._connection is None or self._file != self._identity():
+            self._close()
             private_file(self._path)
             made = sqlite3.connect(self._path, timeout=self._patience_s, isolation_level=None, check_same_thread=False)
-            self._close = finalize(self, made.close)
-            self._close.atexit = False
             made.executescript(TABLES + _TRIGGERS)
-            self._connection, self._opened_as = made, self._identity()
+            self._connection, self._file = made, self._identity()
         return self._connection
 
-    def _identity(self) -> tuple[int, int, int] | None:
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _identity(self) -> tuple[int, int] | None:
         try:
             found = self._path.stat()
         except FileNotFoundError:
             return None
-        return os.getpid(), found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
 
 
 def _insert(connection: sqlite3.Connection, entries: Sequence[Entry]) -> None:

@@ -31,6 +31,8 @@ class Judgement:
         return Risk.READ if self.unvouched else self.risk
 
 
+KEPT_CHARS = 4_000
+"""Longest arguments whose judgement is cached: longer ones, such as whole files, would fill the memory."""
 _SCALE = (*Risk,)
 
 
@@ -42,7 +44,9 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
     it takes (`least_risk`) makes a call that is what its SQL says, since SQL is parsed, and what is not surely a query
     counts as more. Without SQL to look at, such a call is as bad as its tool. Blocking.
     """
-    return _judged(spec, json.dumps(params))
+    arguments = json.dumps(params)
+    judge = _judged if len(arguments) <= KEPT_CHARS else _judged.__wrapped__
+    return judge(spec, arguments)
 
 
 @lru_cache(maxsize=256)
