@@ -33,7 +33,7 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
             status = runner.run(_awaited(command))
         sys.stdout.flush()
     except PacketgateError as error:
-        raise _ended(error, str(error), 2 if isinstance(error, InputError) else 1) from error
+        raise _ended(error, f"{error} [{error.code}]", 2 if isinstance(error, InputError) else 1) from error
     except (KeyboardInterrupt, InterruptedReadError) as error:
         raise typer.Exit(process.STATUS) from error
     except BrokenPipeError as error:

@@ -23,55 +23,85 @@ PacketgateError
 from pydantic import ValidationError
 
 from packetgate.state.base import ErrorType, TokenUsage
+from packetgate.state.codes import Code
 
 
 class PacketgateError(Exception):
-    """Base of all errors; the message names the offending thing and the way out."""
+    """Base of all errors; the message names the offending thing and the way out.
+
+    `code` is stable: programs and tests read it, not the message. A class has a default; a raise may give a narrower one.
+    """
+
+    code = Code.INTERNAL
+
+    def __init__(self, message: str, code: Code | None = None) -> None:
+        super().__init__(message)
+        self.code = code or type(self).code
 
 
 class InputError(PacketgateError):
     """What came from outside cannot be used."""
 
+    code = Code.INPUT_UNUSABLE
+
 
 class RequestError(InputError):
     """The request is empty, too long, or not text."""
+
+    code = Code.REQUEST_UNUSABLE
 
 
 class PacketError(InputError):
     """A packet cannot be read."""
 
+    code = Code.PACKET_UNREADABLE
+
 
 class PacketVersionError(PacketError):
     """A packet was written by a newer Packetgate."""
+
+    code = Code.PACKET_TOO_NEW
 
 
 class ConfigError(InputError):
     """A configuration file or a setting is wrong."""
 
+    code = Code.CONFIGURATION
+
 
 class ModelError(InputError):
     """A model is not there: missing file, unknown name, unreachable endpoint."""
+
+    code = Code.MODEL_UNAVAILABLE
 
 
 class SessionError(InputError):
     """A session has nothing to resume, or still waits for an answer."""
 
+    code = Code.SESSION_UNUSABLE
+
 
 class WeightsError(PacketgateError):
     """Weights that are shipped with Packetgate are missing or broken."""
+
+    code = Code.WEIGHTS_UNUSABLE
 
 
 class DecisionError(PacketgateError):
     """A model's answer could not be used as a decision."""
 
-    def __init__(self, message: str, usage: TokenUsage | None = None) -> None:
-        super().__init__(message)
+    code = Code.DECISION_UNUSABLE
+
+    def __init__(self, message: str, usage: TokenUsage | None = None, *, code: Code | None = None) -> None:
+        super().__init__(message, code)
         self.usage = usage or TokenUsage()
         """What the model was asked in vain."""
 
 
 class ToolsRefusedError(DecisionError):
     """The model's server takes no tools, or not these: it can be asked in words."""
+
+    code = Code.TOOLS_UNSUPPORTED
 
 
 class NotAskedError(DecisionError):
@@ -81,10 +111,12 @@ class NotAskedError(DecisionError):
 class ToolCallError(PacketgateError):
     """A tool call did not succeed."""
 
+    code = Code.TOOL_FAILED
+
     error_type = ErrorType.TOOL_ERROR
 
-    def __init__(self, message: str, said: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, said: str = "", *, code: Code | None = None) -> None:
+        super().__init__(message, code)
         self.said = said
         """What of the message is not in our own words."""
 
@@ -92,16 +124,22 @@ class ToolCallError(PacketgateError):
 class CallRefusedError(ToolCallError):
     """A call may not run."""
 
+    code = Code.CALL_REFUSED
+
     error_type = ErrorType.REFUSED
 
 
 class ServerError(ToolCallError):
     """The server behind a tool is not there, or refused the call: it did not run."""
 
+    code = Code.SERVER_UNAVAILABLE
+
     error_type = ErrorType.UNAVAILABLE
 
-    def __init__(self, message: str, said: str = "", *, again_in_s: float | None = None) -> None:
-        super().__init__(message, said)
+    def __init__(
+        self, message: str, said: str = "", *, again_in_s: float | None = None, code: Code | None = None
+    ) -> None:
+        super().__init__(message, said, code=code)
         self.again_in_s = again_in_s
         """Seconds after which a read may be sent again; None where that would not help."""
 
@@ -109,15 +147,21 @@ class ServerError(ToolCallError):
 class SessionRefusedError(ServerError):
     """The server does not know the session, so the call did not run: it can be sent again in a new session."""
 
+    code = Code.SERVER_SESSION_UNKNOWN
+
 
 class LostCallError(ServerError):
     """The call was sent, and no answer came: it may or may not have run."""
+
+    code = Code.NO_ANSWER
 
     error_type = ErrorType.NO_ANSWER
 
 
 class TimedOutCallError(LostCallError):
     """The call was sent, and no answer came in time: it may or may not have run."""
+
+    code = Code.CALL_TIMED_OUT
 
     error_type = ErrorType.TIMEOUT
 
