@@ -8,6 +8,7 @@ COMPILE := $(BIN)/python -m compileall -q packetgate
 EXTRAS := dev,docs,studio,postgres,notebooks,discord
 TESTS ?= tests
 WORKERS ?= auto
+PYTEST = $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup
 export UV_NO_PROGRESS := 1
 
 # Of llama.cpp nobody here uses the multimodal part, nor the library that its own programs share: half of the work.
@@ -17,10 +18,10 @@ LLAMA := CMAKE_ARGS="-DLLAVA_BUILD=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE=$(CURDI
 INSTALL_LLAMA := $(LLAMA) $(PIP) --offline --editable '.[local]' 2> /dev/null || $(LLAMA) $(PIP) --editable '.[local]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types docs notebooks bench studio diagram constraints clean
+.PHONY: help demo test test-slow test-all check lint types docs notebooks bench studio diagram constraints clean
 
 help: ## List what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.run ## Set up, and run the main job on files of this folder
 	@echo '$$ packetgate ask "What does README.md say about the gate?"'
@@ -29,8 +30,13 @@ demo: $(VENV)/.run ## Set up, and run the main job on files of this folder
 	@echo "$$ packetgate ask 'Write \"hello\" to notes.txt'"
 	@PACKETGATE_HOME=.packetgate $(BIN)/packetgate ask 'Write "hello" to notes.txt'
 
-test: $(VENV)/.dev ## Set up, and run all tests
-	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+test: $(VENV)/.dev ## Set up, and run the tests, without the slow ones
+	@$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.dev ## Run the slow tests: kills, races, other servers, browsers, real weights
+	@$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-all: test test-slow ## Run all tests
 
 check: lint types docs notebooks ## Lint, types, imports between rooms, docs, notebooks
 	@$(BIN)/lint-imports
