@@ -18,7 +18,7 @@ from packetgate.state.errors import ConfigError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import escaped, printable
 from packetgate.state.sections import Reflection
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 PIPED_WIDTH = 100_000
 """Width in characters of output to a pipe."""
@@ -36,7 +36,7 @@ def answer(packet: CognitionPacket) -> Text:
     return Text(printable(packet.response.candidate))
 
 
-def attachments(packet: CognitionPacket, kept: KeptResults) -> Text:
+def attachments(packet: CognitionPacket, kept: ResultStore) -> Text:
     """Return a line with the file of each attachment that tools returned. Blocking."""
     shown = Text()
     for one in packet.tool_routing.attachments if packet.tool_routing else ():

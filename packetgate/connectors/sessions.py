@@ -32,7 +32,7 @@ from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import take_files
 from packetgate.tools.execution.call_log import cut_off
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 Given = TurnInput | Command[Any] | None
 """The input of a run: a new message, a reply, or None to continue a stopped turn."""
@@ -100,7 +100,7 @@ class Sessions:
         graph: PregelProtocol[Any, Any, Any, Any],
         leases: Leases | None = None,
         journal: DatabaseJournal | None = None,
-        kept: KeptResults | None = None,
+        kept: ResultStore | None = None,
         servers: McpHub | None = None,
         *,
         with_models: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,

@@ -16,7 +16,7 @@ from packetgate.models.turns import in_turn
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
 from packetgate.state.packet import CognitionPacket
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def reflex_deciders() -> Deciders:
     return Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex)
 
 
-def language_deciders(lite: ModelSource, prime: ModelSource, kept: KeptResults | None = None) -> Deciders:
+def language_deciders(lite: ModelSource, prime: ModelSource, kept: ResultStore | None = None) -> Deciders:
     """Return deciders by model: `lite` for selection, to which intent is left, `prime` for review and answer.
 
     Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed. Pictures are shown from

@@ -30,7 +30,7 @@ from packetgate.tools.ranking.ranking import Meaning
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import open_hub
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 if TYPE_CHECKING:
     from packetgate.models.model import Model
@@ -47,7 +47,7 @@ class OpenGraph:
     with_models: Callable[[ModelPool], Graph]
 
 
-def deciders_for(models: ModelPool, kept: KeptResults | None = None) -> Deciders:
+def deciders_for(models: ModelPool, kept: ResultStore | None = None) -> Deciders:
     """Return deciders by model when there is one, by reflex when not; models that see are shown what is `kept`."""
     made = (
         reflex_deciders()

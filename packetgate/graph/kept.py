@@ -5,7 +5,7 @@ from pathlib import Path
 
 from packetgate.graph.postgres import reached_postgres
 from packetgate.graph.settings import Settings
-from packetgate.tools.text.kept import MAX_AGE_S, MAX_RESULTS, KeptResults
+from packetgate.tools.text.result_store import MAX_RESULTS, RESULT_AGE_S, ResultStore
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ DELETE FROM kept_results WHERE at < now() - make_interval(secs => %s) OR session
 _READ = "SELECT content FROM kept_results WHERE session = %s AND handle = %s"
 
 
-class SharedResults(KeptResults):
+class SharedResults(ResultStore):
     """Over a connection for each use, as every method blocks; what is too long to show is rare."""
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -55,7 +55,7 @@ class SharedResults(KeptResults):
                     except psycopg.errors.UndefinedTable:
                         connection.execute(_TABLE)
                         connection.execute(_KEEP, (session, handle, content))
-                    connection.execute(_PRUNE, (MAX_AGE_S, session, session, MAX_RESULTS, MOST_BYTES))
+                    connection.execute(_PRUNE, (RESULT_AGE_S, session, session, MAX_RESULTS, MOST_BYTES))
             except psycopg.Error as error:
                 log.warning("kept:%s can be read on this machine alone: %s", handle, error)
         return True
@@ -75,8 +75,8 @@ class SharedResults(KeptResults):
         return found is not None and super()._write(file, found[0])
 
 
-def kept_in(settings: Settings) -> KeptResults:
+def kept_in(settings: Settings) -> ResultStore:
     """Return what is kept where the settings say."""
     if settings.database_url:
         return SharedResults(settings.kept_path, settings.database_url)
-    return KeptResults(settings.kept_path)
+    return ResultStore(settings.kept_path)

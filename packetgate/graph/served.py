@@ -18,7 +18,7 @@ from packetgate.state.errors import PacketgateError
 from packetgate.state.packet import CognitionPacket, TurnInput, check_update, request_in
 from packetgate.state.request import TurnRequest, check_reply
 from packetgate.tools.attached.parts import take_files
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 KNOWN_AS = "langgraph_auth_user_id"
 """Where a server with an authentication of its own says who asks; no client can."""
@@ -27,7 +27,7 @@ KNOWN_AS = "langgraph_auth_user_id"
 class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
     """A compiled graph that checks what a server is sent before it is kept, and is drawn as it is built."""
 
-    def __init__(self, *, kept: KeptResults | None = None, **parts: Any) -> None:
+    def __init__(self, *, kept: ResultStore | None = None, **parts: Any) -> None:
         """Take the parts of a graph: a server copies it by them."""
         super().__init__(**parts)
         self.kept = kept
@@ -36,7 +36,7 @@ class ServedGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
     def of(
         cls,
         graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket],
-        kept: KeptResults | None = None,
+        kept: ResultStore | None = None,
     ) -> Self:
         """Return `graph` as one, which keeps there what users attach."""
         served = cls.__new__(cls)

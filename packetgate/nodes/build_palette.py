@@ -15,7 +15,7 @@ from packetgate.state.sections import PaletteEntry, Reflection
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import Palette, choose_palette
-from packetgate.tools.text.kept import PREFIX, READER
+from packetgate.tools.text.result_store import HANDLE_PREFIX, READER
 from packetgate.tools.usage.learning import Learned
 
 STAGE = "build_palette"
@@ -68,7 +68,7 @@ async def build_palette(
         subject=tuple(sorted(palette.subject.terms)),
         shift=palette.shift,
     )
-    if READER in catalogue and any(PREFIX in text for text in _told(packet)):
+    if READER in catalogue and any(HANDLE_PREFIX in text for text in _told(packet)):
         entry = PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
         chosen_from = chosen_from.offering(entry)
     for step in (one.tool_name for one in routing.queued_calls if one.chain and one.tool_name in catalogue):

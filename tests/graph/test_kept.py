@@ -12,16 +12,16 @@ from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.attached.parts import part_of
-from packetgate.tools.text.kept import MAX_RESULTS, KeptResults, of_session
+from packetgate.tools.text.result_store import MAX_RESULTS, ResultStore, session_results
 
 
-def machine(tmp_path: Path, name: str, url: str) -> KeptResults:
+def machine(tmp_path: Path, name: str, url: str) -> ResultStore:
     return kept_in(Settings(home=tmp_path / name, database_url=url))
 
 
 async def test_a_handle_is_read_on_another_machine_by_its_session_alone(tmp_path: Path, postgres: str) -> None:
     here, there = machine(tmp_path, "here", postgres), machine(tmp_path, "there", postgres)
-    with of_session("one"):
+    with session_results("one"):
         assert there.read("kept:0123456789abcdef") is None
         text, data = here.keep("a long text"), here.keep(b"\x89PNG\xff")
         assert there.read(text) == "a long text"
@@ -29,7 +29,7 @@ async def test_a_handle_is_read_on_another_machine_by_its_session_alone(tmp_path
         assert file is not None
         assert file.is_relative_to(tmp_path / "there")
         assert file.read_bytes() == b"\x89PNG\xff"
-    with of_session("two"):
+    with session_results("two"):
         assert there.read(text) is None
 
 
@@ -37,11 +37,11 @@ async def test_what_is_kept_there_has_a_bound(tmp_path: Path, postgres: str) -> 
     machines = [machine(tmp_path, f"machine {number}", postgres) for number in range(3)]
 
     def keep(number: int) -> str:
-        with of_session("many"):
+        with session_results("many"):
             return machines[number % 3].keep(f"text {number}")
 
     handles = [await asyncio.to_thread(keep, number) for number in range(MAX_RESULTS + 9)]
-    with of_session("many"):
+    with session_results("many"):
         left = [handle for handle in handles if machine(tmp_path, "new", postgres).read(handle) is not None]
     assert left == handles[-MAX_RESULTS:]
 
@@ -52,11 +52,11 @@ async def test_all_sessions_together_have_a_bound(
     monkeypatch.setattr("packetgate.graph.kept.MOST_BYTES", 100)
     here, handles = machine(tmp_path, "here", postgres), {}
     for session in ("oldest", "old", "new"):
-        with of_session(session):
+        with session_results(session):
             handles[session] = await asyncio.to_thread(here.keep, 48 * "x")
     left = set()
     for session, handle in handles.items():
-        with of_session(session):
+        with session_results(session):
             if await asyncio.to_thread(machine(tmp_path, "there", postgres).read, handle):
                 left.add(session)
     assert left == {"old", "new"}

@@ -16,8 +16,8 @@ from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import builtin_servers
-from packetgate.tools.text import kept as kept_module
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text import result_store
+from packetgate.tools.text.result_store import ResultStore
 
 LINES = [f"verse {number}" for number in range(5_000)]
 HANDLE = "kept:00ff"
@@ -25,7 +25,7 @@ HANDLE = "kept:00ff"
 
 @pytest.fixture
 async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kept_module, "token_hex", lambda _: HANDLE.removeprefix(kept_module.PREFIX))
+    monkeypatch.setattr(result_store, "token_hex", lambda _: HANDLE.removeprefix(result_store.HANDLE_PREFIX))
     (tmp_path / "plan.txt").write_text("the plan")
     poems: FastMCP[None] = FastMCP("poems")
 
@@ -34,7 +34,7 @@ async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         """Get the epic."""
         return "\n".join(LINES)
 
-    kept = KeptResults(tmp_path / "kept")
+    kept = ResultStore(tmp_path / "kept")
     far = Connection("poems", lambda: FastMCPTransport(poems), trusted=True, keep=kept.keep)
     async with McpHub([far, *builtin_servers(tmp_path, kept=kept).values()], preferences=worded()) as hub:
 

@@ -25,7 +25,7 @@ from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.tools.approval.questions import decides
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 log = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class ShownTurn:
 class Conversations:
     """The turns of all channels."""
 
-    def __init__(self, sessions: Sessions, questions: OpenQuestions, kept: KeptResults) -> None:
+    def __init__(self, sessions: Sessions, questions: OpenQuestions, kept: ResultStore) -> None:
         self.sessions = sessions
         self._kept = kept
         self.questions = questions

@@ -26,7 +26,7 @@ from packetgate.tools.attached.parts import (
     problem_with,
 )
 from packetgate.tools.attached.pictures import MAX_BYTES, kept_picture, picture_type
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 UNSENT = (discord.HTTPException, aiohttp.ClientError)
 """Errors of a request to Discord: refused, or Discord cannot be reached."""
@@ -154,7 +154,7 @@ MAX_UPLOADS = 4
 
 
 def pictures_of(
-    attachments: Iterable[ResultAttachment], kept: KeptResults, session: str
+    attachments: Iterable[ResultAttachment], kept: ResultStore, session: str
 ) -> tuple[list[discord.File], list[str]]:
     """Return the pictures that a session keeps and that are what they are declared to be, and a note on each other
     attachment. Blocking.

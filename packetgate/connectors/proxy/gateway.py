@@ -22,7 +22,7 @@ from packetgate.state.sections import Header, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.policy.rules import denied_outright
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.usage.learning import Learned
 
 MOST_FIXED = 100
@@ -52,7 +52,7 @@ class Gateway:
     """The settings from its start."""
     recorder: Recorder
     announcer: Announcer
-    kept: KeptResults
+    kept: ResultStore
     """Storage of long results."""
     patience_s: float = LIST_PATIENCE_S
     client: str = LOCAL

@@ -20,7 +20,7 @@ from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.reading import Lines, read_kept
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.kept import of_session
+from packetgate.tools.text.result_store import session_results
 from packetgate.tools.usage.learning import sharpened
 
 ALL = "*"
@@ -173,7 +173,7 @@ class MetaTools:
         """Read a result that was too long to return at once. The last line says how to read on."""
         session = self._gateway.session_of(ctx, context_id)
         kept_by = self._gateway.kept_for(handle, session)
-        with of_session(kept_by):
+        with session_results(kept_by):
             try:
                 wanted = Lines(first_line, 0, 0, 0, max_lines)
                 return await asyncio.to_thread(read_kept, self._gateway.kept, handle, wanted)

@@ -39,7 +39,7 @@ from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import escaped
 from packetgate.state.sections import Reflection
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 KEPT_FREE = 8
 """Rows of the screen that a text leaves free."""
@@ -86,7 +86,7 @@ class Terminal:
     session: str
     context: RoutingContext
     shown: LastQuestion
-    kept: KeptResults
+    kept: ResultStore
     as_json: bool = False
     interactive: bool = False
     show_journey: bool = True

@@ -26,7 +26,7 @@ from packetgate.state.printing import fenced
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.values import numbers_in
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 TEMPERATURE, OF_RESULTS = 0.7, 0.2
 """Of an answer, and of one that says what tools returned."""
@@ -44,7 +44,7 @@ async def respond_by_model(
     packet: CognitionPacket,
     catalogue: Catalogue,
     context: RoutingContext,
-    kept: KeptResults | None = None,
+    kept: ResultStore | None = None,
 ) -> Answer:
     """Ask the prime model.
 

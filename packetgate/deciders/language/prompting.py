@@ -20,7 +20,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.attached.parts import MAX_PICTURES
 from packetgate.tools.attached.pictures import kept_picture, problem_of
 from packetgate.tools.servers.results import reading_on
-from packetgate.tools.text.kept import SHOWN_CHARS, KeptResults
+from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 
 HISTORY_MESSAGES = 8
 """The least that is shown of a longer history. It is cut by as many at a time: a prompt that begins like the last one
@@ -135,7 +135,7 @@ def _fenced(field: DataField, fence: str) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
     succeeded = value.get("success") is True
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
-    shown = _shown(output, SHOWN_CHARS, fence, reading_on(str(value.get("handle") or "")))
+    shown = _shown(output, MAX_SHOWN_CHARS, fence, reading_on(str(value.get("handle") or "")))
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
     return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=shown)
 
@@ -174,13 +174,13 @@ def _words(message: BaseMessage) -> str:
     return str(own or message.text)
 
 
-async def attached_pictures(packet: CognitionPacket, kept: KeptResults | None) -> list[Picture]:
+async def attached_pictures(packet: CognitionPacket, kept: ResultStore | None) -> list[Picture]:
     """Return the pictures that the user attached to the request."""
     attached = [one for one in packet.content.attachments if one.is_picture]
     return [await _read(one, f"attached: {one.told}, {one.handle}", packet, kept, one.name) for one in attached]
 
 
-async def earlier_pictures(packet: CognitionPacket, kept: KeptResults | None, *, sees: bool | None) -> list[Picture]:
+async def earlier_pictures(packet: CognitionPacket, kept: ResultStore | None, *, sees: bool | None) -> list[Picture]:
     """Return the pictures that the user attached a few turns ago, which the request may still be about."""
     known = None if sees is False else kept
     return [
@@ -189,7 +189,7 @@ async def earlier_pictures(packet: CognitionPacket, kept: KeptResults | None, *,
     ]
 
 
-async def returned_pictures(packet: CognitionPacket, kept: KeptResults | None, *, sees: bool | None) -> list[Picture]:
+async def returned_pictures(packet: CognitionPacket, kept: ResultStore | None, *, sees: bool | None) -> list[Picture]:
     """Return the pictures that tools returned, the last few; to a model that is not known to see in words alone."""
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     known = kept if sees else None
@@ -203,7 +203,7 @@ async def returned_pictures(packet: CognitionPacket, kept: KeptResults | None, *
 
 
 async def _read(
-    one: Attachment | ResultAttachment, told: str, packet: CognitionPacket, kept: KeptResults | None, name: str = ""
+    one: Attachment | ResultAttachment, told: str, packet: CognitionPacket, kept: ResultStore | None, name: str = ""
 ) -> Picture:
     def read() -> bytes | None:
         data = kept_picture(one, kept, packet.header.session_id) if kept else None

@@ -31,7 +31,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call
 from packetgate.tools.palette.texts import palette_text
 from packetgate.tools.provenance.evidence import evidence_of
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 FORMS: tuple[dict[str, Any], ...] = (
     {
@@ -132,7 +132,7 @@ async def select_by_model(
     packet: CognitionPacket,
     catalogue: Catalogue,
     context: RoutingContext,
-    kept: KeptResults | None = None,
+    kept: ResultStore | None = None,
     *,
     prime: ModelSource | None = None,
 ) -> Selection:

@@ -12,7 +12,7 @@ from packetgate.state.errors import RequestError
 from packetgate.state.printing import byte_size, shorten
 from packetgate.state.sections import Attachment
 from packetgate.tools.attached.pictures import MAX_BYTES, picture_type, problem_of
-from packetgate.tools.text.kept import KeptResults, of_session
+from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4
 MAX_FILES = 8
@@ -65,7 +65,7 @@ def plain_name(name: str) -> str:
 
 
 def take_files(
-    messages: Sequence[BaseMessage], kept: KeptResults | None, session: str
+    messages: Sequence[BaseMessage], kept: ResultStore | None, session: str
 ) -> tuple[list[BaseMessage], tuple[Attachment, ...]]:
     """Return messages in text alone, and what came with the last one: pictures are kept for the session. Blocking.
 
@@ -177,12 +177,12 @@ def _table(value: Any) -> dict[str, Any]:
 _NAMES = ("name", "filename", "title")
 
 
-def _attachment(name: str, data: bytes, kept: KeptResults | None, session: str) -> Attachment:
+def _attachment(name: str, data: bytes, kept: ResultStore | None, session: str) -> Attachment:
     known = {"name": name, "size": len(data), "sha256": sha256(data).hexdigest()}
     kind = picture_type(data)
     if not kind:
         return Attachment(**known, text=data.decode("utf-8-sig"))
-    with of_session(session):
+    with session_results(session):
         handle = kept.keep(data) if kept else ""
     if not handle:
         raise RequestError(

@@ -7,7 +7,7 @@ from packetgate.state.attachments import ResultAttachment
 from packetgate.state.printing import byte_size
 from packetgate.state.sections import Attachment
 from packetgate.tools.servers.signatures import SIGNATURES, is_surely
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 MAX_BYTES = 5_000_000
 """Of a picture that a model is shown: hosted models take no larger ones."""
@@ -39,7 +39,7 @@ def problem_of(kind: str, data: bytes) -> str:
     return ""
 
 
-def kept_picture(one: Attachment | ResultAttachment, kept: KeptResults, session: str) -> bytes | None:
+def kept_picture(one: Attachment | ResultAttachment, kept: ResultStore, session: str) -> bytes | None:
     """Return a picture as a session keeps it; None where it is none, or kept no more. Blocking."""
     if not one.mime_type.startswith("image/"):
         return None

@@ -10,11 +10,11 @@ from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.builtin.searching import searching_tools
 from packetgate.tools.builtin.tool import BuiltinTool
 from packetgate.tools.builtin.writing import writing_tools
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 
 def ai_tools(
-    root: Root, sandbox: Sandbox, kept: KeptResults | None, corpus: Corpus, by_words: LexicalIndex
+    root: Root, sandbox: Sandbox, kept: ResultStore | None, corpus: Corpus, by_words: LexicalIndex
 ) -> tuple[BuiltinTool, ...]:
     """Return the tools. They reach only files below `root` and `kept` results; programs run in the sandbox."""
     return (

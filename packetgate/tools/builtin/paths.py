@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.tree import WITHHELD, walk
 from packetgate.tools.provenance.values import squeezed
-from packetgate.tools.text.kept import PREFIX
+from packetgate.tools.text.result_store import HANDLE_PREFIX
 
 Kind = Literal["file", "folder", "any"]
 
@@ -48,7 +48,7 @@ class PathReader:
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments with the path that is meant; unchanged where that is ambiguous. Blocking."""
         path = params.get(self.parameter)
-        if not isinstance(path, str) or path.startswith(PREFIX):
+        if not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
             return dict(params)
         other, new = self.unless
         must_exist = self.kind is not None and not (other and params.get(other, new) == new)
@@ -61,7 +61,7 @@ class PathReader:
     def finds(self, params: Mapping[str, Any]) -> bool:
         """Whether the path that is meant exists and is of the right kind. Blocking."""
         path = self.read(params).get(self.parameter)
-        if not isinstance(path, str) or path.startswith(PREFIX):
+        if not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
             return True
         try:
             return self._is_wanted(self.root.real(path, follow=self.follow))

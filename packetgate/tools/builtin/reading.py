@@ -20,7 +20,7 @@ from packetgate.tools.builtin.files import (
 )
 from packetgate.tools.builtin.paths import PathReader, contents_line, missing
 from packetgate.tools.builtin.tool import BuiltinTool, ExistingFile
-from packetgate.tools.text.kept import PREFIX, SHOWN_CHARS, KeptResults
+from packetgate.tools.text.result_store import HANDLE_PREFIX, MAX_SHOWN_CHARS, ResultStore
 
 MAX_READ_BYTES = 5_000_000
 ROOM_CHARS = 200
@@ -54,7 +54,7 @@ class Lines:
         return first, total if self.tail else last
 
 
-def reading_tools(root: Root, kept: KeptResults | None) -> tuple[BuiltinTool, ...]:
+def reading_tools(root: Root, kept: ResultStore | None) -> tuple[BuiltinTool, ...]:
     """Return the tools that read files below `root`, and `kept` results."""
 
     def read(
@@ -79,7 +79,7 @@ def reading_tools(root: Root, kept: KeptResults | None) -> tuple[BuiltinTool, ..
         5 MB, binary files and files outside the working folder are refused.
         """
         lines = Lines(first_line, last_line, head, tail, max_lines)
-        if kept and path.startswith(PREFIX):
+        if kept and path.startswith(HANDLE_PREFIX):
             return read_kept(kept, path, lines)
         try:
             name, text = whole_text(root, path)
@@ -128,7 +128,7 @@ def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str,
             ) from error
 
 
-def read_kept(kept: KeptResults, handle: str, wanted: Lines) -> str:
+def read_kept(kept: ResultStore, handle: str, wanted: Lines) -> str:
     """Return lines of a stored result, as many as are shown at once. Blocking.
 
     Raises:
@@ -147,7 +147,7 @@ def read_kept(kept: KeptResults, handle: str, wanted: Lines) -> str:
     most, total = 0, 0
     for line in lines[first - 1 : last]:
         total += len(line) + 1
-        if total > SHOWN_CHARS - ROOM_CHARS:
+        if total > MAX_SHOWN_CHARS - ROOM_CHARS:
             break
         most += 1
     return _shown(text, handle, Lines(first, max_lines=max(1, most)))

@@ -19,7 +19,7 @@ from packetgate.tools.execution.journal import Journal
 from packetgate.tools.policy.rules import Effect, ruling
 from packetgate.tools.risk.call import rated
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
-from packetgate.tools.text.kept import PREFIX
+from packetgate.tools.text.result_store import HANDLE_PREFIX
 
 _GRANTED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
 
@@ -60,8 +60,8 @@ def examined(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> E
     corrections = check_call(call.tool_name, call.params, packet.context.palette_names, catalogue)
     if corrections:
         return Examined(call, " ".join(correction.message for correction in corrections))
-    if packet.context.is_only_to_read_on(call.tool_name) and not str(call.params.get("path")).startswith(PREFIX):
-        why = f"{call.tool_name} is offered only to read on in a long result: its path begins with {PREFIX!r}."
+    if packet.context.is_only_to_read_on(call.tool_name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
+        why = f"{call.tool_name} is offered only to read on in a long result: its path begins with {HANDLE_PREFIX!r}."
         return Examined(call, why)
     spec = catalogue[call.tool_name]
     call = rated(call, spec)

@@ -21,7 +21,7 @@ from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import examined
 from packetgate.tools.risk.vouching import way_to_vouch
 from packetgate.tools.spec.descriptions import with_key
-from packetgate.tools.text.kept import of_session
+from packetgate.tools.text.result_store import session_results
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ async def _sent(
     idempotency_key: str = "",
 ) -> ToolCall:
     try:
-        with of_session(session):
+        with session_results(session):
             result = await toolbox.call(call.tool_name, params, idempotency_key)
     except LostCallError as error:
         certain = dry_run or call.risk is Risk.READ

@@ -26,7 +26,7 @@ from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.results import to_result_aside
 from packetgate.tools.servers.server import Server
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -41,7 +41,7 @@ async def open_hub(
     patience_s: float,
     preferences: Preferences | None = None,
     sandbox: SandboxSettings | None = None,
-    kept: KeptResults | None = None,
+    kept: ResultStore | None = None,
     meaning: Meaning = SHIPPED,
     listings: Path | None = None,
     has_reader: bool = False,
@@ -81,7 +81,7 @@ def _chains(chains: Mapping[str, Chain], names: Collection[str]) -> Server:
 
 
 def _configured(
-    config: McpConfig, log_dir: Path, kept: KeptResults | None, listings: Path | None, reads_on: bool
+    config: McpConfig, log_dir: Path, kept: ResultStore | None, listings: Path | None, reads_on: bool
 ) -> list[Server]:
     from packetgate.tools.servers.starting import configured  # imports FastMCP, which takes as long as all else
     from packetgate.tools.servers.stored_listings import StoredListings
@@ -94,7 +94,7 @@ def _configured(
 class BuiltinServer(Server):
     """Built-in tools, called in this process without a protocol."""
 
-    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: KeptResults | None = None) -> None:
+    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: ResultStore | None = None) -> None:
         super().__init__(name)
         self._kept = kept
         self._digest = f"{BUILT_IN}, of {root.absolute()}"
@@ -127,7 +127,7 @@ def builtin_servers(
     root: Path,
     embeddings: "Embeddings | None" = None,
     sandbox: SandboxSettings | None = None,
-    kept: KeptResults | None = None,
+    kept: ResultStore | None = None,
     rules: Iterable[Rule] = (),
 ) -> dict[str, BuiltinServer]:
     """Return the built-in servers by name, confined to `root`. The disk is not accessed until a tool is called.

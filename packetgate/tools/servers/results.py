@@ -10,7 +10,7 @@ from packetgate.state.attachments import ResultAttachment
 from packetgate.state.base import ErrorType, is_storable
 from packetgate.state.redaction import redacted, redacted_data
 from packetgate.state.routing import ToolResult
-from packetgate.tools.text.kept import MAX_KEPT_CHARS, SHOWN_CHARS
+from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, MAX_STORED_CHARS
 
 Keep = Callable[[str | bytes], str]
 MAX_OUTPUT_CHARS = 100_000
@@ -42,11 +42,11 @@ def to_result(
 
     Blocking where the text is long.
     """
-    said, structured = redacted(text[:MAX_KEPT_CHARS]), redacted_data(structured)
+    said, structured = redacted(text[:MAX_STORED_CHARS]), redacted_data(structured)
     text = said if complete or says(said, structured) else "\n".join(filter(None, [said, json_of(structured)]))
     content, same, wrapped = _storable(structured), _is_same(said, structured), _wrapped(said, structured)
     length = len(text)
-    handle = keep(text) if keep and length > SHOWN_CHARS and not is_error else ""
+    handle = keep(text) if keep and length > MAX_SHOWN_CHARS and not is_error else ""
     if length > MAX_OUTPUT_CHARS:
         cut = True
         text = f"{text[:MAX_OUTPUT_CHARS]}\n[cut here: {length:,} characters in all{reading_on(handle)}]"
@@ -73,7 +73,7 @@ def to_result(
 
 async def to_result_aside(text: str, *answer: Any, **how: Any) -> ToolResult:
     """Return what `to_result` does; use a thread for a long text."""
-    if len(text) <= SHOWN_CHARS and len(str(answer[0] or "")) <= SHOWN_CHARS:
+    if len(text) <= MAX_SHOWN_CHARS and len(str(answer[0] or "")) <= MAX_SHOWN_CHARS:
         return to_result(text, *answer, **how)
     return await asyncio.to_thread(to_result, text, *answer, **how)
 

@@ -13,7 +13,7 @@ from support.media_server import PNG, entry
 from packetgate.connectors.discord.messages import pictures_of
 from packetgate.connectors.opening import open_sessions
 from packetgate.state.attachments import ResultAttachment
-from packetgate.tools.text.kept import KeptResults, of_session
+from packetgate.tools.text.result_store import ResultStore, session_results
 
 
 def uploads(discord: DiscordStandIn) -> list[Arrived]:
@@ -39,8 +39,8 @@ async def test_a_picture_follows_the_answer_and_nothing_else_does(discord: Disco
 
 
 def test_a_file_that_was_changed_is_not_sent(tmp_path: Path):
-    kept = KeptResults(tmp_path / "kept")
-    with of_session("one"):
+    kept = ResultStore(tmp_path / "kept")
+    with session_results("one"):
         handle = kept.keep(PNG)
     about = {"kind": "image", "mime_type": "image/png", "size": len(PNG), "handle": handle}
     one = ResultAttachment.model_validate({**about, "sha256": sha256(PNG).hexdigest()})

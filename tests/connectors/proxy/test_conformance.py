@@ -21,7 +21,7 @@ from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -47,7 +47,7 @@ async def proxied(home: Path) -> AsyncIterator[str]:
 
     All is allowed: the suite would answer a question of the proxy with what it has ready for its own server's.
     """
-    server, kept = conformance_server(), KeptResults(home / "kept")
+    server, kept = conformance_server(), ResultStore(home / "kept")
     behind = Connection(NAME, lambda: FastMCPTransport(server), trusted=False, keep_file=kept.keep)
     preferences = Preferences(policy=Policy(rules=[Rule(effect="allow", server=NAME)]))
     allowed = RoutingContext(allow_write_tools=True, allow_execute_tools=True)

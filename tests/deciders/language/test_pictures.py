@@ -22,23 +22,23 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Attachment
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.text.kept import KeptResults, of_session
+from packetgate.tools.text.result_store import ResultStore, session_results
 
 CAT, CHART = png(shade=1), png(shade=2)
 SESSION = "s"
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> KeptResults:
-    return KeptResults(tmp_path)
+def kept(tmp_path: Path) -> ResultStore:
+    return ResultStore(tmp_path)
 
 
-def about(data: bytes, kept: KeptResults) -> dict[str, object]:
-    with of_session(SESSION):
+def about(data: bytes, kept: ResultStore) -> dict[str, object]:
+    with session_results(SESSION):
         return {"size": len(data), "sha256": sha256(data).hexdigest(), "handle": kept.keep(data)}
 
 
-def with_cat(kept: KeptResults, packet: CognitionPacket | None = None) -> CognitionPacket:
+def with_cat(kept: ResultStore, packet: CognitionPacket | None = None) -> CognitionPacket:
     given = packet or asking("What is it?")
     cat = Attachment.model_validate({"name": "cat.png", "mime_type": "image/png", **about(CAT, kept)})
     header = given.header.model_copy(update={"session_id": SESSION})
@@ -46,7 +46,7 @@ def with_cat(kept: KeptResults, packet: CognitionPacket | None = None) -> Cognit
     return given.model_copy(update={"header": header, "content": content})
 
 
-def with_chart(kept: KeptResults, packet: CognitionPacket) -> CognitionPacket:
+def with_chart(kept: ResultStore, packet: CognitionPacket) -> CognitionPacket:
     """Return a packet of which a tool returned a picture."""
     chart = {"kind": "image", "mime_type": "image/png", **about(CHART, kept)}
     result = ToolResult(success=True, output="drawn", attachments=(ResultAttachment.model_validate(chart),))
@@ -67,7 +67,7 @@ async def seeing(server: ScriptedOpenAI, *, vision: bool | None = None) -> Model
 
 
 async def test_selection_and_answer_are_shown_what_is_attached_and_review_is_not(
-    scripted_openai: ScriptedOpenAI, kept: KeptResults
+    scripted_openai: ScriptedOpenAI, kept: ResultStore
 ) -> None:
     model, packet = of(await seeing(scripted_openai)), with_cat(kept)
     routed = packet.model_copy(update={"tool_routing": ToolRouting()})
@@ -86,7 +86,7 @@ async def test_selection_and_answer_are_shown_what_is_attached_and_review_is_not
 
 @pytest.mark.parametrize(("vision", "expected"), [(True, [CHART]), (False, []), (None, [])])
 async def test_a_tool_s_picture_is_shown_to_a_model_that_is_known_to_see(
-    scripted_openai: ScriptedOpenAI, kept: KeptResults, vision: bool | None, expected: list[bytes]
+    scripted_openai: ScriptedOpenAI, kept: ResultStore, vision: bool | None, expected: list[bytes]
 ) -> None:
     scripted_openai.script("A chart.")
     packet = with_chart(kept, asking("Draw it"))
@@ -97,7 +97,7 @@ async def test_a_tool_s_picture_is_shown_to_a_model_that_is_known_to_see(
     assert answer.text == "A chart."  # nobody attached it: nothing is said of it below
 
 
-async def test_who_answered_to_a_picture_is_known_to_see(scripted_openai: ScriptedOpenAI, kept: KeptResults) -> None:
+async def test_who_answered_to_a_picture_is_known_to_see(scripted_openai: ScriptedOpenAI, kept: ResultStore) -> None:
     model = of(await seeing(scripted_openai))
     scripted_openai.script("A cat.", "A chart.")
     await respond_by_model(model, with_cat(kept), FILES, CONTEXT, kept)
@@ -124,7 +124,7 @@ REFUSALS = {
 @pytest.mark.parametrize("stage", ["answer", "selection"])
 @pytest.mark.parametrize(("refusal", "for_good"), REFUSALS.values(), ids=REFUSALS)
 async def test_a_refusal_is_told_and_a_model_without_eyes_remembered(
-    scripted_openai: ScriptedOpenAI, kept: KeptResults, refusal: HttpError, stage: str, *, for_good: bool
+    scripted_openai: ScriptedOpenAI, kept: ResultStore, refusal: HttpError, stage: str, *, for_good: bool
 ) -> None:
     model = await seeing(scripted_openai)
     scripted_openai.refuses = {"pictures": refusal}
@@ -144,7 +144,7 @@ async def test_a_refusal_is_told_and_a_model_without_eyes_remembered(
 
 
 async def test_what_is_wrong_otherwise_is_no_refusal_of_pictures(
-    scripted_openai: ScriptedOpenAI, kept: KeptResults
+    scripted_openai: ScriptedOpenAI, kept: ResultStore
 ) -> None:
     model = await seeing(scripted_openai)
     scripted_openai.refuses = {"max_tokens": HttpError(401, "wrong key for image models, which support vision")}
@@ -153,7 +153,7 @@ async def test_what_is_wrong_otherwise_is_no_refusal_of_pictures(
     assert (model.sees, len(scripted_openai.requests)) == (None, 1)
 
 
-async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: ScriptedOpenAI, kept: KeptResults) -> None:
+async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: ScriptedOpenAI, kept: ResultStore) -> None:
     packet = with_cat(kept)
     file = kept.file(packet.content.attachments[0].handle, SESSION)
     assert file is not None
@@ -165,7 +165,7 @@ async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: Script
 
 
 async def test_an_earlier_picture_is_shown_with_the_answer_alone(
-    scripted_openai: ScriptedOpenAI, kept: KeptResults
+    scripted_openai: ScriptedOpenAI, kept: ResultStore
 ) -> None:
     packet = with_cat(kept)
     context = packet.context.model_copy(update={"earlier_pictures": packet.content.attachments})

@@ -11,7 +11,7 @@ from support.pictures import data_url, png
 
 from packetgate.state.errors import RequestError
 from packetgate.tools.attached.parts import part_of, take_files
-from packetgate.tools.text.kept import KeptResults
+from packetgate.tools.text.result_store import ResultStore
 
 CAT = png(shade=7)
 ENCODED = base64.b64encode(CAT).decode()
@@ -63,7 +63,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("case", TAKEN.values(), ids=TAKEN)
 def test_all_forms_come_to_the_same(case: Case, tmp_path: Path) -> None:
-    kept = KeptResults(tmp_path)
+    kept = ResultStore(tmp_path)
     message = HumanMessage([{"type": "text", "text": "What is it?"}, case.part], id="m")
     (said,), (one,) = take_files([message], kept, "s")
     assert (said.content, said.id) == ("What is it?", "m")
@@ -93,13 +93,13 @@ REFUSED = {
 @pytest.mark.parametrize(("part", "why"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_taken_is_told(part: dict[str, Any], why: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as told:
-        take_files([HumanMessage([{"type": "text", "text": "What?"}, part])], KeptResults(tmp_path), "s")
+        take_files([HumanMessage([{"type": "text", "text": "What?"}, part])], ResultStore(tmp_path), "s")
     assert why in str(told.value)
 
 
 def test_earlier_messages_carry_a_mark(tmp_path: Path) -> None:
     earlier = HumanMessage([{"type": "text", "text": "Look"}, {"type": "image", "url": "http://evil.test/a.png"}])
-    messages, files = take_files([earlier, AIMessage("I see."), HumanMessage("And?")], KeptResults(tmp_path), "s")
+    messages, files = take_files([earlier, AIMessage("I see."), HumanMessage("And?")], ResultStore(tmp_path), "s")
     assert [one.content for one in messages] == ["Look\n[image]", "I see.", "And?"]
     assert files == ()
 

@@ -8,7 +8,7 @@ from support.pictures import gif, jpeg, png, webp
 
 from packetgate.state.sections import Attachment
 from packetgate.tools.attached.pictures import MAX_BYTES, kept_picture, picture_type, problem_of
-from packetgate.tools.text.kept import KeptResults, of_session
+from packetgate.tools.text.result_store import ResultStore, session_results
 
 FORMS = {
     "png": ("image/png", png),
@@ -43,8 +43,8 @@ def test_bytes_are_bounded() -> None:
 
 
 def test_only_what_a_session_kept_is_read_back(tmp_path: Path) -> None:
-    kept, data = KeptResults(tmp_path), png()
-    with of_session("one"):
+    kept, data = ResultStore(tmp_path), png()
+    with session_results("one"):
         handle = kept.keep(data)
     known = {"mime_type": "image/png", "size": len(data), "sha256": sha256(data).hexdigest()}
     one = Attachment(name="a.png", handle=handle, **known)

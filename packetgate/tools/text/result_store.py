@@ -1,4 +1,4 @@
-"""What of results is too long to show, or no text: kept for a while, each under a handle of its session's own."""
+"""Store results that are too long to show, or not text, for a while, each under a handle of its session."""
 
 import re
 import time
@@ -9,30 +9,29 @@ from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 
-SHOWN_CHARS = 12_000
-"""Of a result, what a model is shown at once; a longer one is kept whole."""
-MAX_KEPT_CHARS = 5_000_000
-"""Most of one result that is kept."""
-MAX_KEPT_BYTES = 10_000_000
-"""Largest file that is kept of what is not text."""
+MAX_SHOWN_CHARS = 12_000
+"""Characters of a result that a model is shown at once; a longer result is stored."""
+MAX_STORED_CHARS = 5_000_000
+"""Longest text that is stored of a result; the rest is cut."""
+MAX_STORED_BYTES = 10_000_000
+"""Largest file that is stored."""
 MAX_RESULTS = 20
-"""Kept of one session."""
-MAX_BYTES = 100_000_000
-"""Of all sessions together."""
-MAX_AGE_S = 7 * 86_400.0
-PREFIX = "kept:"
+"""Stored results of one session."""
+RESULT_AGE_S = 7 * 86_400.0
+HANDLE_PREFIX = "kept:"
 READER = "ai.read"
-"""The tool that reads on, by its canonical name."""
-LINE_CHARS = 1_000
-"""A longer line is kept as several, so that it can be read in parts."""
+"""Canonical name of the tool that reads stored results."""
 
+_MAX_TOTAL_BYTES = 100_000_000
+_LINE_CHARS = 1_000
+"""A longer line is stored as several, so that it can be read in parts."""
 _NAME = re.compile(r"[0-9a-z]{1,64}")
 _session: ContextVar[str] = ContextVar("session", default="")
 
 
 @contextmanager
-def of_session(session: str) -> Iterator[None]:
-    """Say whose results are kept, and may be read, within."""
+def session_results(session: str) -> Iterator[None]:
+    """Store and read the results of this session within the block."""
     token = _session.set(session)
     try:
         yield
@@ -40,27 +39,27 @@ def of_session(session: str) -> Iterator[None]:
         _session.reset(token)
 
 
-class KeptResults:
+class ResultStore:
     """Results in files that only their owner can read. Every method blocks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, content: str | bytes) -> str:
-        """Keep a text or a file of this session and return its handle; empty where it cannot be kept."""
-        session = self._of(_session.get())
-        if session is None or (isinstance(content, bytes) and len(content) > MAX_KEPT_BYTES):
+        """Store a text or a file for the session and return its handle; empty if that fails."""
+        session = self._session_folder(_session.get())
+        if session is None or (isinstance(content, bytes) and len(content) > MAX_STORED_BYTES):
             return ""
         if isinstance(content, str):
-            content = _in_lines(content[:MAX_KEPT_CHARS]).encode(errors="replace")
+            content = _split_long_lines(content[:MAX_STORED_CHARS]).encode(errors="replace")
         handle = token_hex(8)
-        return PREFIX + handle if self._write(session / handle, content) else ""
+        return HANDLE_PREFIX + handle if self._write(session / handle, content) else ""
 
     def read(self, handle: str) -> str | None:
-        """Return the text that this session keeps under a handle; None where there is no such thing, or no more.
+        """Return the stored text; None if the session has no such result, or no longer.
 
         Raises:
-            UnicodeDecodeError: it is no text.
+            UnicodeDecodeError: it is not text.
         """
         file = self.file(handle, _session.get())
         with suppress(OSError):  # it was removed just now
@@ -68,18 +67,16 @@ class KeptResults:
         return None
 
     def file(self, handle: str, session: str) -> Path | None:
-        """Return where a session keeps what has this handle; None where it does not, or no more."""
-        folder, name = self._of(session), handle.removeprefix(PREFIX)
+        """Return the file of a stored result; None if the session has no such result, or no longer."""
+        folder, name = self._session_folder(session), handle.removeprefix(HANDLE_PREFIX)
         if folder is None or not _NAME.fullmatch(name) or not self._is_here(folder / name):
             return None
         return folder / name
 
     def _is_here(self, file: Path) -> bool:
-        """Whether there is such a file."""
         return file.is_file()
 
     def _write(self, file: Path, content: bytes) -> bool:
-        """Write a file of a session; return whether that could be done."""
         with suppress(OSError):
             for folder in (self._folder, file.parent):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,19 +86,17 @@ class KeptResults:
             return True
         return False
 
-    def _of(self, session: str) -> Path | None:
+    def _session_folder(self, session: str) -> Path | None:
         return self._folder / sha256(session.encode()).hexdigest()[:32] if session else None
 
-    def _prune(self, session: Path, more: int) -> None:
-        """Remove what is old, and the oldest where there is too much beside `more` bytes."""
+    def _prune(self, session: Path, new_bytes: int) -> None:
         files = [(file.stat(), file) for file in self._folder.glob("*/*")]
-        newest_first = sorted(files, key=lambda one: -one[0].st_mtime)
-        total, own = 0, 0
-        for about, file in newest_first:
-            total += about.st_size
+        total, own = new_bytes, 0
+        for status, file in sorted(files, key=lambda pair: -pair[0].st_mtime):  # newest first
+            total += status.st_size
             own += file.parent == session
             too_many = file.parent == session and own >= MAX_RESULTS
-            if too_many or total > MAX_BYTES - more or time.time() - about.st_mtime > MAX_AGE_S:
+            if too_many or total > _MAX_TOTAL_BYTES or time.time() - status.st_mtime > RESULT_AGE_S:
                 file.unlink(missing_ok=True)
         for folder in self._folder.iterdir():
             if folder != session:
@@ -109,6 +104,6 @@ class KeptResults:
                     folder.rmdir()
 
 
-def _in_lines(text: str) -> str:
-    pieces = (line[at : at + LINE_CHARS] for line in text.split("\n") for at in range(0, len(line) or 1, LINE_CHARS))
+def _split_long_lines(text: str) -> str:
+    pieces = (line[at : at + _LINE_CHARS] for line in text.split("\n") for at in range(0, len(line) or 1, _LINE_CHARS))
     return "\n".join(pieces)
