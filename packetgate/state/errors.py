@@ -29,7 +29,8 @@ from packetgate.state.codes import Code
 class PacketgateError(Exception):
     """Base of all errors; the message names the offending thing and the way out.
 
-    `code` is stable: programs and tests read it, not the message. A class has a default; a raise may give a narrower one.
+    `code` is stable: programs and tests read it, not the message. A class has a default; a raise may give a narrower
+    one.
     """
 
     code = Code.INTERNAL
