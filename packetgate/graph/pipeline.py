@@ -33,6 +33,7 @@ from packetgate.tools.checks.checking import CheckedCall, objected, repair
 from packetgate.tools.execution.call_log import MARKED
 from packetgate.tools.execution.journal import ENDED, STARTED, Entry, HeldJournal, Journal
 from packetgate.tools.execution.permission import call_digest
+from packetgate.tools.execution.running import rehearse
 from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.provenance.judging import origins_of
 from packetgate.tools.risk.call import rated
@@ -130,7 +131,8 @@ class Pipeline:
         if call.status is ToolExecutionStatus.APPROVED and (began := await self._cut_off(call, packet, catalogue)):
             doubted = call.in_doubt(began)
             packet = packet.merged({"tool_routing": packet.routing.with_calls((doubted,))})
-            packet = packet.merged(await asking_about((doubted,), packet, catalogue, toolbox, self.journal))
+            packet, dry_runs = await rehearse((doubted,), packet, catalogue, toolbox, self.journal)
+            packet = packet.merged(asking_about((doubted,), packet, catalogue, dry_runs))
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
             self._proposed[packet.header.packet_id] = entries  # they are written with its start, which follows
         else:

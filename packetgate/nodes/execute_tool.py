@@ -11,7 +11,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.waiting import asking_about, nobody_to_ask
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.execution.running import execute_all
+from packetgate.tools.execution.running import execute_all, rehearse
 
 STAGE = "execute_tool"
 
@@ -41,11 +41,12 @@ async def execute_tool(
     )
     packet = packet.merged({"governance": packet.governance.audited(*trail)})
     asks = any(call.status.awaits_user for call in done)
+    packet, dry_runs = await rehearse(done, packet, catalogue, toolbox, journal)
     return {
         "intent": packet.intent.now_at(SystemTask.TOOL_EXECUTION),
         "tool_routing": packet.routing.with_calls(calls).followed_by(steps_after(done, catalogue)),
         "governance": packet.governance,
-        **(await asking_about(done, packet, catalogue, toolbox, journal) if asks else {}),
+        **(asking_about(done, packet, catalogue, dry_runs) if asks else {}),
         "reasoning": packet.reasoning.noted(
             Reflection(step=STAGE, summary="; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls))
         ),

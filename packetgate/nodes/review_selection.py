@@ -12,6 +12,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Evaluation, Reflection
+from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.waiting import asking_about, nobody_to_ask
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
@@ -58,11 +59,12 @@ async def reviewed(
     needs = await needs_of(packet, catalogue, journal)
     gate = gated(packet.routing.calls, review, context, needs, can_ask=can_ask)
     packet = packet.merged({"governance": packet.governance.decided(*allowed(gate, needs, packet, catalogue))})
-    packet, calls = await rehearse(gate, packet, catalogue, toolbox, journal)
+    packet, dry_runs = await rehearse(gate, packet, catalogue, toolbox, journal)
+    calls = tuple(_unless_failed(call, dry_runs.get(call.call_id)) for call in gate)
     judgements = [_evaluation(call, review, context) for call in calls]
     return {
         "tool_routing": packet.routing.with_calls(calls),
-        **await asking_about(calls, packet, catalogue, toolbox, journal),
+        **asking_about(calls, packet, catalogue, dry_runs),
         "metrics": packet.metrics.spent(STAGE, review.usage),
         "reasoning": packet.reasoning.evaluated(*judgements).noted(
             Reflection(
@@ -74,6 +76,10 @@ async def reviewed(
             )
         ),
     }
+
+
+def _unless_failed(call: ToolCall, dry_run: ToolCall | None) -> ToolCall:
+    return dry_run if dry_run and dry_run.status is ToolExecutionStatus.FAILED else call
 
 
 def _evaluation(call: ToolCall, review: Review, context: RoutingContext) -> Evaluation:

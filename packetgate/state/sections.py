@@ -121,7 +121,7 @@ class PaletteEntry(Section):
 
     tool_name: str
     shown: Shown
-    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "preview", "kept", "chain"]
+    reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "kept", "chain"]
     """`kept`: only to read on in a result that was too long. `chain`: for a step of a chain that was called."""
     risk: Risk
     score: float = 0.0
@@ -404,7 +404,7 @@ class AskedCall(Section):
     digest: str
     """Of its arguments, its tool's definition and its server: what an approval will hold for."""
     preview: str = ""
-    """A unified diff of what it would change, or nothing."""
+    """The output of its dry run; empty where it has none."""
     remember: dict[str, str] = {}
     """What a remembered answer would stand for, as a line, by the word that gives it: session, always, never."""
 

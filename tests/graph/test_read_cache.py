@@ -14,7 +14,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from mcp_types import ImageContent, ToolListChangedNotification
 from support.graphs import Session
-from support.notebook import Notebook
 from support.pictures import png
 from support.scripted_deciders import ScriptedSelector, call, none, scripted
 from support.tide_server import Tide
@@ -334,19 +333,6 @@ async def test_what_is_never_used_again(answer: str):
     async with talk_over(tide.connection()) as talk:
         await talk.read()
         assert not (await talk.read()).is_cached
-
-
-async def test_what_a_write_would_change_is_read_anew():
-    notebook, wanted = Notebook(a="apples"), {"tool_name": "notebook.read_note", "name": "a"}
-    tools = {"*.read_note": {"cache_seconds": 60}, "*.write_note": {"preview": "notebook.read_note"}}
-    async with talk_over(notebook.connection(), tools=tools) as talk:
-        await talk.do(wanted)
-        assert (await talk.do(wanted)).is_cached
-        notebook.notes["a"] = "avocados"
-        talk.selector.selections += [call("notebook.write_note", name="a", text="bread")]
-        asked = (await Session(talk.graph, RoutingContext(allow_write_tools=True), "s").events(Say("Do it", ANN)))[-1]
-        assert isinstance(asked, Asked)
-        assert "-avocados" in asked.question["action_requests"][0]["preview"]
 
 
 async def test_what_the_user_is_asked_about_is_run():

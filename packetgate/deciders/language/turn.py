@@ -43,7 +43,7 @@ NAMED, LIKELY = 24, 12
 """Most tools that are only named: for a model in this process, and for one elsewhere, which may also ask for others."""
 WORDS, CHARS = 5, 100
 """Most words that describe each of those; for a model elsewhere, most characters, its name included."""
-_HELD = frozenset({"described", "kept", "preview"})
+_HELD = frozenset({"described", "kept"})
 """Why a tool stands on the palette that the next call needs: it was asked for, or a result is read on with it."""
 ID_CHARS = 9
 """Of a call's id: Mistral's takes ids of exactly nine letters and digits."""

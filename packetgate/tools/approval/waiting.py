@@ -1,20 +1,19 @@
 """Whether somebody can be asked, and the question that is put to them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from langgraph.runtime import ExecutionInfo
 
 from packetgate.state.base import now
 from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.printing import escaped
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import AskedCall, PacketState, Question, Status
-from packetgate.tools.approval.preview import previews
 from packetgate.tools.approval.remembering import offers
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import call_digest
+from packetgate.tools.provenance.roles import sensitive_part
 
 
 def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
@@ -36,25 +35,29 @@ def asking(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> Pac
     }
 
 
-async def asking_about(
-    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
+def asking_about(
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, dry_runs: Mapping[str, ToolCall]
 ) -> PacketUpdate:
-    """Return the sections that say that the turn waits for the user's word on those of `calls` that need it.
+    """Return the sections of a turn that waits for a decision on those of `calls` that need one.
 
-    What these would change is read now, once: the question is the same whenever and wherever it is looked at.
+    The outputs of `dry_runs` (by call id) become previews.
     """
     waiting = [call for call in calls if call.status.awaits_user]
-    if not waiting:
-        return {"context": packet.context, **asking(packet, asks=False)}
-    packet, shown = await previews(waiting, packet, catalogue, toolbox, journal)
     asked = [
         AskedCall(
             call_id=call.call_id,
             digest=call_digest(call, catalogue[call.tool_name]),
-            preview=preview,
+            preview=_preview(call, dry_runs.get(call.call_id)),
             remember=offers(call, packet, catalogue),
         )
-        for call, preview in zip(waiting, shown, strict=True)
+        for call in waiting
         if call.tool_name in catalogue
     ]
-    return {"context": packet.context, **asking(packet, *asked, asks=bool(waiting))}
+    return asking(packet, *asked, asks=bool(waiting))
+
+
+def _preview(call: ToolCall, dry_run: ToolCall | None) -> str:
+    result = dry_run.result if dry_run else None
+    if result is None or not result.dry_run or result.truncated or sensitive_part(call.params):
+        return ""
+    return escaped(result.output)

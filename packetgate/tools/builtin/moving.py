@@ -133,10 +133,10 @@ def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
     source = PathReader(root, kind="any", follow=False, careful=True)
     target = PathReader(root, parameter=DESTINATION, follow=False)
     return (
-        BuiltinTool(mover.move, Risk.WRITE, preview="ai.move", paths=(source, target)),
-        BuiltinTool(mover.copy, Risk.WRITE, preview="ai.copy", paths=(source, target)),
-        BuiltinTool(mover.delete, Risk.WRITE, preview="ai.delete", paths=(source,)),
-        BuiltinTool(mover.make_folder, Risk.WRITE, preview="ai.make_folder", paths=(PathReader(root),)),
+        BuiltinTool(mover.move, Risk.WRITE, paths=(source, target)),
+        BuiltinTool(mover.copy, Risk.WRITE, paths=(source, target)),
+        BuiltinTool(mover.delete, Risk.WRITE, paths=(source,)),
+        BuiltinTool(mover.make_folder, Risk.WRITE, paths=(PathReader(root),)),
     )
 
 

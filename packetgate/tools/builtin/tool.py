@@ -59,8 +59,6 @@ class BuiltinTool:
     """Whether it reaches outside the working folder."""
     reads_on: bool = False
     """Whether it can read the rest of a long result itself."""
-    preview: str = ""
-    """Canonical name of the tool that previews a change; its own name: its dry run does."""
     paths: tuple[PathReader, ...] = ()
     """Resolve the paths in a call."""
     takes_kind: str = ""
@@ -95,7 +93,6 @@ class BuiltinTool:
             risk=self.risk,
             risk_holds=True,
             has_dry_run=has_dry_run,
-            preview=self.preview,
             open_world=self.open_world,
             reaches_outside=self.open_world,
             meant=self._meant if self.paths else None,

@@ -159,9 +159,9 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
     existing = (PathReader(root, kind="file"),)
     replaced = PathReader(root, kind="file", careful=True, unless=("mode", "create"))
     return (
-        BuiltinTool(writer.write, Risk.WRITE, preview="ai.read", paths=(replaced,)),
-        BuiltinTool(writer.append, Risk.WRITE, preview="ai.append", paths=existing),
-        BuiltinTool(writer.edit, Risk.WRITE, preview="ai.edit", paths=existing),
+        BuiltinTool(writer.write, Risk.WRITE, paths=(replaced,)),
+        BuiltinTool(writer.append, Risk.WRITE, paths=existing),
+        BuiltinTool(writer.edit, Risk.WRITE, paths=existing),
     )
 
 

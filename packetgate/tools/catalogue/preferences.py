@@ -39,7 +39,7 @@ SETTINGS = (
     "recent_tools, `[users.NAME]` with permanent, `[categories]`, `[tasks.NAME]` with patterns and tools, "
     "`[chains.NAME]` with description, parameters and `[[chains.NAME.steps]]` with tool and params, `[policy]` with "
     "remember, remember_days, remember_uses and `[[policy.rules]]` with effect, tool, server, arguments, channels and, "
-    'with the name in quotes, `[tools."server.tool"]` with brief, category, external, risk, examples, preview, '
+    'with the name in quotes, `[tools."server.tool"]` with brief, category, external, risk, examples, '
     "cache_seconds; and `sandbox` (auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the "
     "settings of a run stand in `[settings]`, models and their options in `[models.lite]` and `[models.prime]`"
 )
@@ -65,9 +65,6 @@ class ToolPreference(Table):
     """How long what a read returned may be used again in its session; 0: never, whatever its server says."""
     examples: list[NonEmpty] = []
     """Requests that it is for."""
-    preview: NonEmpty | None = None
-    """The canonical name of the server's tool that reads what this one would replace, to show the difference: it reads
-    by the user's word then, if it looks like that."""
 
     @field_validator("brief")
     @classmethod
@@ -187,17 +184,10 @@ class Preferences(Table):
                     reaches_outside=spec.reaches_outside if said.external is None else said.external,
                     cache_s=spec.cache_s if said.cache_seconds is None else said.cache_seconds,
                     examples=(*spec.examples, *said.examples),
-                    preview=said.preview or spec.preview,
                 )
                 spec = spec if said.risk is None else _with_risk(spec, said.risk)
         if self.categories and not spec.given_category:
             spec = replace(spec, given_category=spec.category_by(self.category_words))
-        if (
-            spec.unvouched
-            and spec.looks is Risk.READ
-            and any(said.preview == spec.name for said in self.tools.values())
-        ):
-            spec = _with_risk(spec, Risk.READ)
         about = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
         return replace(spec, rules=about) if about else spec
 
@@ -212,7 +202,6 @@ class Preferences(Table):
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
             *((f"chains.{name}", step.tool) for name, chain in self.chains.items() for step in chain.steps),
             *(("tools", pattern) for pattern in self.tools),
-            *((f'tools."{name}".preview', said.preview) for name, said in self.tools.items() if said.preview),
             *((f"policy.rules.{number}", pattern) for number, rule in enumerate(rules) for pattern in rule.patterns),
         ]
         return tuple((where, pattern) for where, pattern in written if not matching([pattern], known))

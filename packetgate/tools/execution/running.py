@@ -127,15 +127,14 @@ async def _sent(
 
 async def rehearse(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
-) -> tuple[CognitionPacket, tuple[ToolCall, ...]]:
-    """Try in a dry run the calls that wait for the user: one that can only fail has failed, and is not asked about.
+) -> tuple[CognitionPacket, dict[str, ToolCall]]:
+    """Run the calls that wait for the user as dry runs, where their tools have one, for at most `PATIENCE_S`.
 
-    They are executed like any other call, with everything above read switched off; the packet that is returned has
-    them in its trail. A dry run that takes longer than `PATIENCE_S` says nothing of the call in earnest.
+    Returns the packet with audit entries, and the ended dry runs by call id.
     """
     waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
     if not waiting:
-        return packet, tuple(calls)
+        return packet, {}
     dry = packet.merged({"governance": packet.governance.rehearsing()})
     ends: dict[str, ToolCall] = {}
 
@@ -146,25 +145,23 @@ async def rehearse(
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(rehearsed(call) for call in waiting))
     except TimeoutError:
-        pass  # those that came in time are known
-    failed = {name: end for name, end in ends.items() if end.status is ToolExecutionStatus.FAILED}
+        pass  # the others are reported as timed out
     trail = (
-        AuditEntry(
-            event=f"dry_run_{'failed' if name in failed else 'passed' if name in ends else 'timed_out'}",
-            detail=call.tool_name,
-            call_id=name,
-        )
+        AuditEntry(event=_rehearsal_event(ends.get(call.call_id)), detail=call.tool_name, call_id=call.call_id)
         for call in waiting
-        for name in [call.call_id]
     )
-    kept = tuple(failed.get(call.call_id, call) for call in calls)
-    return packet.merged({"governance": packet.governance.audited(*trail)}), kept
+    return packet.merged({"governance": packet.governance.audited(*trail)}), ends
+
+
+def _rehearsal_event(dry_run: ToolCall | None) -> str:
+    if dry_run is None:
+        return "dry_run_timed_out"
+    return "dry_run_failed" if dry_run.status is ToolExecutionStatus.FAILED else "dry_run_passed"
 
 
 def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
-    """Whether a call can be tried without effect; a read would not be switched off, but done."""
     spec = catalogue.get(call.tool_name)
-    return spec is not None and spec.has_dry_run and call.risk is not Risk.READ
+    return spec is not None and spec.has_dry_run and call.risk is not Risk.READ  # a dry run of a read would run it
 
 
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:

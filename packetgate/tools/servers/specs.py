@@ -43,7 +43,6 @@ def spec_of(
         has_dry_run=dry_run is not None,
         tags=_tags(tool.meta),
         hinted_s=hinted_s(tool.meta),
-        preview=_preview(server, tool.meta) if trusted else "",
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
         server_about=about,
         server_digest=server_digest,
@@ -72,11 +71,6 @@ def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
     places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
     lists = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
     return tuple(sorted({tag for tags in lists for tag in tags if isinstance(tag, str)}))
-
-
-def _preview(server: str, meta: dict[str, Any] | None) -> str:
-    name = (meta or {}).get("preview")
-    return f"{server}.{name}" if isinstance(name, str) else ""
 
 
 def _without_dry_run(schema: dict[str, Any]) -> dict[str, Any] | None:

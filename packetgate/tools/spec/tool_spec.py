@@ -74,8 +74,6 @@ class ToolSpec:
     """Whether it reaches out of the user's own servers; None where nobody says so."""
     examples: tuple[str, ...] = ()
     """Requests that it is for."""
-    preview: str = ""
-    """The tool that reads what this one would replace: its server's, if trusted, or the user's own word."""
     rules: tuple[Rule, ...] = ()
     """What the user's policy says of it."""
     server_about: str = ""

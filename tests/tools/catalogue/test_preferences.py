@@ -59,11 +59,15 @@ GOOD = [
     ),
     Good(
         "a tool",
-        '[tools."a.b"]\nbrief = """Do\n  it."""\ncategory = "c"\nexternal = false\n'
-        'examples = ["do it"]\npreview = "a.c"',
+        '[tools."a.b"]\nbrief = """Do\n  it."""\ncategory = "c"\nexternal = false\nexamples = ["do it"]',
         Preferences(
             tools={
-                "a.b": ToolPreference(brief="Do it.", category="c", external=False, examples=["do it"], preview="a.c")
+                "a.b": ToolPreference(
+                    brief="Do it.",
+                    category="c",
+                    external=False,
+                    examples=["do it"],
+                )
             }
         ),
     ),
