@@ -45,7 +45,7 @@ quoted = "### Chat:\\n<chat_history>\\nUSER: Append x to plan.txt\\nASSISTANT: D
 told["background"] = [
     client.chat.completions.create(
         model="packetgate",
-        messages=[{"role": "user", "content": f"Write {what} for the chat as JSON: {form}\\n{quoted}"}],
+        messages=[{"role": "user", "content": f"### Task:\\nGenerate {what} for the chat as JSON: {form}\\n{quoted}"}],
     ).choices[0].message.content
     for what, form in (("a short title", '{"title": "..."}'), ("1-3 tags", '{"tags": ["..."]}'),
                        ("follow-up questions", '{"follow_ups": ["..."]}'))

@@ -97,12 +97,8 @@ class ServeConfig(Clients):
 
     TABLE: ClassVar[str] = "serve"
     SETTINGS: ClassVar[str] = (
-        "not known: `[serve]` may hold strict, and `[serve.clients.NAME]` with token, servers, tools, allow_writes, "
-        "allow_commands"
+        "not known: `[serve]` may hold `[serve.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
     )
-
-    strict: bool = False
-    """Whether a request with tools of the client is refused; otherwise its tools are ignored."""
 
 
 class ProxyConfig(Clients):

@@ -16,6 +16,8 @@ class Code(StrEnum):
     NO_ANSWER = "no-answer"
     PACKET_TOO_NEW = "packet-too-new"
     PACKET_UNREADABLE = "packet-unreadable"
+    PERMISSION_WITHDRAWN = "permission-withdrawn"
+    QUESTION_NOT_OPEN = "question-not-open"
     REQUEST_UNUSABLE = "request-unusable"
     SERVER_SESSION_UNKNOWN = "server-session-unknown"
     SERVER_UNAVAILABLE = "server-unavailable"

@@ -21,7 +21,7 @@ from typer.main import get_command
 from packetgate.connectors.clients import ServeConfig, load_clients
 from packetgate.connectors.http import GRACE_S, bound
 from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
-from packetgate.connectors.serve.command import TOKEN, open_app, serve
+from packetgate.connectors.serve.command import TOKEN_VARIABLE, open_app, serve
 from packetgate.state.base import new_id
 
 
@@ -71,7 +71,7 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
         switches = (given["chosen"], given["allow_writes"], given["allow_commands"])
         context = others_context(run_settings_from(settings, *switches))
         listening = bound("127.0.0.1", 0)
-        async with open_app(settings, config, context, config.tokens(TOKEN), given["allow_host"] or []) as app:
+        async with open_app(settings, config, context, config.tokens(TOKEN_VARIABLE), given["allow_host"] or []) as app:
             server = uvicorn.Server(
                 uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, ws="none")
             )

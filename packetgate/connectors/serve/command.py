@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from packetgate.graph.settings import Settings
     from packetgate.state.context import RoutingContext
 
-TOKEN = "PACKETGATE_SERVE_TOKEN"  # noqa: S105
+TOKEN_VARIABLE = "PACKETGATE_SERVE_TOKEN"  # noqa: S105
 
 
 async def serve(
     host: Annotated[str, typer.Option(help="Host to bind; beyond this machine only with tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to bind; 0 for a free one.")] = 2026,
-    allow_host: Annotated[list[str] | None, typer.Option(help="Another name by which clients reach it.")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="Another host name by which clients reach it.")] = None,
     mcp_config: McpConfig = None,
     lite: Lite = None,
     prime: Prime = None,
@@ -32,21 +32,19 @@ async def serve(
     chosen: Set = None,
 ) -> int:
     """Serve the graph as a model to any chat client that speaks OpenAI's protocol, until stopped."""
-
     from packetgate.connectors.clients import ServeConfig, load_clients
+    from packetgate.connectors.http import bound, check_guarded, serve_app
     from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
 
-    given = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, own=True)
-    if given.url:
-        raise ConfigError(f"PACKETGATE_URL is {given.url}: these turns run here; unset it")
-    settings = checked(given)
+    options = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, own=True)
+    if options.url:
+        raise ConfigError(f"PACKETGATE_URL is {options.url}: `packetgate serve` runs turns itself; unset it")
+    settings = checked(options)
     config = load_clients(ServeConfig, settings.preferences_path)
     context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
-    tokens = config.tokens(TOKEN)
-    from packetgate.connectors.http import bound, check_guarded, serve_app
-
+    tokens = config.tokens(TOKEN_VARIABLE)
     with bound(host, port) as listening:
-        check_guarded(listening, has_tokens=bool(tokens), table="serve", variable=TOKEN)
+        check_guarded(listening, has_tokens=bool(tokens), table="serve", variable=TOKEN_VARIABLE)
         async with open_app(settings, config, context, tokens, allow_host or []) as app:
             typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/v1", err=True)
             await serve_app(app, listening)
@@ -58,20 +56,10 @@ async def open_app(
     settings: "Settings", config: "ServeConfig", context: "RoutingContext", tokens: dict[str, str], hosts: list[str]
 ) -> AsyncIterator["Starlette"]:
     """Open the sessions of the settings, and yield the application over them."""
-    from starlette.routing import Route
-
     from packetgate.connectors.opening import open_sessions
-    from packetgate.connectors.serve.app import Endpoint, make_app
-    from packetgate.connectors.serve.decisions import Decisions
+    from packetgate.connectors.serve.app import ServeEndpoint, make_app
     from packetgate.graph.pool import model_pool
 
     models = model_pool(settings)
     async with open_sessions(settings, models) as sessions:
-        model = partial(models.get, "prime")
-        endpoint = Endpoint(sessions, config, context, tokens, model)
-        decisions = Decisions(endpoint, model)
-        routes = [
-            Route("/v1/decisions", decisions.decide, methods=["POST"]),
-            Route("/v1/systemone", decisions.system_one, methods=["POST"]),
-        ]
-        yield make_app(endpoint, hosts, *routes)
+        yield make_app(ServeEndpoint(sessions, config, context, tokens, partial(models.get, "prime")), hosts)

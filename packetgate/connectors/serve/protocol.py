@@ -1,32 +1,35 @@
-"""Messages, checks, errors and events that OpenAI's two request formats share."""
+"""Requests in OpenAI's two formats, chat completions and responses, and the API's errors."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from packetgate.state.base import storable
 from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json
 
-MODEL = "packetgate"
-MAX_BYTES = 20_000_000
-"""Largest request body in bytes."""
+SERVED_MODEL = "packetgate"
+MAX_BODY_BYTES = 20_000_000
+MAX_NAME_CHARS = 256
 
-Role = Literal["user", "assistant"]
-MAX_NAME = 256
-Name = Annotated[str, Field(max_length=MAX_NAME)]
+Name = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 
 
 class ApiError(Exception):
-    """A refused request; `message` names the problem and the way out."""
+    """A refused request; `message` names the problem and what to do."""
 
     def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message, self.status, self.param, self.code = message, status, param, code
+
+    @classmethod
+    def of(cls, error: InputError) -> "ApiError":
+        """Return an input error as an API error, with its code."""
+        return cls(" ".join(str(error).split()), code=error.code)
 
     @property
     def body(self) -> dict[str, Any]:
@@ -35,129 +38,162 @@ class ApiError(Exception):
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
 
-class Wire(BaseModel):
-    """A frozen model of the API."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class WireMessage(Wire):
+class WireMessage(BaseModel):
     """A message of a request."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[dict[str, Any]] | None = None
 
     @property
-    def text(self) -> str:
-        """The text; every non-text part becomes a marker unique to its content."""
-        parts = self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
-        return storable("\n".join(str(one["text"]) if _is_text(one) else _mark(one) for one in parts))
+    def _parts(self) -> list[dict[str, Any]]:
+        return self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
 
     @property
     def words(self) -> str:
         """The text parts."""
-        parts = self.content if isinstance(self.content, list) else [{"text": self.content or ""}]
-        return storable("\n".join(str(one["text"]) for one in parts if _is_text(one)))
+        return storable("\n".join(part["text"] for part in self._parts if _is_text(part)))
+
+    @property
+    def marked_text(self) -> str:
+        """The text; every other part becomes a marker unique to its content."""
+        return storable("\n".join(part["text"] if _is_text(part) else _marker(part) for part in self._parts))
 
     @property
     def files(self) -> tuple[dict[str, Any], ...]:
-        """The non-text parts."""
-        return tuple(one for one in self.content if not _is_text(one)) if isinstance(self.content, list) else ()
+        """The parts that are not text."""
+        return tuple(part for part in self._parts if not _is_text(part))
 
 
 def _is_text(part: dict[str, Any]) -> bool:
     return isinstance(part.get("text"), str)
 
 
-def _mark(part: dict[str, Any]) -> str:
+def _marker(part: dict[str, Any]) -> str:
     return f"[{part.get('type')} {sha256(compact_json(part).encode(errors='replace')).hexdigest()[:8]}]"
 
 
-class ModelRequest(Wire):
-    """Fields that both formats share; all other fields are ignored."""
+class ModelRequest(BaseModel):
+    """Fields that both formats share; unknown fields are ignored."""
+
+    unsupported: ClassVar[tuple[str, ...]] = ()
+    """Fields that are refused if they are set."""
 
     model: str
     stream: bool | None = None
     tools: list[Any] | None = None
-    tool_choice: Any = None
     user: Name | None = None
     safety_identifier: Name | None = None
     metadata: dict[str, Any] | None = None
-    client_metadata: dict[str, Any] | None = None
 
     @property
-    def said(self) -> tuple[WireMessage, ...]:
-        """The messages of the conversation, the system's included."""
+    def wire_messages(self) -> Sequence[WireMessage]:
+        """All messages, including the system's."""
         raise NotImplementedError
 
     @property
-    def client_tools(self) -> int:
-        """How many tools the client offers."""
-        return 0 if self.tool_choice == "none" else len(self.tools or ())
-
-    @property
-    def offers_tools(self) -> bool:
-        """Whether the model may choose the client's tools; a forced tool is an output format."""
-        return self.client_tools > 0 and not isinstance(self.tool_choice, dict)
+    def output_format(self) -> tuple[str, dict[str, Any] | None]:
+        """The field for the format of the answer, and its value."""
+        raise NotImplementedError
 
     @property
     def conversation_id(self) -> str:
         """The client's name for the conversation; empty if it gives none."""
         name = (self.metadata or {}).get("conversation_id")
-        return name[:MAX_NAME] if isinstance(name, str) else ""
+        return name[:MAX_NAME_CHARS] if isinstance(name, str) else ""
 
-    @property
-    def person(self) -> str:
-        """The user, as stated by the client."""
-        return self.user or self.safety_identifier or ""
-
-    def refused(self) -> str:
-        """Return the first field whose value is not supported."""
-        return ""
-
-    def check(self, *, strict: bool) -> None:
-        """Raise ApiError for an unsupported field; with `strict` also for the client's tools."""
-        if self.model != MODEL:
+    def check(self) -> None:
+        """Raise ApiError for another model or an unsupported field."""
+        if self.model != SERVED_MODEL:
             raise ApiError(
-                f"there is no model {self.model!r}: the one here is {MODEL!r}",
+                f"there is no model {self.model!r}: use {SERVED_MODEL!r}",
                 status=404,
                 param="model",
                 code="model_not_found",
             )
-        if strict and self.client_tools:
-            raise ApiError(
-                "tools: [serve] of packetgate.toml says strict = true, and this model calls only the tools of its own "
-                "servers: leave the tools out, or remove that setting to have them ignored",
-                param="tools",
-                code="unsupported_parameter",
-            )
-        if name := self.refused():
-            raise ApiError(f"{name}: not supported: leave it out", param=name, code="unsupported_parameter")
+        names = [name for name in self.unsupported if getattr(self, name)]
+        format_field, output_format = self.output_format
+        if (output_format or {}).get("type", "text") != "text":
+            names.append(format_field)
+        if names:
+            raise ApiError(f"{names[0]}: not supported: leave it out", param=names[0], code="unsupported_parameter")
+
+
+class ChatRequest(ModelRequest):
+    """A request for a chat completion."""
+
+    unsupported: ClassVar[tuple[str, ...]] = ("logprobs",)
+
+    messages: list[WireMessage] = Field(min_length=1)
+    stream_options: dict[str, Any] | None = None
+    n: Annotated[int, Field(le=1)] | None = None
+    logprobs: bool | None = None
+    response_format: dict[str, Any] | None = None
+
+    @property
+    def wire_messages(self) -> Sequence[WireMessage]:
+        """All messages, including the system's."""
+        return self.messages
+
+    @property
+    def output_format(self) -> tuple[str, dict[str, Any] | None]:
+        """The field for the format of the answer, and its value."""
+        return "response_format", self.response_format
+
+
+class ResponsesRequest(ModelRequest):
+    """A request for a response."""
+
+    unsupported: ClassVar[tuple[str, ...]] = ("previous_response_id", "background", "conversation", "prompt")
+
+    input: str | list[dict[str, Any]] = Field(min_length=1)
+    instructions: str | None = None
+    previous_response_id: Name | None = None
+    background: bool | None = None
+    conversation: Any = None
+    prompt: Any = None
+    text: dict[str, Any] | None = None
+
+    @property
+    def wire_messages(self) -> Sequence[WireMessage]:
+        """All messages, including the instructions; items that are not messages are left out."""
+        items = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
+        messages = [WireMessage.model_validate(item) for item in items if item.get("type", "message") == "message"]
+        return [WireMessage(role="system", content=self.instructions), *messages] if self.instructions else messages
+
+    @property
+    def output_format(self) -> tuple[str, dict[str, Any] | None]:
+        """The field for the format of the answer, and its value."""
+        return "text.format", (self.text or {}).get("format")
 
 
 @dataclass(frozen=True)
 class HistoryMessage:
     """One message of a conversation."""
 
-    role: Role
+    role: Literal["user", "assistant"]
     text: str
 
 
-def spoken(messages: Sequence[WireMessage]) -> tuple[HistoryMessage, ...]:
+def history_of(messages: Sequence[WireMessage]) -> tuple[HistoryMessage, ...]:
     """Return the messages of the user and the assistant, which identify a conversation."""
-    return tuple(HistoryMessage(one.role, one.text) for one in messages if one.role in {"user", "assistant"})
+    return tuple(
+        HistoryMessage(message.role, message.marked_text)
+        for message in messages
+        if message.role == "user" or message.role == "assistant"  # noqa: PLR1714  narrows the type
+    )
 
 
 def system_prompt(messages: Sequence[WireMessage]) -> str:
     """Return the words of the system's and the developer's messages."""
-    return "\n\n".join(one.words for one in messages if one.role in {"system", "developer"} and one.words.strip())
+    words = [message.words.strip() for message in messages if message.role in {"system", "developer"}]
+    return "\n\n".join(filter(None, words))
 
 
 R = TypeVar("R", bound=BaseModel)
 
 
 def read_request(kind: type[R], body: bytes) -> R:
-    """Read a request's body. Raise ApiError if it is no JSON, or not such a request; the field is named."""
+    """Parse a request's body. Raise ApiError if it is not JSON or not such a request; the error names the field."""
     try:
         return kind.model_validate(json.loads(body))
     except (ValueError, RecursionError) as error:
@@ -166,13 +202,3 @@ def read_request(kind: type[R], body: bytes) -> R:
             where = ".".join(map(str, first["loc"])) or "the body"
             raise ApiError(f"{where}: {first['msg']}", param=where) from error
         raise ApiError("the body is not JSON") from error
-
-
-def event(data: dict[str, Any]) -> str:
-    """Return a server-sent event."""
-    return f"data: {compact_json(data)}\n\n"
-
-
-def refused(error: InputError) -> ApiError:
-    """Return an input error as an API error on one line."""
-    return ApiError(" ".join(str(error).split()))

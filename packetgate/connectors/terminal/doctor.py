@@ -35,7 +35,7 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.preferences import Preferences, load_preferences, read_file
+from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.risk.vouching import unvouched_line
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.opening import open_hub
@@ -75,7 +75,6 @@ async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
         Finding("ok", "packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES)),
         _full_text_search(),
         await _sessions(settings),
-        *_serve(settings.preferences_path),
         *(one for one in run_settings if one not in tools),
         *([] if models else await _models(settings)),
         *await _evaluated(settings),
@@ -126,16 +125,6 @@ def _run_settings(settings: Settings) -> tuple[list[Finding], RoutingContext]:
         return [Finding("bad", "preferences", str(error))], RoutingContext()
     how = f"{len(found.sources)} of {len(RoutingContext.model_fields)} set; `packetgate settings` shows from where"
     return [Finding("ok", "settings", how)] if found.sources else [], found.context
-
-
-def _serve(path: Path | None) -> list[Finding]:
-    try:
-        table = read_file(path).get("serve", {}) if path else {}
-    except ConfigError:
-        return []  # reported with the preferences
-    strict = isinstance(table, dict) and table.get("strict") is True
-    how = "refused" if strict else "ignored (strict = true under [serve] in packetgate.toml refuses them)"
-    return [Finding("ok", "serve", f"tools that a chat client sends are {how}; only those of mcp.json run")]
 
 
 def _full_text_search() -> Finding:

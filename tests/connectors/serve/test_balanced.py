@@ -1,4 +1,4 @@
-"""Two machines behind nginx, by deploy/nginx.conf: any takes any request, and one that is gone is not asked."""
+"""Two machines behind nginx, by deploy/nginx.conf: either takes any request, and a dead one gets none."""
 
 import asyncio
 import tempfile
@@ -9,24 +9,26 @@ from pathlib import Path
 
 import httpx2
 import openai
+import pytest
 from support.booking import Hotel
 from support.command_line import CommandLine
 from support.endpoints import Chat, Started, started
 from support.mcp_servers import until
 from support.programs import require
 
-from packetgate.connectors.serve.conversing import is_question
+from packetgate.connectors.serve.conversations import is_question_message
 
+pytestmark = pytest.mark.slow
 CONFIG = Path(__file__).parents[3] / "deploy/nginx.conf"
 TOKEN, NAME = "a-token-of-the-tests", "packetgate.example"
 BEFORE, AFTER = 10, 4
-"""Conversations before a machine is killed, and after."""
+"""Conversations before and after a machine is killed."""
 
 
 @asynccontextmanager
 async def balanced(*machines: Started) -> AsyncIterator[openai.AsyncOpenAI]:
     """Run nginx in front of the machines, and yield a client of it. It listens on a socket."""
-    with tempfile.TemporaryDirectory(prefix="nginx-") as name:  # short: a socket's path may have about 100 characters
+    with tempfile.TemporaryDirectory(prefix="nginx-") as name:  # a socket's path is limited to about 100 characters
         folder = Path(name)
         await asyncio.to_thread(folder.chmod, 0o755)  # its workers are another user
         config = CONFIG.read_text().replace("/tmp/", f"{folder}/").replace("8080", f"unix:{folder}/socket")
@@ -47,7 +49,7 @@ async def balanced(*machines: Started) -> AsyncIterator[openai.AsyncOpenAI]:
             await process.communicate()
 
 
-async def test_conversations_go_through_whichever_machine(cli: CommandLine, tmp_path: Path, postgres: str) -> None:
+async def test_conversations_continue_on_either_machine(cli: CommandLine, tmp_path: Path, postgres: str) -> None:
     hotel = Hotel(tmp_path)
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -63,7 +65,7 @@ async def test_conversations_go_through_whichever_machine(cli: CommandLine, tmp_
         async def book(room: str) -> None:
             chat = Chat(client)
             question = await chat.say(f'Book the room "{room}"')
-            assert is_question(question), question
+            assert is_question_message(question), question
             assert "is booked" in await chat.say("yes")
 
         rooms = [f"r{number}" for number in range(BEFORE + AFTER)]

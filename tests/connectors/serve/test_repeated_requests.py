@@ -1,4 +1,4 @@
-"""What a client sends again is done once; of two answers the one that counted holds."""
+"""A repeated request runs once; of two answers only the first counts."""
 
 import asyncio
 from pathlib import Path
@@ -10,8 +10,9 @@ from support.counting import Hotel
 from support.endpoints import Chat, started
 from support.mcp_servers import until
 
-from packetgate.connectors.serve.conversing import is_question
+from packetgate.connectors.serve.conversations import is_question_message
 
+pytestmark = pytest.mark.slow
 BOOK = 'Book the room "r1"'
 
 
@@ -22,31 +23,30 @@ def hotel(tmp_path: Path) -> Hotel:
     return made
 
 
-def given(hotel: Hotel) -> tuple[str, ...]:
+def options(hotel: Hotel) -> tuple[str, ...]:
     return "--allow-writes", "--mcp-config", str(hotel.folder / "mcp.json")
 
 
 async def test_a_first_message_sent_again_after_a_kill_books_once(cli: CommandLine, hotel: Hotel) -> None:
     (cli.folder / "packetgate.toml").write_text('[[policy.rules]]\neffect = "allow"\ntool = "hotel.book_room"\n')
     hotel.hold("after")
-    async with started(cli, *given(hotel)) as killed:
+    async with started(cli, *options(hotel)) as killed:
         saying = asyncio.create_task(Chat(killed.client()).say(BOOK))
         await until(lambda: hotel.counted("r1")["held-after"] > 0)
         await killed.kill()
         with pytest.raises(openai.APIConnectionError):
             await saying
     hotel.release()
-    async with started(cli, *given(hotel)) as served:
+    async with started(cli, *options(hotel)) as served:
         chat = Chat(served.client())
-        assert is_question(asked := await chat.say(BOOK))
-        assert "nobody knows whether it finished: run it again?" in asked
+        assert is_question_message(await chat.say(BOOK)), "an interrupted write is asked about"
         await chat.say("no")
         assert hotel.counted("r1")["booked"] == 1
-        assert "r1 is booked" in await Chat(served.client()).say(BOOK), "what is over is over: this is a new request"
+        assert "r1 is booked" in await Chat(served.client()).say(BOOK)
 
 
-async def test_the_answer_that_counted_is_told_again_and_the_other_refused(cli: CommandLine, hotel: Hotel) -> None:
-    async with started(cli, *given(hotel)) as one, started(cli, *given(hotel)) as two:
+async def test_the_first_answer_counts_and_another_is_refused(cli: CommandLine, hotel: Hotel) -> None:
+    async with started(cli, *options(hotel)) as one, started(cli, *options(hotel)) as two:
         asked = Chat(one.client())
         await asked.say(BOOK)
 
@@ -62,7 +62,7 @@ async def test_the_answer_that_counted_is_told_again_and_the_other_refused(cli: 
         assert "r1 is booked" in await saying
         with pytest.raises(openai.BadRequestError):
             await losing
-        assert "decided already" in await window(one.client()).say("yes")
+        assert "r1 is booked" in await window(one.client()).say("yes")
         with pytest.raises(openai.BadRequestError):
             await window(two.client()).say("no")
         assert hotel.counted("r1")["booked"] == 1

@@ -1,0 +1,277 @@
+"""Run a request as a turn of its session, and render its answer or question as text."""
+
+import json
+import re
+from collections.abc import AsyncGenerator, Container
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from packetgate.connectors import rendering
+from packetgate.connectors.serve.protocol import HistoryMessage
+from packetgate.connectors.serve.threads import ConversationOwner, History, ThreadPoint, Threads, until_last_answer
+from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
+from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, Turn, Waiting, run_turn
+from packetgate.models.markup.stripping import strip_markup
+from packetgate.state.base import TokenUsage, new_id
+from packetgate.state.channels import WayOut
+from packetgate.state.codes import Code
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import ConfigError, RequestError
+from packetgate.state.events import StageFinished, StageStarted, StageStopped
+from packetgate.state.packet import TOLD, CognitionPacket
+from packetgate.state.printing import fenced
+from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
+from packetgate.state.routing import Risk
+from packetgate.tools.approval.questions import is_reply
+from packetgate.tools.attached.parts import Part
+
+SERVE_CHANNEL = "serve"
+SWITCHES = {Risk.WRITE: "--allow-writes", Risk.EXECUTE: "--allow-commands"}
+WAY_OUT = WayOut(
+    write="whoever runs this server switches them on: `packetgate serve --allow-writes`, "
+    "or `allow_writes = true` under `[serve.clients.NAME]` in packetgate.toml",
+    execute="whoever runs this server switches them on: `packetgate serve --allow-commands`, "
+    "or `allow_commands = true` under `[serve.clients.NAME]` in packetgate.toml",
+)
+WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
+DECIDED = "(Already decided; nothing was run again. The result was:)\n\n"
+ID_DIGITS = 16
+"""Digits of a question's id at the end of its message; they cannot be guessed."""
+
+_MARK = re.compile(rf"\(question [0-9a-f]{{{ID_DIGITS}}}\)\s*$")
+_EDIT = re.compile(r"\s*edit\s*:?\s*(?=[\[{])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class IncomingRequest:
+    """A request: the conversation's owner and history, the new message, and the client's rights."""
+
+    owner: ConversationOwner
+    history: tuple[HistoryMessage, ...]
+    message: HistoryMessage
+    words: str
+    """The text of the new message, without markers for its files."""
+    files: tuple[Part, ...]
+    rights: RoutingContext
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A stage began; there is no text yet."""
+
+    stage: str
+
+
+@dataclass(frozen=True)
+class TurnEnd:
+    """The answer is complete."""
+
+    usage: TokenUsage
+
+
+Piece = str | Progress | TurnEnd
+"""A string is a piece of the answer."""
+
+
+class ChatConversations:
+    """All clients' conversations."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        if sessions.store is None:
+            raise ConfigError("the sessions have no store to keep conversations in")
+        self._sessions = sessions
+        self._threads = Threads(sessions.store)
+
+    async def answer(self, request: IncomingRequest) -> AsyncGenerator[Piece]:
+        """Run the turn of a request and yield the pieces of its answer. Closing this stops the turn.
+
+        Raises:
+            InputError: the request cannot be used; nothing was done.
+        """
+        point = await self._threads.find(request.owner, request.history)
+        state = await self._sessions.state(point.session) if point else None
+        if point and state and _is_decided(point, state) and point.reply == request.words:
+            yield DECIDED + state.packet.messages[-1].text
+            yield TurnEnd(TokenUsage())
+            return
+        session, turn = await self._turn(request, point, state)
+        async for piece in self._pieces(request, session, turn):
+            yield piece
+        if point and isinstance(turn, Reply):
+            await self._threads.record_reply(request.owner, request.history, point, request.words, counted=True)
+
+    async def _turn(
+        self, request: IncomingRequest, point: ThreadPoint | None, state: SessionState | None
+    ) -> tuple[str, Turn]:
+        turn = await self._known_turn(request, point, state) if point and state else None
+        if point and turn:
+            return point.session, turn
+        answered = until_last_answer(request.history)
+        if answered and is_question_message(answered[-1].text) and is_reply(request.words):
+            raise RequestError(
+                "that question does not wait here any more, or belongs to another conversation: nothing was run; "
+                "ask again",
+                Code.QUESTION_NOT_OPEN,
+            )
+        messages = (*request.history, request.message)
+        for session in await self._threads.begun(request.owner, messages):
+            if await self._stopped_during_a_change(session):
+                return session, Continue()
+        session = f"{SERVE_CHANNEL}-{new_id()}"
+        await self._threads.begin(request.owner, messages, session)
+        own = await self._threads.own_messages(request.owner, request.history)
+        return session, self._say(request, _as_messages(request.history, own))
+
+    async def _known_turn(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> Turn | None:
+        """Return the turn that continues the session of `point`; None if the request cannot continue it."""
+        packet = state.packet
+        if point.question_id:
+            if state.question is not None:
+                return await self._reply(request, point, state)
+            is_stopped = state.is_unfinished and packet.header.packet_id == point.packet_id
+            return Continue() if is_stopped and point.reply == request.words else None
+        if await self._is_busy(point.session):
+            return None
+        if packet.header.packet_id == point.packet_id and not state.is_unfinished:
+            added = request.history[len(until_last_answer(request.history)) :]
+            return self._say(request, _as_messages(added), follows=point.packet_id)
+        is_stopped = state.is_unfinished and packet.header.parent_packet_id == point.packet_id
+        is_same = packet.content.original_prompt == request.words.strip()
+        return Continue() if is_stopped and (is_same or await self._sessions.has_begun(packet)) else None
+
+    async def _reply(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> Reply:
+        if not state.may_go_on(request.rights):
+            raise RequestError(
+                "the waiting call is not allowed any more: nothing was run; it needs --allow-writes or "
+                "--allow-commands",
+                Code.PERMISSION_WITHDRAWN,
+            )
+        if request.files:
+            raise RequestError("a question waits here: answer it in text only, and attach files to your next request")
+        value = _reply_value(request.words, state.question or {})
+        await self._threads.record_reply(request.owner, request.history, point, request.words)
+        return Reply(value, point.question_id)
+
+    @staticmethod
+    def _say(request: IncomingRequest, history: list[BaseMessage], follows: str = "") -> Say:
+        turn_request = TurnRequest(origin=SERVE_CHANNEL, person=request.owner.person, way_out=WAY_OUT)
+        return Say(request.words, turn_request, history=tuple(history), follows=follows, files=request.files)
+
+    async def _stopped_during_a_change(self, session: str) -> bool:
+        if await self._is_busy(session):
+            return False
+        state = await self._sessions.state(session)
+        return state.is_unfinished and await self._sessions.has_begun(state.packet)
+
+    async def _is_busy(self, session: str) -> bool:
+        return self._sessions.queue(session).locked() or await self._sessions.is_leased(session)
+
+    async def _pieces(self, request: IncomingRequest, session: str, turn: Turn) -> AsyncGenerator[Piece]:
+        shown, aside, usage = "", "", TokenUsage()
+        async with aclosing(run_turn(self._sessions, turn, session, request.rights)) as events:
+            async for event in events:
+                match event:
+                    case Waiting():
+                        yield Progress("waiting")
+                    case StageStarted(stage=stage):
+                        yield Progress(stage)
+                    case StageFinished(usage=spent) | StageStopped(usage=spent):
+                        usage += spent
+                    case AnswerPiece(text=text):
+                        shown += text
+                        yield text
+                    case Aside(packet):
+                        aside = f"{_answer_text(packet)}\n\n"
+                    case Asked(question, packet):
+                        rest = _rest(shown, aside + question_message(question))
+                        point = ThreadPoint(session, packet.header.packet_id, str(question.get("question_id", "")))
+                    case Finished(packet):
+                        rest = _rest(shown, _answer_text(packet))
+                        point = ThreadPoint(session, packet.header.packet_id)
+        messages = (*request.history, request.message, HistoryMessage("assistant", shown + rest))
+        await self._threads.record(request.owner, messages, point)  # before the client can continue from the answer
+        yield rest
+        yield TurnEnd(usage)
+
+
+def question_message(question: dict[str, Any]) -> str:
+    """Return a question as a message: all calls in a code block, and how to answer."""
+    block = fenced(rendering.question(question).plain.rstrip("\n"), "text")
+    mark = f"(question {str(question.get('question_id', ''))[:ID_DIGITS]})"
+    if question.get("kind") == "question":
+        return f"{block}\n\nAnswer in your own words. {mark}"
+    requests = question["action_requests"]
+    remembered = [
+        word for word in requests[0].get("remember", ()) if all(word in request["remember"] for request in requests)
+    ]
+    words = ", ".join(f"`{word}`" for word in ("yes", "no", "skip", *remembered))
+    edit = "`edit {...}`" if len(requests) == 1 else f"for all {len(requests)}, `edit [{{...}}, ...]`"
+    return (
+        f"{block}\n\nWaiting for approval; not run. Answer {words}, {edit} with other arguments, or what to do "
+        f"instead. {mark}"
+    )
+
+
+def is_question_message(text: str) -> bool:
+    """Whether a message ends with a question's mark."""
+    return _MARK.search(text) is not None
+
+
+def _reply_value(words: str, question: dict[str, Any]) -> Any:
+    """Return the reply in a message: the user's words, or an edit. Raise RequestError if the edit cannot be read."""
+    edit = _EDIT.match(words)
+    if edit is None or question.get("kind") == "question":
+        return words
+    requests = question["action_requests"]
+    try:
+        parsed = json.loads(words[edit.end() :])
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"the arguments are not JSON: {error}; nothing was run, the question still waits") from error
+    arguments = parsed if isinstance(parsed, list) else [parsed]
+    if len(arguments) != len(requests) or not all(isinstance(args, dict) for args in arguments):
+        raise RequestError(
+            f"an edit of {len(requests)} calls takes as many objects of arguments; nothing was run, the question waits"
+        )
+    actions = [{"name": request["name"], "args": args} for request, args in zip(requests, arguments, strict=True)]
+    return {"decisions": [{"type": "edit", "edited_action": action} for action in actions]}
+
+
+def _rest(shown: str, complete: str) -> str:
+    if complete.startswith(shown):
+        return complete.removeprefix(shown)
+    return "" if shown.strip() == complete.strip() else WITHDRAWN + complete
+
+
+def _answer_text(packet: CognitionPacket) -> str:
+    answer = packet.messages[-1].text.strip() or "(no answer)"
+    calls = packet.tool_routing.all_calls if packet.tool_routing else ()
+    risks = sorted({call.risk for call in calls if call.result and call.result.dry_run})
+    missing = [risk for risk in risks if risk in SWITCHES and SWITCHES[risk] not in answer]
+    return answer + "".join(f"\n\n[{risk} tools are switched off: {WAY_OUT.of(risk)}.]" for risk in missing)
+
+
+def _is_decided(point: ThreadPoint, state: SessionState) -> bool:
+    ended = state.question is None and not state.is_unfinished
+    return bool(point.question_id) and ended and state.packet.header.packet_id == point.packet_id
+
+
+def _as_messages(history: History, own: Container[int] = ()) -> list[BaseMessage]:
+    """Return the newest messages of a history that fit, with leaked markup removed from the assistant's.
+
+    Messages at the indexes in `own` are the user's own words; all others are marked as supplied by the client.
+    """
+    messages: list[BaseMessage] = []
+    room = MAX_REQUEST_CHARS
+    for at, message in reversed([*enumerate(history)]):
+        is_user = message.role == "user"
+        text = message.text if is_user else strip_markup(message.text).text
+        room -= len(text)
+        if room < 0:
+            break
+        if text.strip():
+            kind = HumanMessage if is_user else AIMessage
+            messages.append(kind(text, additional_kwargs={} if at in own else {TOLD: True}))
+    return messages[::-1]
