@@ -30,7 +30,7 @@ from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import take_files
-from packetgate.tools.execution.call_log import cut_off
+from packetgate.tools.execution.call_log import interrupted_writes
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
 
@@ -164,7 +164,7 @@ class Sessions:
 
     async def has_begun(self, packet: CognitionPacket) -> bool:
         """Whether an interrupted turn has started a call that may change something."""
-        return bool(self._journal and await cut_off(packet, self._journal))
+        return bool(self._journal and await interrupted_writes(packet, self._journal))
 
     async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
         """Yield the states of a session, the newest first."""

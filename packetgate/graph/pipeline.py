@@ -30,8 +30,7 @@ from packetgate.tools.approval.waiting import asking_about
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
 from packetgate.tools.checks.checking import CheckedCall, objected, repair
-from packetgate.tools.execution.call_log import MARKED
-from packetgate.tools.execution.journal import ENDED, STARTED, Entry, HeldJournal, Journal
+from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
 from packetgate.tools.execution.permission import call_digest
 from packetgate.tools.execution.running import rehearse
 from packetgate.tools.provenance.evidence import evidence_of
@@ -211,7 +210,7 @@ def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
     if call.risk is Risk.READ or not runs or call.tool_name not in catalogue:
         return ()
     run: dict[str, JsonValue] = {"packet": header.packet_id, "call": call.call_id}
-    return (Entry(MARKED, header.session_id, call_id=_mark(call, packet, catalogue), detail=run),)
+    return (Entry(CALL_MARKED, header.session_id, call_id=_mark(call, packet, catalogue), detail=run),)
 
 
 def _proposal(

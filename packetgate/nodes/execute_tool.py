@@ -34,7 +34,7 @@ async def execute_tool(
     trail = tuple(
         AuditEntry(
             event=_event(call),
-            detail=" ".join(filter(None, (call.tool_name, _age(call), _error(call)))),
+            detail=" ".join(filter(None, (call.tool_name, _error(call)))),
             call_id=call.call_id,
         )
         for call in done
@@ -56,16 +56,10 @@ async def execute_tool(
 def _event(call: ToolCall) -> str:
     if call.status.awaits_user:
         return "call_unfinished"
-    return "call_cached" if call.is_cached else f"call_{call.status}"
-
-
-def _age(call: ToolCall) -> str:
-    return call.result.age if call.result else ""
+    return f"call_{call.status}"
 
 
 def _outcome(call: ToolCall) -> str:
-    if call.is_cached:
-        return f"{call.status} {_age(call)}"
     took = f" in {call.result.execution_time_ms:.0f} ms" if call.result and call.result.success else ""
     dry = " (dry run)" if call.result and call.result.dry_run else ""
     return f"{call.status}{dry}{took}{f': {_error(call)}' if _error(call) else ''}"

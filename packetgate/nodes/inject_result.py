@@ -52,7 +52,6 @@ def _data_field(call: ToolCall) -> DataField:
             "success": executed,
             "output": result.output if result and executed else None,
             "error": None if executed else result_text(call),
-            **({"age": result.age} if result and result.age else {}),
             **({"handle": result.handle} if result and result.handle else {}),
             **({"attachments": result.model_dump(mode="json")["attachments"]} if result and result.attachments else {}),
         },

@@ -25,7 +25,7 @@ from packetgate.state.sections import (
     check_version,
 )
 from packetgate.tools.approval.parking import parked
-from packetgate.tools.execution.call_log import cut_off
+from packetgate.tools.execution.call_log import interrupted_writes
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.palette.subject import context_shift
 
@@ -130,7 +130,7 @@ def _dropped(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
 
 async def _cut_off(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:
     """Record what the last turn changed, or may have, before it was stopped."""
-    found = await cut_off(packet, journal) if journal else []
+    found = await interrupted_writes(packet, journal) if journal else []
     return tuple(
         AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in found
     )

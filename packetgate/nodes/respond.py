@@ -11,7 +11,6 @@ from packetgate.state.sections import PacketState, Response, Status
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 STAGE = "respond"
-AGAIN = 'say "again" in a request to have it read anew'
 
 
 async def respond(
@@ -52,7 +51,6 @@ def _kept(packet: CognitionPacket) -> str:
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     results = [(call.tool_name, call.result) for call in calls if call.result]
     told = [
-        (tool, f"all of its result can be read as {one.handle}" if one.handle else one.age and f"{one.age}; {AGAIN}")
-        for tool, one in results
+        f"\n\n[{tool}: all of its result can be read as {result.handle}]" for tool, result in results if result.handle
     ]
-    return "".join(f"\n\n[{tool}: {what}]" for tool, what in told if what)
+    return "".join(told)

@@ -66,7 +66,6 @@ class RoutingContext(BaseModel):
     allowed_tools: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(), description="Patterns such as notes.*: only tools that fit one may be used; none given: all may."
     )
-    fresh: bool = Field(default=False, description="Read everything anew: take no result from the cache.")
     palette_size: int = Field(default=128, ge=1, le=256, description="Most tools shown to selection in a turn.")
     palette_token_budget: int = Field(
         default=2_000, ge=100, le=100_000, description="Tokens the palette's tool texts may take."
@@ -130,7 +129,6 @@ STRICTER: dict[str, Callable[[Any, Any], Any]] = {
     "on_low_confidence": lambda *two: "skip" if "skip" in two else "ask",
     "ask_timeout_s": min,
     "allowed_tools": in_both,
-    "fresh": max,
 }
 """By setting that says what may happen, the stricter of two values; all others say how well it happens."""
 

@@ -58,10 +58,6 @@ class ToolResult(Section):
     said: str | None = None
     """What of the output or the error is not in our own words; None: all of it."""
     attachments: tuple[ResultAttachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
-    lasts_s: float | None = None
-    """How many seconds its server says that it holds; None: it does not say."""
-    age_s: float | None = None
-    """From the cache: how many seconds before it was read. None: the tool was run for it."""
 
     @property
     def fields(self) -> dict[str, JsonValue] | None:
@@ -69,15 +65,6 @@ class ToolResult(Section):
         if self.wrapped_as:
             return {self.wrapped_as: self.output}
         return self.restated if self.structured is None else self.structured
-
-    @property
-    def age(self) -> str:
-        """How old a result from the cache was, in words; empty for any other."""
-        return "" if self.age_s is None else f"from the cache, as read {self.age_s:.0f} s ago"
-
-    def aged(self, age_s: float) -> "ToolResult":
-        """Return the result as it is used again, so many seconds after it was read."""
-        return self._changed(age_s=age_s, execution_time_ms=0.0)
 
     @property
     def foreign(self) -> str:
@@ -165,11 +152,6 @@ class ToolCall(Section):
     def foreign(self) -> dict[str, Origin]:
         """The arguments that neither the user nor a default gave."""
         return {name: origin for name, origin in self.provenance.items() if not origin.is_trusted}
-
-    @property
-    def is_cached(self) -> bool:
-        """Whether it was not run: its result comes from the cache."""
-        return self.result is not None and self.result.age_s is not None
 
     def same_call(self, other: "ToolCall") -> bool:
         """Whether both would do the same thing."""

@@ -515,8 +515,8 @@ class Governance(Section):
         return self._changed(question=question)
 
     def rehearsing(self) -> "Governance":
-        """Return the section with everything above read switched off, and every read made anew."""
-        off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False, "fresh": True})
+        """Return the section with writes and commands switched off."""
+        off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})
         return self._changed(settings=off)
 
     def audited(self, *entries: AuditEntry) -> "Governance":

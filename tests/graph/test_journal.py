@@ -40,12 +40,6 @@ async def written_to(journal: Journal) -> None:
     (found,) = await journal.of_call("p", "c1")
     assert found.entry == entries[0]
     assert await journal.of_call("q", "c1") == ()
-    assert not await journal.changed_since(0)
-    for event in ("call_started", "call_ended"):
-        await journal.record(Entry(event, "another", key=event), Entry("x", key=f"x {event}"))
-        change = (await journal.of_events(event))[-1]
-        assert await journal.changed_since(change.seq - 1)
-        assert not await journal.changed_since(change.seq)
 
 
 async def test_in_memory() -> None:

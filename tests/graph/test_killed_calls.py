@@ -18,7 +18,7 @@ from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.execution.call_log import ENDED, STARTED
+from packetgate.tools.execution.journal import ENDED, STARTED
 
 KILLS = {"sqlite": 100 if NIGHTLY else 20, "postgres": 25 if NIGHTLY else 4}
 RACES = 25 if NIGHTLY else 4

@@ -40,8 +40,6 @@ RESULT = ToolResult(
     execution_time_ms=12.345,
     dry_run=True,
     truncated=True,
-    lasts_s=60.0,
-    age_s=42.0,
     attachments=(
         ResultAttachment(
             kind="resource", mime_type="image/png", size=12_345, sha256="0f" * 32, name="a.png", handle="kept:00ff"

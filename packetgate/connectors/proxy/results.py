@@ -43,8 +43,6 @@ FileOf = Callable[[str, str], Path | None]
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
 FORM = "fastmcp"
 """In a result's `_meta`: how FastMCP's client is to unwrap the tool's own structured content."""
-AGE = "packetgate/age-s"
-"""In a result's `_meta`: how many seconds ago it was read, where it comes from the cache."""
 MOST_EVENT_BYTES = 1_000_000
 """Of a result that is an event of a stream: the official SDK's clients break off at 1,048,576 bytes of JSON."""
 MOST_TEXT_BYTES = 300_000
@@ -62,8 +60,6 @@ class CallOutcome(BaseModel):
     structured: dict[str, Any] | None = None
     corrections: list[str] = []
     """Repairs made to the call."""
-    age_s: float | None = None
-    """Age in seconds of a result from the cache."""
 
 
 def direct(
@@ -115,7 +111,6 @@ def _outcome(
         text=text,
         structured=structured,
         corrections=[one.message for one in routing.corrections if one.mended],
-        age_s=call.result.age_s if call.result else None,
     )
     return outcome, [*_content(call, text, _Files(packet.header.session_id, file_of, room))]
 
@@ -146,8 +141,7 @@ def _meta(call: ToolCall) -> dict[str, Any]:
     result = call.result
     if result is None:
         return {}
-    own = {key: value for key, value in (result.meta or {}).items() if not key.startswith("packetgate/")}
-    return own | ({AGE: result.age_s} if result.age_s is not None else {})
+    return {key: value for key, value in (result.meta or {}).items() if not key.startswith("packetgate/")}
 
 
 @dataclass

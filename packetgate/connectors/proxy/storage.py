@@ -194,10 +194,6 @@ class LateJournal(Journal):
         """Return the entries of these events."""
         return await self._patient.of_events(*events)
 
-    async def changed_since(self, seq: int) -> bool:
-        """Whether a call that may change something started or ended since; True while the database is locked."""
-        return await self._unless_locked(self._quick.changed_since(seq), True)
-
     async def _unless_locked(self, found: Coroutine[Any, Any, T], otherwise: T) -> T:
         if self._late:
             found.close()

@@ -12,12 +12,11 @@ from packetgate.graph.journal.chain import Chain, Row
 from packetgate.graph.journal.opening import journal_in
 from packetgate.graph.settings import Settings
 from packetgate.state.printing import escaped, shorten
-from packetgate.tools.execution.call_log import MARKED
-from packetgate.tools.execution.journal import CLAIMED
+from packetgate.tools.execution.journal import CALL_MARKED, CLAIMED
 
 MAX_CHARS = 300
 """Most characters of an entry."""
-_ENDS = {f"call_{status}" for status in ("executed", "cached", "failed", "unknown")}
+_ENDS = {f"call_{status}" for status in ("executed", "failed", "unknown")}
 _STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green"}
 
 
@@ -30,7 +29,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
             continue
         if row.event == "call_ended":
             ended.add(row.call_id)
-        elif row.event in {CLAIMED, MARKED} or (row.event in _ENDS and row.call_id in ended):
+        elif row.event in {CLAIMED, CALL_MARKED} or (row.event in _ENDS and row.call_id in ended):
             continue  # it says no more than what is shown
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
@@ -85,8 +84,7 @@ def _parts(event: str, said: Any) -> Iterator[str]:
             yield f"started {tool}, attempt {said['attempt']}"
         case "call_ended":
             result = said["result"]
-            from_cache = f" from the cache, as read {result['age_s']:.0f} s before" if "age_s" in result else ""
-            yield f"{said['status']}: {tool}{from_cache}: {result.get('error') or result.get('output') or '(nothing)'}"
+            yield f"{said['status']}: {tool}: {result.get('error') or result.get('output') or '(nothing)'}"
         case _ if "params" in said:
             whose = f"by {said['by']}" if said.get("by") else "by the user"
             yield f"{event.removeprefix('call_').replace('_', ' ')} {whose}: {tool}"

@@ -30,7 +30,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import ToolUsage, by_tool, with_context
 from packetgate.tools.usage.store import Usage, forget, read_usage
 
-ENDS = ("executed", "cached", "failed", "denied", "skipped", "unknown")
+ENDS = ("executed", "failed", "denied", "skipped", "unknown")
 DEFAULT = "default"
 
 

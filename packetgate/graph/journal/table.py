@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 
 from packetgate.graph.journal.chain import Head, Row
-from packetgate.tools.execution.journal import ENDED, STARTED, Journal, Recorded
+from packetgate.tools.execution.journal import Journal, Recorded
 
 PAGE = 500
 """Rows read at once."""
@@ -36,7 +36,6 @@ MOVE = (
 ERASE = "UPDATE journal SET detail = NULL WHERE session_id = ? AND event <> ? AND detail IS NOT NULL"
 _OF_CALL = "SELECT * FROM journal WHERE packet_id = ? AND call_id = ? ORDER BY seq"
 _OF_EVENTS = "SELECT * FROM journal WHERE event IN ({}) ORDER BY seq"
-_CHANGE = "SELECT * FROM journal WHERE event IN (?, ?) AND seq > ? AND key IS NOT NULL LIMIT 1"
 _OF_ALL = "SELECT * FROM journal WHERE seq > ? ORDER BY seq LIMIT ?"
 _OF_SESSION = "SELECT * FROM journal WHERE seq > ? AND session_id = ? ORDER BY seq LIMIT ?"
 
@@ -53,10 +52,6 @@ class DatabaseJournal(Journal):
         """Return what is written down of these events, oldest first."""
         rows = await self._read(_OF_EVENTS.format(", ".join("?" * len(events))), events)
         return tuple(row.recorded for row in rows)
-
-    async def changed_since(self, seq: int) -> bool:
-        """Whether a call that may change something started or ended after that row, in whichever session."""
-        return bool(await self._read(_CHANGE, (STARTED, ENDED, seq)))
 
     async def rows(self, session_id: str | None = None) -> AsyncIterator[Row]:
         """Yield the rows, oldest first; of one session, where it is named."""

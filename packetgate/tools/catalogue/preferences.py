@@ -39,8 +39,8 @@ SETTINGS = (
     "recent_tools, `[users.NAME]` with permanent, `[categories]`, `[tasks.NAME]` with patterns and tools, "
     "`[chains.NAME]` with description, parameters and `[[chains.NAME.steps]]` with tool and params, `[policy]` with "
     "remember, remember_days, remember_uses and `[[policy.rules]]` with effect, tool, server, arguments, channels and, "
-    'with the name in quotes, `[tools."server.tool"]` with brief, category, external, risk, examples, '
-    "cache_seconds; and `sandbox` (auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the "
+    'with the name in quotes, `[tools."server.tool"]` with brief, category, external, risk, examples; '
+    "and `sandbox` (auto, require, off), `sandbox_network`, `sandbox_reads`, `sandbox_writes`; the "
     "settings of a run stand in `[settings]`, models and their options in `[models.lite]` and `[models.prime]`"
 )
 
@@ -61,8 +61,6 @@ class ToolPreference(Table):
     """What it may do, whatever else is thought of it; arguments may still raise a read."""
     external: bool | None = None
     """Whether it reaches out of the user's own servers, so that it is offered only when a request calls for it."""
-    cache_seconds: int | None = Field(default=None, ge=0, le=86_400)
-    """How long what a read returned may be used again in its session; 0: never, whatever its server says."""
     examples: list[NonEmpty] = []
     """Requests that it is for."""
 
@@ -182,7 +180,6 @@ class Preferences(Table):
                     given_category=said.category or spec.given_category,
                     open_world=spec.open_world if said.external is None else said.external,
                     reaches_outside=spec.reaches_outside if said.external is None else said.external,
-                    cache_s=spec.cache_s if said.cache_seconds is None else said.cache_seconds,
                     examples=(*spec.examples, *said.examples),
                 )
                 spec = spec if said.risk is None else _with_risk(spec, said.risk)

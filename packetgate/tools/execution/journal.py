@@ -10,6 +10,8 @@ from pydantic import JsonValue
 from packetgate.state.base import now
 
 CLAIMED = "claimed"
+CALL_MARKED = "call_marked"
+"""Leads from the digest of a proxy's call to its newest run."""
 STARTED = "call_started"
 ENDED = "call_ended"
 """Of calls; those that may change something have a key."""
@@ -54,10 +56,6 @@ class Journal(ABC):
     async def of_events(self, *events: str) -> tuple[Recorded, ...]:
         """Return what is written down of these events, oldest first."""
 
-    @abstractmethod
-    async def changed_since(self, seq: int) -> bool:
-        """Whether a call that may change something started or ended after that row, in whichever session."""
-
     async def claim(self, key: str) -> bool:
         """Return whether this is the first time ever that the key is claimed."""
         return await self.record(Entry(CLAIMED, key=key))
@@ -89,10 +87,6 @@ class HeldJournal(Journal):
         """Return what is written down of these events, oldest first."""
         return await self._journal.of_events(*events)
 
-    async def changed_since(self, seq: int) -> bool:
-        """Whether a call that may change something started or ended after that row."""
-        return await self._journal.changed_since(seq)
-
 
 class MemoryJournal(Journal):
     """A journal that lasts as long as this process: for a graph whose sessions do not last longer either."""
@@ -120,7 +114,3 @@ class MemoryJournal(Journal):
     async def of_events(self, *events: str) -> tuple[Recorded, ...]:
         """Return what is written down of these events."""
         return tuple(row for row in self._rows if row.entry.event in events)
-
-    async def changed_since(self, seq: int) -> bool:
-        """Whether a call that may change something started or ended after that row."""
-        return any(row.entry.event in (STARTED, ENDED) and row.entry.key for row in self._rows[seq:])

@@ -82,8 +82,6 @@ async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) 
             return log.end
         if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
             return call.in_doubt(log.unfinished)
-        if fresh := await log.still_fresh():
-            return await log.finish(fresh)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
             error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
             return call.ended(ToolExecutionStatus.FAILED, _unsent(error))
@@ -94,10 +92,10 @@ async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) 
         params["dry_run"] = False
     end = await _sent(call, params, toolbox, session, idempotency_key=log.idempotency_key)
     try:
-        return await log.finish(end)
+        await log.finish(end)
     except ConfigError as error:  # the packet may still be kept, and tell what is known here
         logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
-        return end
+    return end
 
 
 async def _sent(

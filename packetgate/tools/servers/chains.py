@@ -21,7 +21,9 @@ class ChainServer(Server):
     async def connect(self, instead_of: int) -> None:
         """Describe the chains."""
         self.session = instead_of + 1
-        self.listed(spec_of(self.name, _described(name, one), trusted=True) for name, one in self._chains.items())
+        self.specs = tuple(
+            spec_of(self.name, _described(name, one), trusted=True) for name, one in self._chains.items()
+        )
         self.state = "ready"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:

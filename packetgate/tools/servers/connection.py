@@ -44,7 +44,7 @@ from packetgate.tools.servers.refusals import LOST, forgot_session, pinged, unan
 from packetgate.tools.servers.relaying import Listeners, Relay
 from packetgate.tools.servers.results import Keep, to_result_aside
 from packetgate.tools.servers.server import Server
-from packetgate.tools.servers.specs import hinted_s, spec_of
+from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.servers.stdio import NoMessageError, ServerLog
 from packetgate.tools.servers.stored_listings import StoredListing, StoredListings
 from packetgate.tools.spec.descriptions import META
@@ -199,9 +199,7 @@ class Connection(Server):
         took, cut, failed = ms_since(started), len(answer.content) > MAX_PARTS, bool(answer.is_error)
         read = await read_answer(answer.content, answer.structured_content, self._keep_file)
         how = {"is_error": failed, "cut": cut, "keep": self._keep, "attachments": read.attachments, "parts": read.parts}
-        return await to_result_aside(
-            read.text, read.structured, took, **how, meta=answer.meta, lasts_s=hinted_s(answer.meta)
-        )
+        return await to_result_aside(read.text, read.structured, took, **how, meta=answer.meta)
 
     async def close(self) -> None:
         """End the session, and a server process that was started for it."""
@@ -220,7 +218,6 @@ class Connection(Server):
         match message:
             case ToolListChangedNotification():
                 self._changes += 1
-                self.listing.holds = False
                 self.on_change()
             case PromptListChangedNotification() | ResourceListChangedNotification():
                 self.other_changes += 1
@@ -276,7 +273,7 @@ class Connection(Server):
         specs = await asyncio.to_thread(self._specs_of, listing)
         if client is not self._client:
             return
-        self.listed(specs, holds=changes == self._changes)
+        self.specs = tuple(specs)
         self.state, self._listed = "ready", changes
         session = client.transport.session
         left_out, changed = (session.left_out, session.changed) if session else ([], [])

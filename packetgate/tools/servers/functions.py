@@ -43,7 +43,7 @@ class FunctionServer(Server):
     async def connect(self, instead_of: int) -> None:
         """Describe the tools."""
         self.session = instead_of + 1
-        self.listed(spec_of_tool(self.name, one) for one in self._tools.values())
+        self.specs = tuple(spec_of_tool(self.name, one) for one in self._tools.values())
         self.state = "ready"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:

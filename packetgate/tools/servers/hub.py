@@ -114,9 +114,9 @@ class McpHub:
         """Return the tools of the servers that are connected now, without waiting."""
         self._reap()
         async with self._updating:  # so that a concurrent turn does not use an outdated catalogue
-            known = tuple((connection.listing, connection.specs) for connection in self._offered().values())
+            known = tuple(connection.specs for connection in self._offered().values())
             if known != self._known:
-                specs = [spec for _, specs in known for spec in specs]
+                specs = [spec for specs in known for spec in specs]
                 self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
                 self._known = known
             return self._catalogue
@@ -132,9 +132,9 @@ class McpHub:
             servers = self._offered().values()
             if not any(one.is_first_start and one.stored for one in servers):
                 return live
-            known = tuple((one.listing, one.offered) for one in servers)
+            known = tuple(one.offered for one in servers)
             if known != self._known_shown:
-                specs = [spec for _, specs in known for spec in specs]
+                specs = [spec for specs in known for spec in specs]
                 self._shown = await asyncio.to_thread(live.updated, specs)
                 self._known_shown = known
             return self._shown

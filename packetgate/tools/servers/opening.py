@@ -109,7 +109,7 @@ class BuiltinServer(Server):
     async def connect(self, instead_of: int) -> None:
         """Describe the tools."""
         self.session = instead_of + 1
-        self.listed(replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
+        self.specs = tuple(replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
         self.state = "ready"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:

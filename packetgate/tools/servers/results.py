@@ -32,7 +32,6 @@ def to_result(
     attachments: tuple[ResultAttachment, ...] = (),
     parts: tuple[dict[str, Any], ...] = (),
     meta: dict[str, Any] | None = None,
-    lasts_s: float | None = None,
 ) -> ToolResult:
     """Return the result for an answer; an error becomes a failed result with the text as error.
 
@@ -59,7 +58,6 @@ def to_result(
         error_type=ErrorType.TOOL_ERROR if is_error else None,
         said=foreign,
         handle=handle,
-        lasts_s=None if is_error else lasts_s,
         structured=None if same else content,
         restated=content if same and not wrapped else None,
         wrapped_as=wrapped,

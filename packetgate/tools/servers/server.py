@@ -1,12 +1,11 @@
 """The interface of a server to the hub."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import ServerHealth
-from packetgate.tools.spec.tool_spec import Listing, ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 if TYPE_CHECKING:
     from fastmcp import Client
@@ -24,7 +23,6 @@ class Server:
         """One line for each tool that is not offered, or of whose schema something was left out."""
         self.stored: tuple[ToolSpec, ...] = ()
         """The tools that an earlier process stored."""
-        self.listing = Listing()
         self.beside_paths = False
         """Whether its tools are offered only if another server takes paths."""
         self.session = 0
@@ -92,11 +90,6 @@ class Server:
 
     async def close(self) -> None:
         """End the session, and a server process that was started for it."""
-
-    def listed(self, specs: Iterable[ToolSpec], *, holds: bool = True) -> None:
-        """Set the tools, and invalidate what was cached of them."""
-        self.listing = Listing(holds=holds)
-        self.specs = tuple(replace(spec, listing=self.listing) for spec in specs)
 
     def fail(self, error: BaseException) -> None:
         """Mark the server as failed, with the error as its problem."""

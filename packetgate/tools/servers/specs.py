@@ -1,6 +1,5 @@
 """Turn a listed MCP tool into a `ToolSpec`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from mcp_types import Tool
@@ -11,9 +10,6 @@ from packetgate.tools.risk.tool import judge
 from packetgate.tools.spec.descriptions import brief_of, without_duty
 from packetgate.tools.spec.standing import Ground, standing, without_standing
 from packetgate.tools.spec.tool_spec import ToolSpec
-
-MOST_HINTED_MS = 3_600_000
-"""Longest cache hint that is accepted."""
 
 
 def spec_of(
@@ -42,7 +38,6 @@ def spec_of(
         reaches_outside=judged.open_world,
         has_dry_run=dry_run is not None,
         tags=_tags(tool.meta),
-        hinted_s=hinted_s(tool.meta),
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
         server_about=about,
         server_digest=server_digest,
@@ -52,19 +47,6 @@ def spec_of(
         idempotent=tool.annotations.idempotent_hint if tool.annotations else None,
         meta=tool.meta,
     )
-
-
-def hinted_s(meta: Mapping[str, Any] | None) -> float | None:
-    """Return how many seconds a result may be cached, by the metadata of the tool or the result; None: not stated.
-
-    Reads `ttlMs`, which MCP defines for lists and resources, and `cache_hint` of SEP-2419.
-    """
-    match meta:
-        case {"cache_hint": "no-cache"} | {"ttlMs": bool()}:
-            return 0.0
-        case {"ttlMs": int() | float() as ms}:
-            return max(0, min(ms, MOST_HINTED_MS)) / 1000
-    return None
 
 
 def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from packetgate.state.base import new_id
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
@@ -24,15 +23,6 @@ LINE_WORDS = 20
 """Most words of a tool's line in a prompt."""
 ARGUMENTS = "  arguments: "
 """How the line of a prompt begins that says what a tool takes."""
-
-
-@dataclass(eq=False)
-class Listing:
-    """One listing of a server's tools: what was read under another is never used again."""
-
-    id: str = field(default_factory=new_id)
-    holds: bool = True
-    """False as soon as the server says that its tools changed."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +70,6 @@ class ToolSpec:
     """What its server says of itself."""
     server_digest: str = ""
     """Of how its server is started or reached."""
-    listing: Listing | None = field(default=None, compare=False)
-    hinted_s: float | None = None
-    """How long what it returns holds, as its server says."""
-    cache_s: float | None = None
-    """The same as the user says."""
     standing: Mapping[str, str] = field(default_factory=dict)
     """Arguments that its server needs and nobody has to give: sent where no other is given."""
     title: str = ""
@@ -151,11 +136,6 @@ class ToolSpec:
         """Of what it says that a call does, and of its server: an approval holds for the tool as it was then."""
         definition = (self.name, self.server_digest, self.upstream_name, self.full, self.input_schema, self.risk)
         return digest_of([*definition, self.has_dry_run])
-
-    @property
-    def lasts_s(self) -> float:
-        """How many seconds the result of a read may be used again: the fewest that anybody says, 0 if nobody does."""
-        return min((said for said in (self.hinted_s, self.cache_s) if said is not None), default=0.0)
 
     @property
     def is_external(self) -> bool:

@@ -1,7 +1,7 @@
 """What a user's confirmed calls teach: which tools served requests like this one.
 
 A request is compared with those that led to a call which ran, by the stems they share, the rare ones counting more.
-What failed, was denied, only tried or taken from the cache teaches nothing, nor does a call that goes by an earlier
+What failed, was denied or only tried teaches nothing, nor does a call that goes by an earlier
 output. A use counts as far as the ranking did not have the tool first by itself: what it knows already would only push
 others aside.
 """
@@ -61,7 +61,7 @@ def confirmed_uses(packet: CognitionPacket) -> Iterator[ConfirmedUse]:
     most = max(scores.values(), default=0.0)
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
         missing = surprise(scores.get(call.tool_name, 0.0), most)
-        ran = call.status is ToolExecutionStatus.EXECUTED and not call.is_cached and call.chain is None
+        ran = call.status is ToolExecutionStatus.EXECUTED and call.chain is None
         if ran and not call.foreign and missing:
             yield ConfirmedUse(
                 tool=call.tool_name,
@@ -84,7 +84,7 @@ def shown_use(
     scores = {entry.tool_name: entry.score for entry in palette}
     missing = surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
     led = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
-    ran = call.status is ToolExecutionStatus.EXECUTED and not call.is_cached
+    ran = call.status is ToolExecutionStatus.EXECUTED
     if not asked or not ran or led or call.is_loud or not missing:
         return None
     return ConfirmedUse(

@@ -62,8 +62,6 @@ class CallRecord(_Record):
     """None where no person was asked."""
     status: ToolExecutionStatus
     dry_run: bool = False
-    cached: bool = False
-    """Whether it came from the cache, so that nothing was run."""
     error: ErrorType | None = None
     """The kind of failure alone: the words of an error may hold what nobody wants kept."""
     execution_ms: float | None = None
@@ -134,7 +132,6 @@ def _call_record(call: ToolCall, packet: CognitionPacket, decided_by: DecidedBy 
         approval=asked.get(call.call_id),
         status=call.status,
         dry_run=call.result is not None and call.result.dry_run,
-        cached=call.is_cached,
         error=((call.result and call.result.error_type) or ErrorType.NO_ANSWER) if failed else None,
         execution_ms=call.result.execution_time_ms if call.result and answered else None,
     )
@@ -161,8 +158,6 @@ class ToolUsage(Section):
     asked: int
     """How often a selection chose it."""
     executed: int
-    cached: int
-    """How often what it had returned was used again, and it was not run."""
     failed: int
     denied: int
     skipped: int
@@ -197,13 +192,12 @@ def by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:
 
 
 def _counted(tool: str, calls: list[tuple[datetime, CallRecord]]) -> ToolUsage:
-    ended = Counter(call.status for _, call in calls if not call.cached)
+    ended = Counter(call.status for _, call in calls)
     reviews = [call.review_confidence for _, call in calls if call.review_confidence is not None]
     return ToolUsage(
         tool=tool,
         asked=len(calls),
         executed=ended[ToolExecutionStatus.EXECUTED],
-        cached=sum(call.cached for _, call in calls),
         failed=ended[ToolExecutionStatus.FAILED],
         denied=ended[ToolExecutionStatus.USER_DENIED],
         skipped=ended[ToolExecutionStatus.SKIPPED],

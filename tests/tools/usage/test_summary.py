@@ -19,7 +19,6 @@ def test_each_end_is_counted() -> None:
         tool="ai.read",
         asked=6,
         executed=2,
-        cached=0,
         failed=1,
         denied=1,
         skipped=1,
