@@ -1,10 +1,7 @@
 """What a checkpoint restores: our own types exactly, and no type that is not listed."""
 
-import base64
-import json
 from enum import Enum
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,13 +64,6 @@ def test_all_that_a_packet_holds_is_listed():
     }
     within = {("packetgate.state.context", "RoutingContext")}  # restored by the section that holds it
     assert ours - {("packetgate.state.packet", "CognitionPacket")} - within <= set(checkpoint_types())
-
-
-def test_what_0_1_0_kept_is_restored():
-    """Its types stood in a package of their own, `state`."""
-    kept = json.loads(Path(__file__).with_name("kept_by_0_1_0.json").read_text())
-    back = PacketSerializer().loads_typed((kept["kind"], base64.b64decode(kept["bytes"])))
-    assert back == {name: type(value).model_validate(kept["values"][name]) for name, value in back.items()}
 
 
 def test_messages_are_restored():
