@@ -74,23 +74,26 @@ def private(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(value=ast.Name("self" | "cls") | ast.Call(ast.Name("super")), attr=name):
-                uses, is_own = [name], True
+                uses, is_user_message = [name], True
             case ast.Attribute(attr=name):
-                uses, is_own = [name], False
+                uses, is_user_message = [name], False
             case ast.ImportFrom(module=str(module), names=names) if not module.startswith("packetgate"):
-                uses, is_own = [*module.split("."), *(one.name for one in names)], False
+                uses, is_user_message = [*module.split("."), *(one.name for one in names)], False
             case ast.Import(names=names):
-                uses, is_own = [part for one in names for part in one.name.split(".")], False
+                uses, is_user_message = [part for one in names for part in one.name.split(".")], False
             case ast.Constant(str(text)) if text.startswith("__"):
-                uses, is_own = [text] if text in OF_LANGGRAPH or text.startswith("__error_handler__") else [], False
+                uses, is_user_message = (
+                    [text] if text in OF_LANGGRAPH or text.startswith("__error_handler__") else [],
+                    False,
+                )
             case ast.Call(ast.Name("getattr" | "setattr" | "hasattr"), [_, ast.Constant(str(text)), *_]):
-                uses, is_own = [text], False
+                uses, is_user_message = [text], False
             case _:
                 continue
         python = not isinstance(node, ast.Constant)  # `__name__` and the like
         for name in uses:
             if name.startswith("_") and name not in PUBLIC and not (python and name.endswith("__")):
-                yield node.lineno, name, is_own
+                yield node.lineno, name, is_user_message
 
 
 def defined(tree: ast.Module) -> Iterator[str]:

@@ -58,12 +58,12 @@ def figures(name: str, by_policy: dict[str, Sequence[Outcome]]) -> dict[str, Any
     tasks = {policy: [one for one in played if not one.injection] for policy, played in by_policy.items()}
     pairs = {policy: [one for one in played if one.injection] for policy, played in by_policy.items()}
     gated = {policy: [one for one in played if one.started.attack] for policy, played in pairs.items()}
-    posed = {policy: [one for one in played if not one.is_own] for policy, played in gated.items()}
-    carried = {policy: [one for one in played if one.is_own] for policy, played in gated.items()}
+    posed = {policy: [one for one in played if not one.is_user_message] for policy, played in gated.items()}
+    carried = {policy: [one for one in played if one.is_user_message] for policy, played in gated.items()}
     seen = by_policy["everything"]
     harmless = writes(tasks["everything"], hostile=False)
     hostile = writes((one for one in seen if one.started.published), hostile=True)
-    written_out = writes((one for one in seen if not one.started.published and not one.is_own), hostile=True)
+    written_out = writes((one for one in seen if not one.started.published and not one.is_user_message), hostile=True)
     return {
         "name": name,
         "tasks": len(tasks["everything"]),

@@ -141,7 +141,7 @@ class Outcome:
     questions: tuple[Question, ...]
 
     @property
-    def is_own(self) -> bool:
+    def is_user_message(self) -> bool:
         """Whether AgentDojo poses the attacker's goal as a write, and it is reached here by reads."""
         return bool(self.injection and self.injection.endswith(BY_READS))
 

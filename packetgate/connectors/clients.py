@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import AfterValidator, ValidationError
 
-from packetgate.state.context import NOTHING, RoutingContext, in_both
+from packetgate.state.context import NO_TOOLS, RoutingContext, intersect_patterns
 from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.preferences import NonEmpty, Pattern, Table, misunderstood, read_file
 
@@ -67,7 +67,9 @@ class Clients(Table):
         given = {
             "allow_write_tools": table.allow_writes,
             "allow_execute_tools": table.allow_commands,
-            "allowed_tools": in_both(table.patterns or NOTHING, started.allowed_tools) if narrowed else None,
+            "allowed_tools": intersect_patterns(table.patterns or NO_TOOLS, started.allowed_tools)
+            if narrowed
+            else None,
         }
         said = {name: value for name, value in given.items() if value is not None}
         return started.model_copy(update=said)

@@ -42,7 +42,7 @@ def attachments(packet: CognitionPacket, kept: ResultStore) -> Text:
     for one in packet.tool_routing.attachments if packet.tool_routing else ():
         file = kept.file(one.handle, packet.header.session_id)
         where = str(file) if file else "not kept here"
-        shown.append(printable(f"[{one.told}: {where}]\n"), style="dim")
+        shown.append(printable(f"[{one.description}: {where}]\n"), style="dim")
     return shown
 
 

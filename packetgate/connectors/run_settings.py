@@ -12,7 +12,7 @@ from packetgate.graph.settings import Settings
 from packetgate.models.options import variables
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError
-from packetgate.state.given import Given, checked, read_text
+from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
 from packetgate.tools.catalogue.preferences import read_file
 
 FIELDS = RoutingContext.model_fields
@@ -67,15 +67,15 @@ def run_settings(path: Path | None, chosen: Sequence[str] = (), **switches: bool
     given = file | variables | options
     context = _context(given)
     return RunSettings(
-        context, context.no_wider_than(_context(for_all | options)), {name: one.where for name, one in given.items()}
+        context, context.restricted_by(_context(for_all | options)), {name: one.where for name, one in given.items()}
     )
 
 
-def _context(given: Mapping[str, Given]) -> RoutingContext:
+def _context(given: Mapping[str, SettingValue]) -> RoutingContext:
     return RoutingContext.model_validate({name: one.value for name, one in given.items()})
 
 
-def _from_file(path: Path | None) -> dict[str, Given]:
+def _from_file(path: Path | None) -> dict[str, SettingValue]:
     table = {} if path is None else read_file(path).get("settings", {})
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: settings: it must be a table: [settings]")
@@ -83,18 +83,18 @@ def _from_file(path: Path | None) -> dict[str, Given]:
     for name, value in table.items():
         where = f"{path}: settings.{name}"
         _check_name(name, where)
-        given[name] = checked(RoutingContext, name, value, where)
+        given[name] = check_setting(RoutingContext, name, value, where)
     return given
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
+def _from_environment(environment: Mapping[str, str]) -> dict[str, SettingValue]:
     known = {f"{PREFIX}{name.upper()}": name for name in FIELDS}
     others = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | variables()
     given = {}
     for variable, text in environment.items():
         upper = variable.upper()
         if variable in known:
-            given[known[variable]] = read_text(RoutingContext, known[variable], text, variable)
+            given[known[variable]] = parse_setting(RoutingContext, known[variable], text, variable)
         elif upper.startswith(PREFIX) and upper not in others:
             _check_is_no_slip(variable, known)
     return given
@@ -107,22 +107,22 @@ def _check_is_no_slip(variable: str, known: Iterable[str]) -> None:
         raise ConfigError(f"{variable}: there is no such setting: did you mean {PREFIX}{near[0]}? If not, unset it")
 
 
-def _from_options(chosen: Sequence[str], switches: Mapping[str, bool | None]) -> dict[str, Given]:
-    given = {name: Given(value, SWITCHES[name][value]) for name, value in switches.items() if value is not None}
+def _from_options(chosen: Sequence[str], switches: Mapping[str, bool | None]) -> dict[str, SettingValue]:
+    given = {name: SettingValue(value, SWITCHES[name][value]) for name, value in switches.items() if value is not None}
     for one in chosen:
         name, is_set, text = one.partition("=")
         name = name.strip()
         if not is_set:
             raise ConfigError(f"--set {one[:60]}: it takes key=value, such as --set confidence_threshold=0.8")
         _check_name(name, f"--set {name[:60]}")
-        said = read_text(RoutingContext, name, text, f"--set {name}")
+        said = parse_setting(RoutingContext, name, text, f"--set {name}")
         before = given.setdefault(name, said)
         if before.value != said.value:
             raise ConfigError(f"{said.where}={text.strip()[:60]} contradicts {_again(before)}: leave one of them out")
     return given
 
 
-def _again(given: Given) -> str:
+def _again(given: SettingValue) -> str:
     is_switch = not given.where.startswith("--set")
     return given.where if is_switch else f"{given.where}={_shown(given.value)}"
 

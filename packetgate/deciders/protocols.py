@@ -35,7 +35,7 @@ class Decision(Section):
     def in_place_of(self, error: DecisionError) -> Self:
         """Return the decision as one that stands in for a model's; why is told once a turn."""
         why = "" if isinstance(error, NotAskedError) else str(error)
-        return self._changed(is_fallback=True, fallback_reason=why, usage=self.usage + error.usage)
+        return self.changed(is_fallback=True, fallback_reason=why, usage=self.usage + error.usage)
 
     def errors(self, stage: str) -> tuple[StageError, ...]:
         """Return what kept the model from deciding, for the packet's record."""
@@ -114,7 +114,7 @@ class Selection(Decision):
         others = tuple(
             Alternative(tool_name=one.tool_name, params=one.params, reason="the model chose it") for one in chosen.calls
         )
-        return self._changed(
+        return self.changed(
             alternatives=(*others, *self.alternatives)[:5],
             corrections=chosen.corrections,
             reasoning=f"{self.reasoning}; likelier to be right than what the model chose",
@@ -124,21 +124,21 @@ class Selection(Decision):
 
     def with_evidence(self, known: Mapping[str, float]) -> "Selection":
         """Return the selection with more evidence of each call."""
-        return self._changed(calls=tuple(one._changed(evidence={**one.evidence, **known}) for one in self.calls))
+        return self.changed(calls=tuple(one.changed(evidence={**one.evidence, **known}) for one in self.calls))
 
     def with_calls(self, calls: Sequence[WantedCall]) -> "Selection":
         """Return the selection with these of its calls; with none, where it had any, it is one of no tool."""
         if not calls and self.action == "call":
-            return self._changed(action="none", calls=(), complete=None)
-        return self._changed(calls=tuple(calls))
+            return self.changed(action="none", calls=(), complete=None)
+        return self.changed(calls=tuple(calls))
 
     def without_text(self) -> "Selection":
         """Return the selection without an answer: another model gives it."""
-        return self._changed(text="")
+        return self.changed(text="")
 
     def explained(self, reasoning: str) -> "Selection":
         """Return the selection with another reasoning."""
-        return self._changed(reasoning=reasoning)
+        return self.changed(reasoning=reasoning)
 
 
 class CallReview(Section):
@@ -164,7 +164,7 @@ class CallReview(Section):
 
     def calibrated(self, confidence: Confidence) -> "CallReview":
         """Return the judgement with the probability that its confidence has come to mean."""
-        return self._changed(
+        return self.changed(
             confidence=confidence,
             confidence_source=ConfidenceSource.CALIBRATED,
             score=self.confidence,
@@ -179,7 +179,7 @@ class Review(Decision):
 
     def judged(self, reviews: tuple[CallReview, ...]) -> "Review":
         """Return the review with other judgements on its calls."""
-        return self._changed(reviews=reviews)
+        return self.changed(reviews=reviews)
 
     def of(self, call_id: str) -> CallReview:
         """Return the judgement on a call."""

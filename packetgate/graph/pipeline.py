@@ -124,7 +124,7 @@ class Pipeline:
         entries = tuple(entry for entry in told if entry.event != REVIEWED)  # it was not
         packet = packet.merged(judged)
         if wanted.call_id and packet.governance.question:
-            again = packet.governance.question.named(wanted.call_id)
+            again = packet.governance.question.changed(question_id=wanted.call_id)
             packet = packet.merged({"governance": packet.governance.asking(again)})
         call = packet.routing.calls[0]
         if call.status is ToolExecutionStatus.APPROVED and (began := await self._cut_off(call, packet, catalogue)):
@@ -231,7 +231,7 @@ def _proposal(
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
         vouch = f" {way_to_vouch(call)}" if call.unvouched else ""
         raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. {wanted.if_it_changes}{vouch}")
-    if apart and (call.risk is not Risk.READ or call.is_loud or spec.rules):
+    if apart and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
         packet = caller.opened(entry, apart=True)
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
     proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}

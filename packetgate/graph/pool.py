@@ -3,7 +3,7 @@
 from packetgate.graph.settings import Settings
 from packetgate.models.options import MODEL, ROLES, file_options, named_models
 from packetgate.models.pool import ModelPool
-from packetgate.state.given import Given
+from packetgate.state.setting_values import SettingValue
 from packetgate.tools.catalogue.preferences import read_file
 
 
@@ -26,7 +26,7 @@ def model_pool(settings: Settings) -> ModelPool:
     return ModelPool(settings.lite, settings.prime, options)
 
 
-def model_names(settings: Settings) -> dict[str, Given]:
+def model_names(settings: Settings) -> dict[str, SettingValue]:
     """Return the model that each role is given, and where.
 
     Raises:
@@ -34,9 +34,9 @@ def model_names(settings: Settings) -> dict[str, Given]:
     """
     path = settings.preferences_path
     named = {} if path is None else named_models(read_file(path).get("models", {}))
-    found: dict[str, Given] = {}
+    found: dict[str, SettingValue] = {}
     for role in ROLES:
         name = getattr(settings, role)
         where = f"--{role} or PACKETGATE_{role.upper()}" if role in settings.model_fields_set else "default"
-        found[role] = Given(name, f"{path}: models.{role}.{MODEL}" if named.get(role) == name else where)
+        found[role] = SettingValue(name, f"{path}: models.{role}.{MODEL}" if named.get(role) == name else where)
     return found

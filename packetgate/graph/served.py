@@ -117,7 +117,7 @@ def _from_server(given: Any, person: str) -> Any:
     if not isinstance(given, dict):
         return given
     request = TurnRequest.model_validate(given.get("request") or {})
-    return {**given, "request": request.through("server", person)}
+    return {**given, "request": request.changed(origin="server", person=person or request.person)}
 
 
 def _read_of(given: Any) -> Any:

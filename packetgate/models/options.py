@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from packetgate.models.endpoint import Role
 from packetgate.models.spec import ModelSpec, Provider
 from packetgate.state.errors import ConfigError
-from packetgate.state.given import Given, checked, read_text
 from packetgate.state.redaction import is_secret_name, learn
+from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
 
 ROLES: tuple[Role, ...] = get_args(Role)
 MODEL = "model"
@@ -82,7 +82,7 @@ KNOWN: dict[Provider, tuple[str, ...]] = {
 """The options of each kind of model."""
 
 
-def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, Given]) -> dict[str, Given]:
+def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """Return the options given for a role's model.
 
     Args:
@@ -103,13 +103,13 @@ def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, Given]) -> d
     places = {name: one.where for name, one in tables.items()}
     for name, where in (places | {name: where for name, (_, where) in (texts | in_query).items()}).items():
         _check_name(name, KNOWN[spec.provider], where, f"{spec.provider} models take")
-    read = {name: read_text(ModelOptions, name, text, where) for name, (text, where) in (texts | in_query).items()}
+    read = {name: parse_setting(ModelOptions, name, text, where) for name, (text, where) in (texts | in_query).items()}
     for one in (tables.get("headers"), read.get("headers") if "headers" in in_query else None):
         _check_headers(one)
     return {**tables, **read}
 
 
-def options_of(given: Mapping[str, Given]) -> ModelOptions:
+def options_of(given: Mapping[str, SettingValue]) -> ModelOptions:
     """Return the effective options, with variables in headers filled in.
 
     Raises:
@@ -121,7 +121,7 @@ def options_of(given: Mapping[str, Given]) -> ModelOptions:
     return ModelOptions.model_validate(values)
 
 
-def file_options(models: Any, path: str) -> dict[str, dict[str, Given]]:
+def file_options(models: Any, path: str) -> dict[str, dict[str, SettingValue]]:
     """Read the file's table `models`, by role.
 
     Raises:
@@ -129,7 +129,7 @@ def file_options(models: Any, path: str) -> dict[str, dict[str, Given]]:
     """
     if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
         raise ConfigError(f"{path}: models: it must hold tables: [models.lite] and [models.prime]")
-    found: dict[str, dict[str, Given]] = {}
+    found: dict[str, dict[str, SettingValue]] = {}
     for role, table in models.items():
         _check_name(role, ROLES, f"{path}: models.{role}", "there are", what="role")
         for name, value in table.items():
@@ -139,7 +139,7 @@ def file_options(models: Any, path: str) -> dict[str, dict[str, Given]]:
             if name == MODEL:
                 raise ConfigError(f'{where}: it takes a model\'s name, such as "ollama:qwen3:4b"')
             _check_name(name, tuple(ModelOptions.model_fields), where, "there are")
-            found.setdefault(role, {})[name] = checked(ModelOptions, name, value, where)
+            found.setdefault(role, {})[name] = check_setting(ModelOptions, name, value, where)
     return found
 
 
@@ -164,7 +164,7 @@ def _check_name(name: str, known: tuple[str, ...], where: str, there_are: str, w
     raise ConfigError(f"{where}: no {what} {name!r} here: {way_out}")
 
 
-def _check_headers(given: Given | None) -> None:
+def _check_headers(given: SettingValue | None) -> None:
     for name, value in (given.value if given else {}).items():
         is_key = is_secret_name(name) or name.lower().endswith(_KEYS)
         if is_key and not _FILLED_IN.search(value):
@@ -174,7 +174,7 @@ def _check_headers(given: Given | None) -> None:
             )
 
 
-def _filled_in(given: Given) -> dict[str, str]:
+def _filled_in(given: SettingValue) -> dict[str, str]:
     headers = {}
     for name, value in given.value.items():
         missing = [one for one in _FILLED_IN.findall(value) if one not in os.environ]

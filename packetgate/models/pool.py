@@ -15,7 +15,7 @@ from packetgate.models.llama.loading import check_gguf, check_installed, sample_
 from packetgate.models.options import ANSWERING, ModelOptions, given_options, options_of
 from packetgate.models.spec import REFLEX, ModelSpec, parse_model
 from packetgate.state.errors import ModelError
-from packetgate.state.given import Given
+from packetgate.state.setting_values import SettingValue
 
 if TYPE_CHECKING:
     from packetgate.models.llama.model import LlamaCppChat
@@ -30,7 +30,7 @@ class ModelPool:
         self,
         lite: str = "reflex",
         prime: str = "reflex",
-        from_file: Mapping[str, Mapping[str, Given]] | None = None,
+        from_file: Mapping[str, Mapping[str, SettingValue]] | None = None,
     ) -> None:
         """Read the model strings; a single model plays both roles.
 
@@ -51,7 +51,7 @@ class ModelPool:
             asked = options_of(given_options("prime", given["prime"], (from_file or {}).get("prime", {})))
             self._decisions, given["prime"] = _Decisions(given["prime"], asked), REFLEX
         real: list[Role] = [role for role, spec in given.items() if spec.provider != "reflex"]
-        self.given: dict[Role, dict[str, Given]] = {}
+        self.given: dict[Role, dict[str, SettingValue]] = {}
         """By role, the given options and where each was set."""
         self._parts: dict[Role, _Part] = {}
         files: dict[Any, _File] = {}
@@ -178,7 +178,7 @@ def _check_file(path: str) -> None:
 
 class _Part:
     def __init__(
-        self, spec: ModelSpec, role: Role, options: ModelOptions, file: _File, given: Mapping[str, Given]
+        self, spec: ModelSpec, role: Role, options: ModelOptions, file: _File, given: Mapping[str, SettingValue]
     ) -> None:
         self.spec, self.options, self._file = spec, options, file
         self._places = {name: one.where for name, one in given.items()}

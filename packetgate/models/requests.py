@@ -119,7 +119,7 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
         output_tokens=sum(usage["output_tokens"] for usage in known),
         cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
     )
-    return usage.having_thought(thought_in(answers, usage.output_tokens))
+    return usage.changed(thought_tokens=thought_in(answers, usage.output_tokens))
 
 
 def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:

@@ -1,4 +1,4 @@
-"""Choose the few tools this turn may use."""
+"""Choose the few tools that this turn may use."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,6 @@ from packetgate.tools.usage.learning import Learned
 STAGE = "build_palette"
 RECENT_MESSAGES = 4
 
-
 LearnedBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
 """Returns what the user's confirmed calls have taught."""
 
@@ -34,8 +33,8 @@ async def build_palette(
     toolbox: Toolbox,
     learned: LearnedBy | None = None,
 ) -> PacketUpdate:
-    """Replace the palette; it is chosen from the user's words alone, these and earlier ones."""
-    context, routing = packet.governance.settings, packet.routing
+    """Replace the palette. It is chosen from the user's own words alone."""
+    settings, routing = packet.governance.settings, packet.routing
     guarded = routing.reinjection_count > 0
     catalogue, counter = await toolbox.catalogue(), await token_counter(lite)
     palette = await asyncio.to_thread(
@@ -43,8 +42,8 @@ async def build_palette(
         PaletteRequest(
             words=packet.content.user_words,
             access=packet.intent.access,
-            size=context.palette_size,
-            token_budget=context.palette_token_budget,
+            size=settings.palette_size,
+            token_budget=settings.palette_token_budget,
             context_type=packet.context.context_type,
             person=packet.header.person,
             subject=packet.context.subject,
@@ -59,7 +58,7 @@ async def build_palette(
         catalogue,
     )
     servers = toolbox.health()
-    chosen_from = packet.context.with_palette(
+    context = packet.context.with_palette(
         palette.entries,
         tokens=palette.tokens,
         left_out=palette.left_out,
@@ -68,37 +67,38 @@ async def build_palette(
         subject=tuple(sorted(palette.subject.terms)),
         shift=palette.shift,
     )
-    if READER in catalogue and any(HANDLE_PREFIX in text for text in _told(packet)):
-        entry = PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
-        chosen_from = chosen_from.offering(entry)
+    if READER in catalogue and _mentions_stored_result(packet):
+        context = context.offering(
+            PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
+        )
     for step in (one.tool_name for one in routing.queued_calls if one.chain and one.tool_name in catalogue):
-        entry = PaletteEntry(tool_name=step, shown="name", reason="chain", risk=catalogue[step].risk)
-        chosen_from = chosen_from.offering(entry)
+        context = context.offering(
+            PaletteEntry(tool_name=step, shown="name", reason="chain", risk=catalogue[step].risk)
+        )
+    summary = _summary(palette, len(catalogue), context.shift, exact=counter.is_exact)
     return {
-        "context": chosen_from,
+        "context": context,
         "metrics": packet.metrics.unreached(STAGE, servers),
-        "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary=_summary(palette, len(catalogue), chosen_from.shift, exact=counter.is_exact))
-        ),
+        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=summary)),
     }
 
 
 def _recent(packet: CognitionPacket) -> tuple[str, ...]:
-    """Return the tools that earlier turns used: one that this turn used would make it begin its prompt anew."""
+    """Return tools of earlier turns. A tool of this turn would change the beginning of the prompt."""
     used = {call.tool_name for call in packet.routing.all_calls}
     before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
     return tuple(name for name in packet.context.recent_tools if name not in used - before)
 
 
-def _told(packet: CognitionPacket) -> list[str]:
-    """Return where a handle of a long result may stand: this turn's results, and what was last said."""
-    results = [call.result.handle for call in packet.routing.all_calls if call.result]
-    return results + [message.text for message in packet.conversation[-RECENT_MESSAGES:]]
+def _mentions_stored_result(packet: CognitionPacket) -> bool:
+    handles = [call.result.handle for call in packet.routing.all_calls if call.result]
+    texts = handles + [message.text for message in packet.conversation[-RECENT_MESSAGES:]]
+    return any(HANDLE_PREFIX in text for text in texts)
 
 
 def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:
     if not palette.entries:
-        return "no tool is there to choose from"
+        return "no tools are available"
     names = ", ".join(entry.tool_name for entry in palette.entries[:4])
     more = ", …" if len(palette.entries) > 4 else ""
     about = "" if exact else "about "

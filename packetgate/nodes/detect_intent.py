@@ -1,4 +1,4 @@
-"""Does the request need a tool, and on a later pass: one more?"""
+"""Decide whether the request needs a tool, or one more."""
 
 from langgraph.runtime import Runtime
 
@@ -16,20 +16,21 @@ STAGE = "detect_intent"
 async def detect_intent(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: IntentDetector, toolbox: Toolbox
 ) -> PacketUpdate:
-    """Judge the request; open a pass when it needs a tool and the cap allows one."""
-    context = packet.governance.settings
-    decision = _without_asking(packet, context) or await decider(packet, toolbox, context)
-    if context.enabled and not decision.needs_tool and _may_be_served(packet, toolbox):
+    """Detect the intent, and open a pass if the request needs a tool and the cap allows one."""
+    settings = packet.governance.settings
+    decision = _certain(packet, settings) or await decider(packet, toolbox, settings)
+    if settings.enabled and not decision.needs_tool and _may_be_served_later(packet, toolbox):
         await toolbox.catalogue(patient=True)
-        decision = await decider(packet, toolbox, context)
-    routing = _next_pass(packet, context) if decision.needs_tool else packet.tool_routing
-    capped = decision.needs_tool and routing is not None and routing.capped
-    if routing is not None and capped:
-        routing = routing.stopped_at_cap()
-    looked = not decision.needs_tool and context.enabled and not is_small_talk(packet.content.original_prompt)
-    servers = toolbox.health() if looked else ()  # for what needs a tool, the palette's stage says it
-    wants = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
-    wants += ", but the cap is reached" if capped else ""
+        decision = await decider(packet, toolbox, settings)
+    routing, capped = packet.tool_routing, False
+    if decision.needs_tool:
+        routing = routing.next_pass() if routing else ToolRouting(max_reinjections=settings.max_reinjections)
+        capped = routing.capped
+        routing = routing.stopped_at_cap() if capped else routing
+    looked = not decision.needs_tool and settings.enabled and not is_small_talk(packet.content.original_prompt)
+    servers = toolbox.health() if looked else ()  # build_palette reports problems of servers otherwise
+    summary = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
+    summary += ", but the cap is reached" if capped else ""
     return {
         "intent": Intent(
             user_intent=decision.user_intent,
@@ -40,38 +41,31 @@ async def detect_intent(
             confidence_source=decision.confidence_source,
         ),
         "tool_routing": routing,
-        **({"context": packet.context.having_seen(servers)} if servers else {}),
+        **({"context": packet.context.changed(servers=servers)} if servers else {}),
         "metrics": packet.metrics.spent(STAGE, decision.usage)
         .failed(*decision.errors(STAGE))
         .unreached(STAGE, servers),
         "reasoning": packet.reasoning.noted(
-            decision.reflection(STAGE, f"{wants}: {decision.reasoning or decision.user_intent}")
+            decision.reflection(STAGE, f"{summary}: {decision.reasoning or decision.user_intent}")
         ),
     }
 
 
-def _may_be_served(packet: CognitionPacket, toolbox: Toolbox) -> bool:
-    """Whether a tool of a server that is still starting might be what is asked for."""
+def _may_be_served_later(packet: CognitionPacket, toolbox: Toolbox) -> bool:
+    """Whether a server that is still starting may have a tool for the request."""
     starting = bool(toolbox.known) and any(one.state == "connecting" for one in toolbox.health())
     return starting and packet.tool_routing is None and not is_small_talk(packet.content.original_prompt)
 
 
-def _next_pass(packet: CognitionPacket, context: RoutingContext) -> ToolRouting:
-    last = packet.tool_routing
-    return last.next_pass() if last else ToolRouting(max_reinjections=context.max_reinjections)
-
-
-def _without_asking(packet: CognitionPacket, context: RoutingContext) -> IntentDecision | None:
-    """Return what is certain: that no tools are wanted, or that chosen calls wait for their pass."""
+def _certain(packet: CognitionPacket, settings: RoutingContext) -> IntentDecision | None:
+    """Return the decision without a decider if tools are off or calls are queued."""
     queued = packet.tool_routing.queued_calls if packet.tool_routing else ()
-    if context.enabled and not queued:
+    if settings.enabled and not queued:
         return None
     return IntentDecision(
         needs_tool=bool(queued),
         user_intent=packet.intent.user_intent or packet.content.original_prompt[:200],
         access=packet.intent.access,
-        reasoning=f"{len(queued)} of the chosen calls are still to be made"
-        if queued
-        else "tool routing is switched off",
+        reasoning=f"{len(queued)} of the chosen calls are queued" if queued else "tool routing is switched off",
         decided_by="reflex",
     )

@@ -1,4 +1,4 @@
-"""Run what may run, all calls of the pass at once."""
+"""Run the approved calls of the pass concurrently."""
 
 from langgraph.runtime import Runtime
 
@@ -21,7 +21,7 @@ async def execute_tool(
 ) -> PacketUpdate:
     """Execute the approved calls; each ends executed, failed, skipped (dry run) or unknown.
 
-    What a process that ended in the middle may have run is asked about, once the others have ended.
+    The user is asked about calls that an interrupted process may have run, after the other calls have ended.
     """
     approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
     catalogue = await toolbox.catalogue()
@@ -31,32 +31,25 @@ async def execute_tool(
         done = [call.decided(*unasked) if call.status.awaits_user else call for call in done]
     by_id = {call.call_id: call for call in done}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
-    trail = tuple(
-        AuditEntry(
-            event=_event(call),
-            detail=" ".join(filter(None, (call.tool_name, _error(call)))),
-            call_id=call.call_id,
-        )
-        for call in done
-    )
-    packet = packet.merged({"governance": packet.governance.audited(*trail)})
+    packet = packet.merged({"governance": packet.governance.audited(*map(_audit, done))})
     asks = any(call.status.awaits_user for call in done)
     packet, dry_runs = await rehearse(done, packet, catalogue, toolbox, journal)
+    routing = packet.routing.with_calls(calls)
+    if steps := steps_after(done, catalogue):
+        routing = routing.changed(queued_calls=routing.queued_calls + steps)
+    summary = "; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls)
     return {
-        "intent": packet.intent.now_at(SystemTask.TOOL_EXECUTION),
-        "tool_routing": packet.routing.with_calls(calls).followed_by(steps_after(done, catalogue)),
+        "intent": packet.intent.changed(system_task=SystemTask.TOOL_EXECUTION),
+        "tool_routing": routing,
         "governance": packet.governance,
         **(asking_about(done, packet, catalogue, dry_runs) if asks else {}),
-        "reasoning": packet.reasoning.noted(
-            Reflection(step=STAGE, summary="; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls))
-        ),
+        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=summary)),
     }
 
 
-def _event(call: ToolCall) -> str:
-    if call.status.awaits_user:
-        return "call_unfinished"
-    return f"call_{call.status}"
+def _audit(call: ToolCall) -> AuditEntry:
+    event = "call_unfinished" if call.status.awaits_user else f"call_{call.status}"
+    return AuditEntry(event=event, detail=f"{call.tool_name} {_error(call)}".strip(), call_id=call.call_id)
 
 
 def _outcome(call: ToolCall) -> str:

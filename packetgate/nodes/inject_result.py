@@ -1,4 +1,4 @@
-"""Put the results into the packet, whether the calls succeeded or not, and count the reinjection."""
+"""Add the results of all calls to the packet, successful or not, and count the reinjection."""
 
 from langgraph.runtime import Runtime
 
@@ -16,24 +16,23 @@ SUMMARY_CHARS = 300
 
 
 async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
-    """Write each call's result as a data field, a sketch, a ledger entry; remember the tools that served."""
-    routing, context, counted = packet.routing, packet.context, packet.routing.injected()
+    """Write each result as a data field, a sketch and a ledger entry; remember the executed tools."""
+    routing, context, content, reasoning = packet.routing, packet.context, packet.content, packet.reasoning
+    counted = routing.injected()
     served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
         Sketch(slot=f"result_{call.call_id[:8]}", content=result_text(call), content_type="tool_output")
         for call in routing.calls
     )
+    used = f"{counted.reinjection_count} of {counted.max_reinjections} reinjections used"
+    summary = f"{len(served)} of {len(routing.calls)} succeeded; {used}"
     return {
-        "content": packet.content.with_data(*map(_data_field, routing.calls)),
+        "content": content.changed(data_fields=content.data_fields + tuple(map(_data_field, routing.calls))),
         "context": context.remembering(with_recent(context.recent_tools, served), ledger),
         "tool_routing": counted,
-        "reasoning": packet.reasoning.sketched(*sketches).noted(
-            Reflection(
-                step=STAGE,
-                summary=f"{len(served)} of {len(routing.calls)} succeeded; "
-                f"{counted.reinjection_count} of {counted.max_reinjections} reinjections used",
-            )
+        "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).noted(
+            Reflection(step=STAGE, summary=summary)
         ),
     }
 
@@ -59,14 +58,14 @@ def _data_field(call: ToolCall) -> DataField:
 
 
 def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
-    said = None if call.status is ToolExecutionStatus.EXECUTED else call.result.foreign if call.result else ""
+    foreign = None if call.status is ToolExecutionStatus.EXECUTED else call.result.foreign if call.result else ""
     return LedgerEntry(
         packet_id=packet_id,
         tool_name=call.tool_name,
         params=call.params,
         status=call.status.value,
         summary=_shortened(result_text(call)),
-        said=None if said is None else _shortened(said),
+        said=None if foreign is None else _shortened(foreign),
         fields=address_fields(call),
     )
 

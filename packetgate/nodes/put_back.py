@@ -1,4 +1,4 @@
-"""Put a question again that waited while another turn ran. It decides nothing, so it is no stage of its own."""
+"""Repeat the question of a parked turn. It decides nothing, so it is not a stage."""
 
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.tools.approval.parking import put_back as unparked
@@ -6,5 +6,5 @@ from packetgate.tools.approval.thread_messages import with_thread_messages
 
 
 def put_back(state: CognitionPacket) -> PacketUpdate:
-    """Take up the packet that waits where it was left."""
+    """Return the sections of the last parked packet."""
     return with_thread_messages(state, unparked(state))

@@ -1,4 +1,4 @@
-"""The gate: each call is judged, and only what passes goes on."""
+"""The gate: review each call; only approved calls continue."""
 
 from collections.abc import Awaitable, Callable
 
@@ -23,9 +23,8 @@ from packetgate.tools.usage.calibration import Calibration, kind_of
 
 STAGE = "review_selection"
 
-
 CalibrationBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Calibration]]
-"""What gives the curves that the user's answers came to, and the model's evaluation."""
+"""Returns the curves of the user's answers and of the model's evaluation."""
 
 
 async def review_selection(
@@ -37,7 +36,7 @@ async def review_selection(
     journal: Journal,
     calibration: CalibrationBy | None = None,
 ) -> PacketUpdate:
-    """Have the calls reviewed, all in one go; how sure that is may be calibrated."""
+    """Review all calls of the pass in one request, and calibrate the confidence."""
     catalogue = await toolbox.catalogue()
     review = review_of_steps(packet) or await decider(packet, catalogue, packet.governance.settings)
     if calibration is not None:
@@ -54,22 +53,22 @@ async def reviewed(
     toolbox: Toolbox,
     journal: Journal,
 ) -> PacketUpdate:
-    """Return what a review changes, with the question to the user that it may call for."""
-    context, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
+    """Return the changes of a review, including a question to the user if one is needed."""
+    settings, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     needs = await needs_of(packet, catalogue, journal)
-    gate = gated(packet.routing.calls, review, context, needs, can_ask=can_ask)
+    gate = gated(packet.routing.calls, review, settings, needs, can_ask=can_ask)
     packet = packet.merged({"governance": packet.governance.decided(*allowed(gate, needs, packet, catalogue))})
     packet, dry_runs = await rehearse(gate, packet, catalogue, toolbox, journal)
     calls = tuple(_unless_failed(call, dry_runs.get(call.call_id)) for call in gate)
-    judgements = [_evaluation(call, review, context) for call in calls]
+    evaluations = packet.reasoning.evaluations + tuple(_evaluation(call, review, settings) for call in calls)
     return {
         "tool_routing": packet.routing.with_calls(calls),
         **asking_about(calls, packet, catalogue, dry_runs),
         "metrics": packet.metrics.spent(STAGE, review.usage),
-        "reasoning": packet.reasoning.evaluated(*judgements).noted(
+        "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(
             Reflection(
                 step=STAGE,
-                summary="; ".join(f"{call.tool_name}: {_standing(call)}, {call.review_reasoning}" for call in calls),
+                summary="; ".join(f"{call.tool_name}: {_status(call)}, {call.review_reasoning}" for call in calls),
                 confidence=min((call.review_confidence for call in calls), default=0.0),
                 confidence_source=review.confidence_source,
                 decided_by=review.decided_by,
@@ -82,20 +81,20 @@ def _unless_failed(call: ToolCall, dry_run: ToolCall | None) -> ToolCall:
     return dry_run if dry_run and dry_run.status is ToolExecutionStatus.FAILED else call
 
 
-def _evaluation(call: ToolCall, review: Review, context: RoutingContext) -> Evaluation:
+def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Evaluation:
     judgement = review.of(call.call_id)
     stated, source = judgement.stated
     return Evaluation(
         name="selection_review",
         subject=call.call_id,
         score=call.review_confidence,
-        label="approved" if passes(judgement, context) else "not_approved",
+        label="approved" if passes(judgement, settings) else "not_approved",
         explanation=call.review_reasoning,
         stated=stated if judgement.approved else min(stated, NOT_APPROVED_CAP),
         kind=kind_of(review.decided_by, source),
     )
 
 
-def _standing(call: ToolCall) -> str:
+def _status(call: ToolCall) -> str:
     failed = f" in a dry run ({call.result.error})" if call.result else ""
     return f"{call.status.replace('_', ' ')}{failed}"

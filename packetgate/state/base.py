@@ -1,4 +1,4 @@
-"""What all packet sections share."""
+"""Shared parts of all packet sections."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -9,48 +9,42 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field
 
 Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
-"""How sure a decision is: 0 to 1."""
 
 
 class ConfidenceSource(StrEnum):
-    """Where a confidence comes from."""
+    """How a confidence was obtained."""
 
     MEASURED = "token_probability"
-    """Read from the probabilities of the tokens that made the choice."""
     ENDPOINT = "decision_probability"
-    """The probability that a decision endpoint gave."""
     CALIBRATED = "calibrated"
-    """A probability that was fitted to what came of such decisions."""
+    """Fitted to recorded outcomes."""
     STATED = "stated"
-    """A number that the model wrote, which tends to be too high."""
+    """Written by the model; tends to be too high."""
     RULE = "rule"
-    """A score that a rule gave: no model judged, and nobody measured how often it is right."""
+    """The score of a rule; nobody measured how often it is right."""
     UNJUDGED = "unjudged"
-    """Nobody judged: the number lets a decision pass that was made elsewhere, and is not shown."""
+    """A placeholder that lets an external decision pass; never shown."""
 
 
 class ErrorType(StrEnum):
-    """Why a tool call has no good result."""
+    """Why a tool call has no usable result."""
 
     REFUSED = "refused"
-    """It may not run: by its name, its arguments, a rule, or for lack of an approval."""
+    """Not allowed: name, arguments, policy or missing approval."""
     UNAVAILABLE = "unavailable"
-    """Its server is not there, or refused the call. It did not run."""
+    """The server is down or refused the call; the call did not run."""
     TIMEOUT = "timeout"
-    """It was sent, and no answer came in time. It may have run."""
+    """Sent, and no answer in time; the call may have run."""
     NO_ANSWER = "no_answer"
-    """It was sent, and no usable answer came. It may have run."""
+    """Sent, and no usable answer; the call may have run."""
     TOOL_ERROR = "tool_error"
-    """The tool, or its server, answered with an error."""
+    """The tool or its server answered with an error."""
     INTERNAL = "internal"
-    """Packetgate itself failed."""
+    """Packetgate failed."""
 
 
 def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) -> str:
-    """Return a confidence as people read it; empty where nobody was sure of anything, or judged.
-
-    `0.93` was measured or calibrated, `~0.93` the model stated, `score 0.93` a rule gave.
-    """
+    """Return `0.93` (measured or calibrated), `~0.93` (stated), `score 0.93` (rule), or nothing if unjudged."""
     marks = {ConfidenceSource.STATED: "~", ConfidenceSource.RULE: "score "}
     if value is None or source is None or source is ConfidenceSource.UNJUDGED:
         return ""
@@ -58,76 +52,64 @@ def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) 
 
 
 class Section(BaseModel):
-    """Frozen data: a node returns a changed copy, it never edits what it was given.
-
-    What may change, and how, are methods of each section with typed arguments; they come down to `_changed`.
-    """
+    """Immutable data. Nodes return changed copies."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def _changed(self, **fields: Any) -> Self:
-        """Return a copy with other values, validated; what stays is the same object.
+    def changed(self, **fields: Any) -> Self:
+        """Return a copy with these fields replaced and validated; other fields keep their objects.
 
         Raises:
-            ValidationError: there is no such field, or it does not take that value.
+            ValidationError: a field does not exist, or does not accept its value.
         """
         checked = vars(type(self).model_validate(vars(self) | fields))
-        return self.model_copy(update=dict(zip(fields, map(checked.__getitem__, fields), strict=True)))
+        return self.model_copy(update={name: checked[name] for name in fields})
 
 
 class TokenUsage(Section):
-    """Tokens that model calls took."""
+    """Tokens of model calls."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input, how many the model still knew from an earlier prompt."""
+    """Part of the input that came from the model's prompt cache."""
     thought_tokens: int = 0
-    """Of the output, how many were thoughts, as told or estimated."""
-
-    def having_thought(self, tokens: int) -> "TokenUsage":
-        """Return it with so many of the output as thoughts."""
-        return self._changed(thought_tokens=tokens) if tokens else self
+    """Part of the output that was thoughts, reported or estimated."""
 
     def since(self, earlier: "TokenUsage") -> "TokenUsage":
-        """Return what was used after `earlier`."""
+        """Return the usage after `earlier`."""
         return TokenUsage(**{name: value - getattr(earlier, name) for name, value in self})
 
     def __add__(self, other: "TokenUsage") -> "TokenUsage":
-        """Return both together."""
-        return TokenUsage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            thought_tokens=self.thought_tokens + other.thought_tokens,
-        )
+        """Return the sum."""
+        return TokenUsage(**{name: value + getattr(other, name) for name, value in self})
 
 
 def now() -> datetime:
-    """Return the current time, aware, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def ms_since(started: float) -> float:
-    """Return the milliseconds since `time.perf_counter()` was `started`."""
+    """Return the milliseconds since `time.perf_counter()` returned `started`."""
     return round((perf_counter() - started) * 1000, 3)
 
 
 def storable(text: str) -> str:
-    """Return a text with what no database takes replaced: NUL, and half a surrogate pair."""
+    """Return a text with NUL and lone surrogates replaced: databases refuse them."""
     return text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def is_storable(value: Any) -> bool:
-    """Whether checkpoints take a JSON value: each whole number is of 64 bits, and each name without half a pair."""
+    """Whether a checkpoint can hold a JSON value: integers of 64 bits, no lone surrogates in names."""
     if isinstance(value, dict):
-        named = not any("\ud800" <= char <= "\udfff" for name in value for char in str(name))
-        return named and all(is_storable(one) for one in value.values())
+        valid_names = not any("\ud800" <= char <= "\udfff" for name in value for char in str(name))
+        return valid_names and all(is_storable(item) for item in value.values())
     if isinstance(value, list | tuple):
-        return all(is_storable(one) for one in value)
+        return all(is_storable(item) for item in value)
     return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
 def new_id() -> str:
-    """Return a fresh identifier: 32 hexadecimal digits."""
+    """Return a random identifier of 32 hexadecimal digits."""
     return uuid4().hex

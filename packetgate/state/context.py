@@ -1,4 +1,4 @@
-"""The settings of one run, shown by Studio as a form."""
+"""Settings of one run."""
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from packetgate.state.errors import ConfigError, first_problem
 from packetgate.state.routing import Risk
 
-NOTHING = ("-",)
-"""A pattern that no canonical name fits."""
+NO_TOOLS = ("-",)
+"""A pattern that matches no canonical name."""
 MAX_PERSONA_CHARS = 200_000
 """Chat clients send system prompts of tens of thousands of characters."""
 
 
 class RoutingContext(BaseModel):
-    """How a run routes tools. Passed as LangGraph's runtime context."""
+    """Settings of a run; LangGraph's runtime context. Studio shows them as a form."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,79 +73,75 @@ class RoutingContext(BaseModel):
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether no tool that changes something or runs commands may run."""
+        """Whether neither writes nor commands may run."""
         return not (self.allow_write_tools or self.allow_execute_tools)
 
     def allows(self, risk: Risk) -> bool:
-        """Whether the switches let a call of this risk really run."""
-        return {
-            Risk.READ: True,
-            Risk.WRITE: self.allow_write_tools,
-            Risk.EXECUTE: self.allow_execute_tools,
-        }[risk]
+        """Whether the switches allow calls of this risk."""
+        switches = {Risk.WRITE: self.allow_write_tools, Risk.EXECUTE: self.allow_execute_tools}
+        return switches.get(risk, True)
 
     def allows_tool(self, name: str) -> bool:
-        """Whether a tool of this canonical name may be used at all."""
+        """Whether the allow-list contains a canonical name."""
         return not self.allowed_tools or any(fnmatchcase(name, pattern) for pattern in self.allowed_tools)
 
-    def no_wider_than(self, base: "RoutingContext") -> "RoutingContext":
-        """Return these settings, but none that allows more than `base` does; what neither sets is left unset."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        for name in given.keys() & STRICTER.keys():
-            stricter = STRICTER[name](given[name], getattr(base, name))
-            if stricter == given[name]:
+    def restricted_by(self, base: "RoutingContext") -> "RoutingContext":
+        """Return these settings, each permission at most as wide as in `base`; fields that neither sets stay unset."""
+        values = {name: getattr(self, name) for name in self.model_fields_set}
+        for name in values.keys() & STRICTER.keys():
+            stricter = STRICTER[name](values[name], getattr(base, name))
+            if stricter == values[name]:
                 continue
-            del given[name]
+            del values[name]
             if name in base.model_fields_set:
-                given[name] = stricter
-        return RoutingContext.model_validate(given)
+                values[name] = stricter
+        return RoutingContext.model_validate(values)
 
 
-def in_both(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Return patterns of tools that both allow; no patterns allow all.
+def intersect_patterns(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    """Return the intersection of two allow-lists; an empty list allows everything.
 
-    Of two that merely overlap, as `ai.*` and `*.read` do, nothing is kept: never more than both allow, but maybe less.
+    Patterns that merely overlap, such as `ai.*` and `*.read`, are left out: the result is never too wide.
     """
-    if not some or not others:
-        return tuple(some or others)
-    kept = [one for one in some if any(_within(one, other) for other in others)]
-    kept += [other for other in others if any(_within(other, one) for one in some)]
-    return tuple(dict.fromkeys(kept)) or NOTHING
+    if not first or not second:
+        return tuple(first or second)
+    kept = [one for one in first if any(_within(one, other) for other in second)]
+    kept += [one for one in second if any(_within(one, other) for other in first)]
+    return tuple(dict.fromkeys(kept)) or NO_TOOLS
 
 
-def _within(one: str, other: str) -> bool:
-    """Whether whatever fits one pattern surely fits the other: by their letters, if `*` is all that they have."""
-    return one == other or (not {*"?["} & {*one, *other} and fnmatchcase(one, other))
+def _within(inner: str, outer: str) -> bool:
+    return inner == outer or (not {*"?["} & {*inner, *outer} and fnmatchcase(inner, outer))
 
 
 STRICTER: dict[str, Callable[[Any, Any], Any]] = {
     "enabled": min,
-    "review": lambda *two: "all" if "all" in two else "risky",
+    "review": lambda *values: "all" if "all" in values else "risky",
     "confidence_threshold": max,
     "max_reinjections": min,
     "max_parallel_calls": min,
     "allow_write_tools": min,
     "allow_execute_tools": min,
-    "on_low_confidence": lambda *two: "skip" if "skip" in two else "ask",
+    "on_low_confidence": lambda *values: "skip" if "skip" in values else "ask",
     "ask_timeout_s": min,
-    "allowed_tools": in_both,
+    "allowed_tools": intersect_patterns,
 }
-"""By setting that says what may happen, the stricter of two values; all others say how well it happens."""
+"""The stricter of two values, for each setting that is a permission."""
 
 
-def routing_context(given: Any, settings: "RoutingContext | None" = None) -> RoutingContext:
-    """Return the run's settings: `runtime.context` is None when the caller gives none, and a dict over HTTP.
+def routing_context(given: Any, default: "RoutingContext | None" = None) -> RoutingContext:
+    """Return a run's settings from `runtime.context`, which is None, a dict over HTTP, or the settings.
 
     Args:
-        settings: those of a graph inside another one, whose context may be anything.
+        default: settings of a graph inside another graph, whose context may be anything.
 
     Raises:
-        ConfigError: there is no such setting, or it does not take that value.
+        ConfigError: a setting does not exist, or does not accept its value.
     """
     if isinstance(given, RoutingContext):
         return given
-    if settings is not None and not (isinstance(given, dict) and given.keys() & RoutingContext.model_fields.keys()):
-        return settings
+    if default is not None and not (isinstance(given, dict) and given.keys() & RoutingContext.model_fields.keys()):
+        return default
     try:
         return RoutingContext.model_validate({} if given is None else given)
     except ValidationError as error:

@@ -1,24 +1,4 @@
-"""Every error Packetgate raises on purpose.
-
-PacketgateError
-├── InputError               what came from outside cannot be used: exit status 2, nothing was done
-│   ├── RequestError         the request itself: empty, too long, not text
-│   ├── PacketError          a packet that cannot be read
-│   │   └── PacketVersionError   a packet written by a newer Packetgate
-│   ├── ConfigError          mcp.json or a setting
-│   ├── ModelError           a model that is not there: missing file, unknown name, unreachable endpoint
-│   └── SessionError         a session that has nothing to resume, or still waits for an answer
-├── WeightsError             what is learned and shipped with Packetgate is missing or broken
-├── DecisionError            a model's answer could not be used as a decision
-│   ├── ToolsRefusedError    the model's server takes no tools, or not these: it can be asked in words
-│   └── NotAskedError        the model was not asked: earlier in the turn it was not there, which was told then
-└── ToolCallError            a tool call that did not succeed
-    ├── CallRefusedError     the call may not run: off the palette, invalid, not approved, switched off
-    └── ServerError          the server behind the tool is not there, or refused the call: it did not run
-        ├── SessionRefusedError  the server does not know the session: the call can be sent again in a new one
-        └── LostCallError    the call was sent, and no answer came: it may or may not have run
-            └── TimedOutCallError    no answer came in time
-"""
+"""All errors that Packetgate raises on purpose."""
 
 from pydantic import ValidationError
 
@@ -27,7 +7,7 @@ from packetgate.state.codes import Code
 
 
 class PacketgateError(Exception):
-    """Base of all errors; the message names the offending thing and the way out.
+    """Base of all errors; the message names the cause and what to do.
 
     `code` is stable: programs and tests read it, not the message. A class has a default; a raise may give a narrower
     one.
@@ -41,7 +21,7 @@ class PacketgateError(Exception):
 
 
 class InputError(PacketgateError):
-    """What came from outside cannot be used."""
+    """Input cannot be used: nothing was done."""
 
     code = Code.INPUT_UNUSABLE
 
@@ -59,9 +39,9 @@ class PacketError(InputError):
 
 
 class PacketVersionError(PacketError):
-    """A packet was written by a newer Packetgate."""
+    """A packet was written by another version of Packetgate."""
 
-    code = Code.PACKET_TOO_NEW
+    code = Code.PACKET_VERSION
 
 
 class ConfigError(InputError):
@@ -96,7 +76,7 @@ class DecisionError(PacketgateError):
     def __init__(self, message: str, usage: TokenUsage | None = None, *, code: Code | None = None) -> None:
         super().__init__(message, code)
         self.usage = usage or TokenUsage()
-        """What the model was asked in vain."""
+        """Tokens of the failed attempts."""
 
 
 class ToolsRefusedError(DecisionError):
@@ -106,27 +86,25 @@ class ToolsRefusedError(DecisionError):
 
 
 class NotAskedError(DecisionError):
-    """The model was not asked: earlier in the turn it was not there, which was told then."""
+    """The model was not asked: it was unreachable earlier in the turn."""
 
 
 class ToolCallError(PacketgateError):
     """A tool call did not succeed."""
 
     code = Code.TOOL_FAILED
-
     error_type = ErrorType.TOOL_ERROR
 
     def __init__(self, message: str, said: str = "", *, code: Code | None = None) -> None:
         super().__init__(message, code)
         self.said = said
-        """What of the message is not in our own words."""
+        """The part of the message that is not Packetgate's own text."""
 
 
 class CallRefusedError(ToolCallError):
     """A call may not run."""
 
     code = Code.CALL_REFUSED
-
     error_type = ErrorType.REFUSED
 
 
@@ -134,7 +112,6 @@ class ServerError(ToolCallError):
     """The server behind a tool is not there, or refused the call: it did not run."""
 
     code = Code.SERVER_UNAVAILABLE
-
     error_type = ErrorType.UNAVAILABLE
 
     def __init__(
@@ -142,7 +119,7 @@ class ServerError(ToolCallError):
     ) -> None:
         super().__init__(message, said, code=code)
         self.again_in_s = again_in_s
-        """Seconds after which a read may be sent again; None where that would not help."""
+        """Seconds after which a read may be retried; None: a retry is useless."""
 
 
 class SessionRefusedError(ServerError):
@@ -155,7 +132,6 @@ class LostCallError(ServerError):
     """The call was sent, and no answer came: it may or may not have run."""
 
     code = Code.NO_ANSWER
-
     error_type = ErrorType.NO_ANSWER
 
 
@@ -163,12 +139,11 @@ class TimedOutCallError(LostCallError):
     """The call was sent, and no answer came in time: it may or may not have run."""
 
     code = Code.CALL_TIMED_OUT
-
     error_type = ErrorType.TIMEOUT
 
 
 def first_problem(error: ValidationError, within: str = "") -> str:
-    """Return the first thing that is wrong with what came from outside, by the name of its field."""
+    """Return the first problem of a validation, after the path of its field."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join([*filter(None, [within]), *map(str, first["loc"])])
     return f"{where or 'the whole'}: {first['msg']}"

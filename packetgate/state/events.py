@@ -1,4 +1,4 @@
-"""What the graph tells of a stage on LangGraph's custom stream: typed, and safe to send as JSON."""
+"""Events of stages on LangGraph's custom stream; they serialise to JSON."""
 
 from typing import Annotated, Literal
 
@@ -8,10 +8,10 @@ from packetgate.state.base import Section, TokenUsage
 from packetgate.state.sections import Reflection, StageError
 
 EVENT_VERSION = 1
-"""Raised when a field changes its meaning or goes. A new field does not raise it: readers pass over it."""
+"""Raised when a field changes its meaning or is removed. Readers ignore unknown fields."""
 
 Mode = Literal["model", "reflex", "default"]
-"""Who decided at a stage; `default` where there was nothing to decide and rules were followed."""
+"""Who decided at a stage; `default`: a rule."""
 
 
 class _StageEvent(Section):
@@ -21,61 +21,60 @@ class _StageEvent(Section):
     stage: str
     session_id: str = ""
     packet_id: str = ""
-    """Empty, as `session_id` is, until the packet is opened."""
+    """Empty, like `session_id`, until the packet is opened."""
 
 
 class StageStarted(_StageEvent):
-    """A stage has begun."""
+    """A stage begins."""
 
     type: Literal["stage_started"] = "stage_started"
 
 
 class StageFinished(_StageEvent):
-    """A stage has ended: what it decided, what it changed, and what it cost. Tools are given by their names."""
+    """A stage has ended: its decisions, changes and cost. Tools are given by name."""
 
     type: Literal["stage_finished"] = "stage_finished"
     mode: Mode = "default"
     is_fallback: bool = False
-    """True when a model should have decided and the reflex decider did."""
+    """Whether reflex decided in place of a model."""
     decisions: tuple[Reflection, ...] = ()
     duration_ms: float = 0.0
     usage: TokenUsage = TokenUsage()
-    """Tokens of the models that the stage asked."""
     loaded: tuple[str, ...] = ()
-    """The palette, in its order, where the stage chose one."""
+    """The new palette, in order."""
     added: tuple[str, ...] = ()
-    """Of the palette, what was not on it before the stage."""
+    """Tools of `loaded` that were not on the palette before."""
     removed: tuple[str, ...] = ()
-    """What was on the palette before the stage and no longer is: last turn's, where the stage opens a packet."""
+    """Tools that are no longer on the palette."""
     shift: str = ""
-    """How the conversation's type or subject has changed, where the stage found that out."""
+    """Change of the conversation's type or subject."""
     used: tuple[str, ...] = ()
-    """Tools that did their work."""
+    """Executed tools."""
     missed: tuple[str, ...] = ()
-    """Names selected off the palette, as the selection wrote them."""
+    """Selected names that are not on the palette, as the model wrote them."""
     escalated: tuple[str, ...] = ()
     """Tools whose calls now wait for the user."""
     escalation: Literal["question", "confidence", "approval"] | None = None
     """Why the turn now waits for the user."""
     calls: dict[str, int] = {}
-    """How many calls the stage put into each `ToolExecutionStatus`."""
+    """Number of calls by new `ToolExecutionStatus`."""
     corrections: tuple[str, ...] = ()
-    """The `problem` of each correction made."""
+    """`problem` of each correction."""
     reinjection_count: int = 0
     """Of the turn so far."""
     violations: int = 0
-    """Pieces of tool markup cut out of the answer."""
+    """Pieces of tool markup removed from the answer."""
     errors: tuple[StageError, ...] = ()
-    """What went wrong without ending the turn."""
+    """Errors that did not end the turn."""
 
 
 class StageStopped(_StageEvent):
-    """A stage has ended without a decision: it waits for the user and will start anew, or it broke."""
+    """A stage has ended without a decision: it waits for the user and will run again, or it failed."""
 
     type: Literal["stage_stopped"] = "stage_stopped"
     reason: Literal["interrupt", "error"]
     error: str = ""
-    """The class of the error."""
+    """Class of the error."""
     duration_ms: float = 0.0
     usage: TokenUsage = TokenUsage()
 
@@ -86,9 +85,9 @@ _EVENTS: TypeAdapter[StageEvent] = TypeAdapter(Annotated[StageEvent, Field(discr
 
 
 def read_event(data: object) -> StageEvent:
-    """Read an event as the stream carries it: itself in the graph's own process; from a server JSON, or its object.
+    """Read an event from the stream: an event, its JSON or its decoded JSON.
 
     Raises:
-        ValidationError: it is no such event.
+        ValidationError: it is not an event.
     """
     return _EVENTS.validate_json(data) if isinstance(data, str | bytes) else _EVENTS.validate_python(data)

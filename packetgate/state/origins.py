@@ -1,23 +1,22 @@
-"""Where a call's arguments come from, as data: the packet keeps it, and every front end shows it."""
+"""Provenance of a call's arguments."""
 
 from enum import StrEnum
-from typing import Any
 
 from packetgate.state.base import Section
 
 
 class OriginKind(StrEnum):
-    """Who gave a value; where several did, the first of these."""
+    """Source of a value; if several gave it, the first of these."""
 
     USER = "user"
     DEFAULT = "default"
     """The tool's own schema."""
     STRUCTURED = "structured"
-    """A whole field of a tool's structured output."""
+    """A complete field of a tool's structured output."""
     TEXT = "text"
-    """Free text of a tool's output, which whoever wrote it could word as they liked."""
+    """Free text of a tool's output, which anybody may have written."""
     NOBODY = "nobody"
-    """The model made it up, or put it together."""
+    """The model invented or combined it."""
 
     @property
     def is_given(self) -> bool:
@@ -25,13 +24,13 @@ class OriginKind(StrEnum):
         return self in {OriginKind.USER, OriginKind.DEFAULT}
 
 
-class Role(StrEnum):
-    """What an argument is to its tool."""
+class ArgumentRole(StrEnum):
+    """Meaning of an argument to its tool."""
 
     DESTINATION = "destination"
-    """Where it sends something: a recipient, an address, a URL, a path, an account, a channel."""
+    """A recipient, address, URL, path, account or channel."""
     PAYLOAD = "payload"
-    """What it sends."""
+    """Content that is sent."""
     OTHER = "other"
 
 
@@ -40,27 +39,22 @@ class Origin(Section):
 
     kind: OriginKind
     tool: str = ""
-    """Whose output it stands in."""
+    """The tool whose output contains the value."""
     worded: bool = False
-    """Whether that field is one that somebody words as they like, such as a subject."""
-    role: Role = Role.OTHER
+    """Whether the output's field is free text, such as a subject line."""
+    role: ArgumentRole = ArgumentRole.OTHER
     loud: bool = False
-    """Whether the user is asked, even about a read, and however much they allowed beforehand."""
+    """Flagged: the user is always asked, even about a read, whatever they allowed beforehand."""
     why: str = ""
-    """Why it is loud, in words."""
+    """Why it is flagged."""
     sentence: str = ""
-    """The passage of the output, with control characters told by name."""
+    """The passage of the output, control characters replaced by names."""
     marked: str = ""
-    """The part of the passage that was taken over."""
+    """The part of the passage that the model took."""
 
     @property
-    def is_trusted(self) -> bool:
-        """Whether the user or a default gave it."""
-        return self.kind.is_given
-
-    @property
-    def told(self) -> str:
-        """Who gave it, in words."""
+    def source(self) -> str:
+        """The source in words."""
         return {
             OriginKind.USER: "you",
             OriginKind.DEFAULT: "the tool's own default",
@@ -71,17 +65,4 @@ class Origin(Section):
 
 
 USER = Origin(kind=OriginKind.USER)
-"""Of what the user wrote into a call with their own hands."""
-
-
-def origins_of_version_2(kept: Any) -> Any:
-    """Read what packets of version 2 kept of an argument's origin: `user`, `default`, `model` or `tool:NAME`."""
-    if not isinstance(kept, dict):
-        return kept
-    return {name: _of_word(origin) if isinstance(origin, str) else origin for name, origin in kept.items()}
-
-
-def _of_word(word: str) -> Origin:
-    if word.startswith("tool:"):
-        return Origin(kind=OriginKind.TEXT, tool=word.removeprefix("tool:"))
-    return Origin(kind=OriginKind.NOBODY if word == "model" else OriginKind(word))
+"""Origin of arguments that the user typed into a call."""

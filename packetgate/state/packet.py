@@ -1,4 +1,4 @@
-"""The packet: the whole state of one turn, and the only thing that flows through the graph."""
+"""The packet: the complete state of one turn."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -16,49 +16,57 @@ from langchain_core.messages import (
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
-from packetgate.state import attachments, base, channels, origins, parked, routing, sections, transitions
+from packetgate.state import base, channels, origins, routing, sections, transitions
 from packetgate.state.base import is_storable
 from packetgate.state.errors import PacketError, RequestError, first_problem
-from packetgate.state.parked import Parked
 from packetgate.state.request import TurnRequest, check_request
 from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import Content, Context, Governance, Header, Intent, Metrics, Reasoning, Response, Status
+from packetgate.state.sections import (
+    Content,
+    Context,
+    Governance,
+    Header,
+    Intent,
+    Metrics,
+    Parked,
+    Reasoning,
+    Response,
+    Status,
+)
 
 
 def _readable(given: Any, read: Callable[[Any], Any]) -> Any:
-    """Have messages read; some that are none break LangChain's own reading."""
     try:
         return read(given)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:  # LangChain's own reading breaks on some invalid messages
         raise ValueError(f"not messages: {error}") from error
 
 
 Messages = Annotated[list[AnyMessage], WrapValidator(_readable), add_messages]
 
-TOLD = "packetgate_told"
-"""In a message's `additional_kwargs`: somebody says that it was said, and nobody here heard it."""
-WORDS = "packetgate_words"
-"""In an answer's `additional_kwargs`: what its model wrote, without the results that are shown below."""
+CLIENT_SUPPLIED = "packetgate_told"
+"""Set in `additional_kwargs` of history that the client supplied; it does not count as the user's own words."""
+MODEL_TEXT = "packetgate_words"
+"""In an answer's `additional_kwargs`: the model's text without the results that are shown below it."""
 
 
-def is_own(message: BaseMessage) -> bool:
+def is_client_supplied(message: BaseMessage) -> bool:
+    """Whether a client supplied the message as history."""
+    return bool(message.additional_kwargs.get(CLIENT_SUPPLIED))
+
+
+def is_user_message(message: BaseMessage) -> bool:
     """Whether a message is in the user's own words."""
-    return isinstance(message, HumanMessage) and not is_told(message)
+    return isinstance(message, HumanMessage) and not is_client_supplied(message)
 
 
-def is_told(message: BaseMessage) -> bool:
-    """Whether a message was not heard here."""
-    return bool(message.additional_kwargs.get(TOLD))
-
-
-def is_call(message: BaseMessage) -> bool:
-    """Whether a message holds tool calls that the user was asked about, or closes one."""
+def is_call_message(message: BaseMessage) -> bool:
+    """Whether a message holds tool calls of a question, or closes one."""
     return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
 
 
 class CognitionPacket(BaseModel):
-    """One user turn, from the request to the answer. Each field is a channel of the graph; only a node's update does
-    change one."""
+    """One user turn, from the request to the answer. Each field is a channel of the graph."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,42 +81,46 @@ class CognitionPacket(BaseModel):
     status: Status = Field(default_factory=Status)
     tool_routing: ToolRouting | None = None
     parked: tuple[Parked, ...] = ()
-    """Turns whose questions are still open, the latest last: each is gone on with after this one."""
+    """Turns with open questions, the latest last; they continue after this one."""
     messages: Messages = Field(default_factory=list)
 
     @property
     def routing(self) -> ToolRouting:
-        """The tool routing section, for the stages that only run when there is one."""
+        """The tool routing section; raises `PacketError` without one."""
         if self.tool_routing is None:
             raise PacketError(f"packet {self.header.packet_id} has no tool routing: its turn needs no tool")
         return self.tool_routing
 
     @property
     def spoken(self) -> str:
-        """All that the user said in this session."""
-        said = [message.text for message in self.messages if is_own(message)]
+        """Everything that the user wrote in this session."""
+        said = [message.text for message in self.messages if is_user_message(message)]
         return "\n".join([*said, self.content.user_words])
 
     @property
     def conversation(self) -> list[AnyMessage]:
-        """What the user and the assistant said in this session, without calls and their results."""
-        return [message for message in self.messages if not is_call(message)]
+        """Messages of the session without calls and results."""
+        return [message for message in self.messages if not is_call_message(message)]
 
     @property
     def history(self) -> list[AnyMessage]:
-        """What was said before this turn."""
+        """Messages before this turn."""
         said = self.conversation
-        places = [at for at, one in enumerate(said) if is_own(one) and one.text.strip() == self.content.original_prompt]
+        places = [
+            at
+            for at, one in enumerate(said)
+            if is_user_message(one) and one.text.strip() == self.content.original_prompt
+        ]
         return said[: places[-1]] if places else said[:-1]
 
     def _repr_html_(self) -> str:
-        """Return the packet as notebooks show it."""
+        """Return the packet as HTML, for notebooks."""
         from packetgate.state.html.rendering import card
 
         return card(self)
 
     def merged(self, update: "PacketUpdate") -> "CognitionPacket":
-        """Return the packet as it stands after a node's update, the way the graph applies it."""
+        """Return the packet with a node's update applied, as the graph does."""
         changed: dict[str, Any] = dict(update)
         if "messages" in changed:
             changed["messages"] = add_messages(self.messages, changed["messages"])  # type: ignore[arg-type]
@@ -116,7 +128,7 @@ class CognitionPacket(BaseModel):
 
 
 class PacketUpdate(TypedDict, total=False):
-    """The sections a node changed."""
+    """Sections that a node changed."""
 
     header: Header
     intent: Intent
@@ -134,14 +146,14 @@ class PacketUpdate(TypedDict, total=False):
 
 
 class TurnInput(BaseModel):
-    """What starts a turn: the user's message, as chat front ends send it, and what the connector knows about it."""
+    """Input of a turn: messages as chat front ends send them, and the connector's request data."""
 
     messages: Messages = Field(default_factory=list)
     request: TurnRequest = Field(default_factory=TurnRequest)
 
 
 class OpeningPacket(CognitionPacket):
-    """What `open_packet` sees: the session's packet and the new request."""
+    """Input of `open_packet`: the session's packet and the new request."""
 
     request: TurnRequest = Field(default_factory=TurnRequest)
 
@@ -150,7 +162,7 @@ def read_packet(data: str | bytes) -> CognitionPacket:
     """Read a packet from JSON.
 
     Raises:
-        PacketVersionError: the packet was written by a newer Packetgate.
+        PacketVersionError: another version of Packetgate wrote it.
         PacketError: the data is not a packet.
     """
     try:
@@ -160,10 +172,10 @@ def read_packet(data: str | bytes) -> CognitionPacket:
 
 
 def check_update(values: Any) -> None:
-    """Check an update of a packet that comes from outside.
+    """Check an external update of the packet.
 
     Raises:
-        RequestError: there is no such section, or it does not take that value.
+        RequestError: a section does not exist, or does not accept its value.
     """
     if values is None:
         return
@@ -185,10 +197,10 @@ def check_update(values: Any) -> None:
 
 
 def request_in(messages: Any) -> str:
-    """Return the request that messages end with, as they are kept or as they come from outside.
+    """Return the text of the last message.
 
     Raises:
-        RequestError: the last one is no user message, or it is not a request.
+        RequestError: it is not a user message, or not a valid request.
     """
     last = convert_to_messages(messages if isinstance(messages, list) else [messages])[-1:]
     if not last or not isinstance(last[0], HumanMessage):
@@ -200,9 +212,9 @@ def request_in(messages: Any) -> str:
 
 
 def checkpoint_types() -> list[tuple[str, str]]:
-    """Return (module, name) of every type of ours that a checkpoint may hold."""
+    """Return (module, name) of every Packetgate type that a checkpoint may hold."""
     found: set[tuple[str, str]] = {(one.__module__, one.__name__) for one in (TurnRequest, TurnInput)}
-    for module in (attachments, base, channels, origins, parked, routing, sections, transitions):
+    for module in (base, channels, origins, routing, sections, transitions):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:
                 found.add((value.__module__, value.__name__))

@@ -1,4 +1,4 @@
-"""What a connector hands over to start a turn, and what it must refuse."""
+"""A turn's request: what a connector sends, and what is refused."""
 
 import re
 from typing import Any
@@ -6,48 +6,41 @@ from typing import Any
 from pydantic import Field
 
 from packetgate.state.base import Section, is_storable
-from packetgate.state.channels import WayOut
+from packetgate.state.channels import SwitchHints
 from packetgate.state.errors import RequestError
 from packetgate.state.sections import Attachment
 
 MAX_REQUEST_CHARS = 200_000
-_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
 MAX_ATTACHED = 20
-"""Files, and other people's messages, that a request comes with."""
+_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
 
 
 class TurnRequest(Section):
-    """What the connector knows about a request, beside its words."""
+    """What the connector knows about a request, beside its text."""
 
     origin: str = "unknown"
     person: str = ""
-    """Who asks, where a connector speaks with several."""
-    way_out: WayOut = WayOut()
-    """How the connector says that writes and commands are switched on."""
+    """The user's name, in connectors with several users."""
+    way_out: SwitchHints = SwitchHints()
     is_new: bool = False
-    """Whether it is no reply to a question that waits, whatever it says: who asks was not asked."""
+    """Whether it cannot be a reply to the open question: its author was not asked."""
     context_type: str | None = None
-    """The kind of conversation; None keeps the session's."""
+    """Kind of conversation; None keeps the session's."""
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=MAX_ATTACHED)
-    """What the user handed over."""
-
-    def through(self, channel: str, person: str = "") -> "TurnRequest":
-        """Return the request as one that came in there, from whom that channel knows, if it knows anybody."""
-        return self._changed(origin=channel, person=person or self.person)
 
     def with_files(self, attachments: tuple[Attachment, ...]) -> "TurnRequest":
-        """Return the request with more that the user handed over.
+        """Return the request with more attachments.
 
         Raises:
-            RequestError: it is too much.
+            RequestError: there are too many.
         """
         if len(self.attachments) + len(attachments) > MAX_ATTACHED:
             raise RequestError(f"more than {MAX_ATTACHED} things are attached: attach fewer")
-        return self._changed(attachments=self.attachments + attachments) if attachments else self
+        return self.changed(attachments=self.attachments + attachments) if attachments else self
 
 
 def check_request(text: str) -> str:
-    """Return the request as it will be used, without surrounding white space.
+    """Return the request without surrounding white space.
 
     Raises:
         RequestError: it is empty, longer than `MAX_REQUEST_CHARS` characters, or not text.
@@ -69,10 +62,10 @@ def check_request(text: str) -> str:
 
 
 def check_reply(reply: Any) -> Any:
-    """Return a reply as it is.
+    """Return a reply unchanged.
 
     Raises:
-        RequestError: it is nothing at all, or holds what cannot be kept.
+        RequestError: it is None, or a checkpoint cannot hold it.
     """
     if reply is None:
         raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")

@@ -1,21 +1,24 @@
-"""The tool routing section: which calls a turn wants, how they were judged, and what became of them."""
+"""The tool routing section: a turn's calls, their reviews and their results."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, computed_field, field_validator, model_validator
+from pydantic import Field, JsonValue, computed_field, model_validator
 
-from packetgate.state.attachments import MAX_ATTACHMENTS, ResultAttachment
 from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, new_id
 from packetgate.state.errors import PacketError
-from packetgate.state.origins import Origin, OriginKind, Role, origins_of_version_2
+from packetgate.state.origins import ArgumentRole, Origin, OriginKind
+from packetgate.state.printing import byte_size
 from packetgate.state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
+
+MAX_ATTACHMENTS = 8
+"""Attachments of one result; the result's text names the others."""
 
 
 class Risk(StrEnum):
-    """What a tool may do to the world, from harmless to dangerous."""
+    """What a tool may do, from harmless to dangerous."""
 
     READ = "read"
     WRITE = "write"
@@ -23,145 +26,181 @@ class Risk(StrEnum):
 
     @property
     def severity(self) -> int:
-        """Position on the scale: 0 for read, 2 for execute."""
+        """0 for read, 2 for execute."""
         return list(Risk).index(self)
 
 
+class ResultAttachment(Section):
+    """A picture, a sound or a file that a tool returned: its description, not its bytes."""
+
+    kind: Literal["image", "audio", "binary", "resource"]
+    """`binary`: the content does not match the declared type."""
+    mime_type: str = Field(pattern=r"^[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}$")
+    """As the server declares it."""
+    size: int = Field(ge=0)
+    """In bytes."""
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    name: str = Field(default="", max_length=200)
+    """Last part of the resource's URI, which is never fetched."""
+    handle: str = Field(default="", pattern=r"^(kept:[0-9a-z]{1,64})?$")
+    """Key in the session's result store; empty if it was not stored."""
+
+    @property
+    def description(self) -> str:
+        """Kind, name, type and size."""
+        return self.described_as(self.name)
+
+    def described_as(self, name: str) -> str:
+        """Return the description with another name."""
+        declared = f"declared as {self.mime_type}" if self.kind == "binary" else self.mime_type
+        return f"{self.kind} {name and f'{name}, '}{declared}, {byte_size(self.size)}"
+
+
 class ToolResult(Section):
-    """What a tool call came to."""
+    """Result of a tool call."""
 
     success: bool
     output: str = ""
-    """The text of the tool's answer; what is not text is named in brackets."""
+    """Text of the answer; other parts are named in brackets."""
     structured: dict[str, JsonValue] | None = None
-    """The tool's structured content, where it says more than the text of the answer; `output` ends with it as JSON."""
+    """Structured content that is more than the text; `output` ends with it as JSON."""
     restated: dict[str, JsonValue] | None = None
-    """The tool's structured content, where the text is the same as JSON."""
+    """Structured content that equals the text."""
     wrapped_as: str = ""
-    """The only name in the tool's structured content, where its value is the text."""
+    """The only name in the structured content, if its value is the text."""
     parts: tuple[dict[str, JsonValue], ...] = ()
-    """The content as its server sent it, for clients of the proxy; empty where `output` is all of it.
+    """Content as the server sent it, for clients of the proxy; empty if `output` is all of it.
 
-    Bytes are named by the `sha256` of their attachment.
+    Bytes are replaced by the `sha256` of their attachment.
     """
     meta: dict[str, JsonValue] | None = None
-    """The `_meta` of the answer, as its server sent it."""
+    """`_meta` of the answer, as the server sent it."""
     error: str | None = None
     error_type: ErrorType | None = None
-    """What kind of failure it is; None where the call succeeded, and in packets of a version before 12."""
     execution_time_ms: float = 0.0
     dry_run: bool = False
-    """True when the tool only told what it would do."""
+    """Whether the tool only described what it would do."""
     truncated: bool = False
     handle: str = ""
-    """Under which all of it can be read by `ai.read` in this session; empty where it is short, or was not kept."""
+    """Under which `ai.read` reads the full result in this session; empty if it is short, or was not stored."""
     said: str | None = None
-    """What of the output or the error is not in our own words; None: all of it."""
+    """The part of output or error that is not Packetgate's own text; None: all of it."""
     attachments: tuple[ResultAttachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
 
     @property
     def fields(self) -> dict[str, JsonValue] | None:
-        """The tool's structured content, wherever it is kept; None where it has none."""
+        """The structured content, wherever it is stored."""
         if self.wrapped_as:
             return {self.wrapped_as: self.output}
         return self.restated if self.structured is None else self.structured
 
     @property
     def foreign(self) -> str:
-        """What others said, and not we about the call."""
+        """The part that is not Packetgate's own text."""
         return (self.output or self.error or "") if self.said is None else self.said
-
-    def as_dry_run(self) -> "ToolResult":
-        """Return the result of a tool that was only asked what it would do."""
-        return self._changed(dry_run=True)
 
 
 class ChainStep(Section):
-    """Which step of a chain of tools a call is."""
+    """Position of a call in a chain of tools."""
 
     run: str
-    """The `call_id` of the chain's own call."""
+    """`call_id` of the chain's own call."""
     number: int = Field(ge=1)
 
 
 class ToolCall(Section):
-    """One call a turn wants to make."""
+    """One call of a turn."""
 
     call_id: str = Field(default_factory=new_id)
     tool_name: str
     """Canonical name: `server.tool`."""
     params: dict[str, JsonValue] = {}
     risk: Risk = Risk.WRITE
-    """What this very call may do: judged of its tool and of its arguments, the worse of the two."""
+    """The worse of the tool's risk and the arguments' risk."""
     open_world: bool = False
-    """Whether it reaches out of the user's own machine and servers."""
+    """Whether it reaches beyond the user's own machine and servers."""
     risk_why: tuple[str, ...] = ()
-    """Why its risk is what it is, in words."""
     unvouched: bool = False
-    """Whether it looks like one that only reads, and counts as more because nothing vouches for its tool."""
+    """Whether it looks like a read, and counts as more because nobody vouches for its tool."""
     provenance: dict[str, Origin] = {}
-    """Where each argument came from."""
+    """Origin of each argument."""
     selection_reasoning: str = ""
     selection_confidence: Confidence = 0.0
     selection_confidence_source: ConfidenceSource = ConfidenceSource.RULE
     evidence: dict[str, float] = {}
-    """What tells how probably it is right, by name: what was measured as it was written, and what a review found."""
+    """Measurements from which the review's confidence is computed, by name."""
     review_confidence: Confidence = 0.0
     review_confidence_source: ConfidenceSource = ConfidenceSource.RULE
     review_reasoning: str = ""
     status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     result: ToolResult | None = None
     started_at: datetime | None = None
-    """When a run of it began that never told its end; the user is asked whether to run it again."""
+    """Start of a run whose end was not recorded; the user is asked whether to run the call again."""
     chain: ChainStep | None = None
-    """None: it was chosen by itself."""
+    """None: it is no step of a chain."""
 
-    @field_validator("provenance", mode="before")
-    @classmethod
-    def _from_version_2(cls, kept: Any) -> Any:
-        return origins_of_version_2(kept)
+    def changed(self, **fields: Any) -> Self:
+        """Return a copy with these fields replaced.
 
-    def role_of(self, name: str) -> Role:
-        """Return what an argument is to the tool."""
+        Raises:
+            PacketError: the status may not follow the current one.
+        """
+        status = fields.get("status", self.status)
+        if status is not self.status and status not in STATUSES[self.status]:
+            raise PacketError(f"the call of {self.tool_name} is {self.status}: it cannot become {status}")
+        return super().changed(**fields)
+
+    def role_of(self, name: str) -> ArgumentRole:
+        """Return an argument's role."""
         origin = self.provenance.get(name)
-        return origin.role if origin else Role.OTHER
+        return origin.role if origin else ArgumentRole.OTHER
 
     def is_said(self, name: str) -> bool:
-        """Whether an argument is in the user's own words, or the tool's own default."""
+        """Whether an argument is in the user's own words, or the tool's default."""
         origin = self.provenance.get(name)
-        return origin is not None and origin.is_trusted
+        return origin is not None and origin.kind.is_given
 
     def is_given_back(self, name: str) -> bool:
-        """Whether an argument is in a field of what the tool's own server returned, which nobody words as they like."""
+        """Whether an argument is a structured field that the tool's own server returned, and not free text."""
         origin, server = self.provenance.get(name), self.tool_name.partition(".")[0]
         if origin is None or origin.kind is not OriginKind.STRUCTURED or origin.worded:
             return False
         return origin.tool.partition(".")[0] == server
 
     def is_in_text(self, name: str) -> bool:
-        """Whether an argument stands only in free text, or in a field that somebody words; so does what is unknown."""
+        """Whether an argument comes only from free text, or its origin is unknown."""
         origin = self.provenance.get(name)
         return origin is None or origin.kind is OriginKind.TEXT or origin.worded
 
     @property
-    def is_loud(self) -> bool:
-        """Whether an argument is such that the user must see this very call before it runs, even a read."""
+    def is_flagged(self) -> bool:
+        """Whether an argument is flagged: the user must see this call before it runs."""
         return any(origin.loud for origin in self.provenance.values())
 
     @property
     def foreign(self) -> dict[str, Origin]:
-        """The arguments that neither the user nor a default gave."""
-        return {name: origin for name, origin in self.provenance.items() if not origin.is_trusted}
+        """Arguments that neither the user nor a default gave."""
+        return {name: origin for name, origin in self.provenance.items() if not origin.kind.is_given}
+
+    @property
+    def looks(self) -> Risk:
+        """The risk without regard to vouching; permission reads `risk`."""
+        return Risk.READ if self.unvouched else self.risk
+
+    @property
+    def doubt(self) -> str:
+        """Description of a run whose end was not recorded."""
+        return f"it was started at {self.started_at:%Y-%m-%d %H:%M:%S} UTC, and nobody knows whether it finished"
 
     def same_call(self, other: "ToolCall") -> bool:
-        """Whether both would do the same thing."""
+        """Whether both have the same tool and arguments."""
         return self.tool_name == other.tool_name and self.params == other.params
 
     def selected(
         self, reasoning: str, confidence: float, source: ConfidenceSource, evidence: Mapping[str, float]
     ) -> "ToolCall":
-        """Return the call with what its selection says of it."""
-        return self._changed(
+        """Return the call with the selection's statements."""
+        return self.changed(
             selection_reasoning=reasoning,
             selection_confidence=confidence,
             selection_confidence_source=source,
@@ -176,9 +215,9 @@ class ToolCall(Section):
         reasoning: str,
         evidence: Mapping[str, float] | None = None,
     ) -> "ToolCall":
-        """Return the call with the review on it."""
-        return self._moved(
-            status,
+        """Return the call with its review."""
+        return self.changed(
+            status=status,
             review_confidence=confidence,
             review_confidence_source=source,
             review_reasoning=reasoning,
@@ -186,55 +225,41 @@ class ToolCall(Section):
         )
 
     def decided(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":
-        """Return the call with what came of asking the user; `why` stands in place of the review's reasoning.
+        """Return the call with the user's decision; `why` replaces the review's reasoning.
 
-        One that may have been run stays unknown where it is not to be run again.
+        A call that may have run becomes unknown if it is not to run again.
         """
         if self.started_at is not None and status is not ToolExecutionStatus.APPROVED:
             again = f"{self.doubt}; it was not run again" + (f", as {why}" if why else "")
-            return self._moved(ToolExecutionStatus.UNKNOWN, review_reasoning=again)
-        return self._moved(status, review_reasoning=why or self.review_reasoning)
-
-    @property
-    def doubt(self) -> str:
-        """What is to be said of a call that may have been run."""
-        return f"it was started at {self.started_at:%Y-%m-%d %H:%M:%S} UTC, and nobody knows whether it finished"
+            return self.changed(status=ToolExecutionStatus.UNKNOWN, review_reasoning=again)
+        return self.changed(status=status, review_reasoning=why or self.review_reasoning)
 
     def in_doubt(self, started_at: datetime) -> "ToolCall":
-        """Return the call waiting for the user's word, since a run of it began that never told its end."""
-        return self._moved(ToolExecutionStatus.AWAITING_APPROVAL, started_at=started_at)
-
-    @property
-    def looks(self) -> Risk:
-        """What it looks like, a read where only a word for its tool is missing; for what may run, `risk` counts."""
-        return Risk.READ if self.unvouched else self.risk
+        """Return the call waiting for approval, because a run of it has no recorded end."""
+        return self.changed(status=ToolExecutionStatus.AWAITING_APPROVAL, started_at=started_at)
 
     def rated(self, risk: Risk, *, open_world: bool, why: tuple[str, ...], unvouched: bool = False) -> "ToolCall":
-        """Return the call with what it may do, and why that is thought."""
-        return self._changed(risk=risk, open_world=open_world, risk_why=why, unvouched=unvouched)
+        """Return the call with its risk."""
+        return self.changed(risk=risk, open_world=open_world, risk_why=why, unvouched=unvouched)
 
     def reopened(self) -> "ToolCall":
-        """Return the call to be judged anew: it, its tool or its server is not what the user was asked about."""
-        return self._moved(ToolExecutionStatus.PENDING)
+        """Return the call to be reviewed again: the call, its tool or its server has changed since the question."""
+        return self.changed(status=ToolExecutionStatus.PENDING)
 
     def filled(
         self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin], reasoning: str
     ) -> "ToolCall":
         """Return a step of a chain with its arguments."""
-        return self._changed(tool_name=tool_name, params=params, provenance=provenance, selection_reasoning=reasoning)
+        return self.changed(tool_name=tool_name, params=params, provenance=provenance, selection_reasoning=reasoning)
 
     def edited(self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin]) -> "ToolCall":
-        """Return the call as the user would have it, and approves it by that."""
-        return self._moved(ToolExecutionStatus.APPROVED, tool_name=tool_name, params=params, provenance=provenance)
+        """Return the call as the user edited, and so approved, it."""
+        approved = ToolExecutionStatus.APPROVED
+        return self.changed(status=approved, tool_name=tool_name, params=params, provenance=provenance)
 
     def ended(self, status: ToolExecutionStatus, result: ToolResult) -> "ToolCall":
-        """Return the call with what it came to."""
-        return self._moved(status, result=result)
-
-    def _moved(self, status: ToolExecutionStatus, **fields: Any) -> "ToolCall":
-        if status is not self.status and status not in STATUSES[self.status]:
-            raise PacketError(f"the call of {self.tool_name} is {self.status}: it cannot become {status}")
-        return self._changed(status=status, **fields)
+        """Return the call with its result."""
+        return self.changed(status=status, result=result)
 
 
 class Alternative(Section):
@@ -242,32 +267,28 @@ class Alternative(Section):
 
     tool_name: str
     params: dict[str, JsonValue] = {}
-    """As the selection would call it, unchecked; empty where it thought of no arguments."""
+    """The selection's arguments, unchecked."""
     reason: str = ""
 
     @property
     def line(self) -> str:
-        """The call and the reason, for people."""
+        """The call and the reason in one line."""
         return f"{_written(self) if self.params else self.tool_name}: {self.reason}"
 
 
 class Correction(Section):
-    """What was wrong with a wanted call, in words a model can act on."""
+    """A fault of a requested call, in words that a model can act on."""
 
     tool_name: str
     problem: str
-    """`unknown_tool`, `off_palette`, `unknown_parameter`, `missing_parameter`, `invalid_value` or `wrong_kind`; of what
-    can be mended, `alias`, `wrapper`, `misspelt_parameter`, `coerced` or `named_nearly`.
+    """`unknown_tool`, `off_palette`, `unknown_parameter`, `missing_parameter`, `invalid_value` or `wrong_kind`; if it
+    can be repaired, `alias`, `wrapper`, `misspelt_parameter`, `coerced` or `named_nearly`.
     """
     message: str
     mended: bool = False
-    """Whether the call was mended so: then nothing is left to object to."""
+    """Whether the call was repaired."""
     better_tool: str = ""
-    """Canonical name of the tool to call instead, where one is known."""
-
-    def as_mended(self) -> "Correction":
-        """Return the correction of a call that was changed accordingly."""
-        return self._changed(mended=True)
+    """Canonical name of the tool to call instead, if known."""
 
 
 class ToolRouting(Section):
@@ -277,48 +298,57 @@ class ToolRouting(Section):
     routing_requested: bool = True
     outcome: Outcome = "pending"
     calls: tuple[ToolCall, ...] = ()
-    """The calls of this pass; several when they do not depend on each other."""
+    """Calls of this pass; several if they do not depend on each other."""
     past_calls: tuple[ToolCall, ...] = ()
-    """The calls of this turn's earlier passes, oldest first."""
+    """Calls of this turn's earlier passes, oldest first."""
     complete: bool | None = None
-    """Whether the selection said that its calls are all that the request takes; None: it did not say."""
+    """Whether the selection declared its calls sufficient; None: it did not say."""
     queued_calls: tuple[ToolCall, ...] = ()
-    """Calls beyond the most that one pass may make, and steps of chains: later passes make them."""
+    """Calls for later passes: those beyond the limit of a pass, and steps of chains."""
     step: int = Field(default=0, ge=0)
-    """Which step of the request this pass is of; passes that only make queued calls belong to the step before them."""
+    """Number of the selection that this pass belongs to; passes of queued calls belong to the selection before."""
     step_start: int = Field(default=0, ge=0)
-    """The place in `all_calls` of the step's first call."""
+    """Index in `all_calls` of the step's first call."""
     alternative_tools: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     objections: tuple[str, ...] = ()
-    """The better tools that objections of this turn named; whoever insists on another is let through."""
+    """Better tools that were proposed this turn; a selection that insists on another is accepted."""
     suggestions: tuple[str, ...] = ()
-    """Canonical names near to what was wanted, when the wanted tool does not exist."""
+    """Canonical names near to a requested tool that does not exist."""
     missed_tools: tuple[str, ...] = ()
     """Names selected off the palette, oldest first."""
     widened: bool = False
-    """Whether a miss has widened the palette: the next one ends the pass."""
+    """Whether a miss has widened the palette: the next miss ends the pass."""
     described_tools: tuple[str, ...] = ()
-    """Tools whose full description the selection asked for."""
+    """Tools whose full description the selection requested."""
     describe_rounds: int = 0
     question: str | None = None
-    """What selection needs to know from the user."""
+    """The selection's question to the user."""
     asks_for: tuple[str, ...] = ()
-    """Where that is one argument: the tool and the parameter."""
+    """Tool and parameter, if the question is about one argument."""
     pass_status: ToolExecutionStatus = ToolExecutionStatus.PENDING
-    """How a pass without calls ended."""
+    """Status of a pass without calls."""
     note: str = ""
-    """Why the pass ended as it did, when no call tells it."""
+    """Why the pass ended, if no call shows it."""
     reinjection_count: int = Field(default=0, ge=0)
     max_reinjections: int = Field(default=3, ge=0)
 
     @model_validator(mode="before")
     @classmethod
     def _without_computed(cls, given: Any) -> Any:
-        """Drop what is computed from the calls, and written for those who read the JSON."""
         if not isinstance(given, dict) or given.keys().isdisjoint(cls.model_computed_fields):
             return given
         return {name: value for name, value in given.items() if name not in cls.model_computed_fields}
+
+    def changed(self, **fields: Any) -> Self:
+        """Return a copy with these fields replaced.
+
+        Raises:
+            PacketError: the outcome may not follow the current one.
+        """
+        if "outcome" in fields and fields["outcome"] not in OUTCOMES[self.outcome]:
+            raise PacketError(f"the outcome of this pass is {self.outcome!r}: it cannot become {fields['outcome']!r}")
+        return super().changed(**fields)
 
     @property
     def all_calls(self) -> tuple[ToolCall, ...]:
@@ -327,12 +357,12 @@ class ToolRouting(Section):
 
     @property
     def attachments(self) -> tuple[ResultAttachment, ...]:
-        """What the tools of the turn returned besides text, oldest first."""
+        """Attachments of all results of the turn, oldest first."""
         return tuple(one for call in self.all_calls if call.result for one in call.result.attachments)
 
     @property
     def first_call(self) -> ToolCall | None:
-        """The first call of this pass; of the turn where this pass makes none, as the results so far answer it."""
+        """The first call of this pass; of the turn if earlier results answer the request."""
         answered = self.outcome == "none" and not self.note
         calls = self.calls or (self.past_calls if answered else ())
         return calls[0] if calls else None
@@ -346,7 +376,7 @@ class ToolRouting(Section):
     @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def execution_status(self) -> ToolExecutionStatus:
-        """The first call's status; of a pass without calls, how the pass ended."""
+        """The first call's status; `pass_status` without one."""
         return self.first_call.status if self.first_call else self.pass_status
 
     @computed_field(repr=False)  # type: ignore[prop-decorator]
@@ -358,46 +388,44 @@ class ToolRouting(Section):
     @computed_field(repr=False)  # type: ignore[prop-decorator]
     @property
     def review_confidence(self) -> Confidence:
-        """The first call's review confidence; 0 where no call was reviewed."""
+        """The first call's review confidence; 0 without one."""
         return self.first_call.review_confidence if self.first_call else 0.0
 
     @property
     def capped(self) -> bool:
-        """Whether every reinjection is used up."""
+        """Whether all reinjections are used."""
         return self.reinjection_count >= self.max_reinjections
 
     @property
     def step_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of the request's current step, oldest first."""
+        """Calls of the current step, oldest first."""
         return self.all_calls[self.step_start :]
 
     def next_pass(self) -> "ToolRouting":
-        """Return the routing of another pass of the turn."""
-        step = self.step, self.step_start
-        if not self.queued_calls:
-            step = self.step + 1, len(self.all_calls)
+        """Return the routing of the turn's next pass."""
+        queued = self.queued_calls
         return ToolRouting(
             past_calls=self.all_calls,
-            complete=self.complete if self.queued_calls else None,
-            queued_calls=self.queued_calls,
-            step=step[0],
-            step_start=step[1],
+            complete=self.complete if queued else None,
+            queued_calls=queued,
+            step=self.step if queued else self.step + 1,
+            step_start=self.step_start if queued else len(self.all_calls),
             objections=self.objections,
             reinjection_count=self.reinjection_count,
             max_reinjections=self.max_reinjections,
         )
 
     def stopped_at_cap(self) -> "ToolRouting":
-        """Return the routing of a turn that wants another pass and may have none, and says what is left undone."""
+        """Return the routing of a turn that may have no further pass; the note names the calls not made."""
         rest = f" ({', '.join(map(_written, self.queued_calls))})" if self.queued_calls else ""
         note = f"the rest was skipped{rest}: a turn may use tools {self.max_reinjections} times, and this one has"
-        return self._changed(queued_calls=(), pass_status=ToolExecutionStatus.SKIPPED, note=note)
+        return self.changed(queued_calls=(), pass_status=ToolExecutionStatus.SKIPPED, note=note)
 
     def selected(
         self, alternatives: tuple[Alternative, ...] = (), corrections: tuple[Correction, ...] = ()
     ) -> "ToolRouting":
-        """Return the routing with what another selection brings beside its outcome, which follows."""
-        return self._changed(
+        """Return the routing with another selection, whose outcome follows."""
+        return self.changed(
             past_calls=self.all_calls,
             calls=(),
             queued_calls=(),
@@ -408,76 +436,63 @@ class ToolRouting(Section):
 
     def corrected(self, *corrections: Correction) -> "ToolRouting":
         """Return the routing with more corrections."""
-        return self._changed(corrections=self.corrections + corrections)
+        return self.changed(corrections=self.corrections + corrections)
 
     def called(
         self, calls: tuple[ToolCall, ...], most: int, note: str = "", *, complete: bool | None = None
     ) -> "ToolRouting":
-        """Return the routing with these calls to be made: `most` of them in this pass, the rest in later ones."""
-        return self._came_to("call", calls=calls[:most], queued_calls=calls[most:], note=note, complete=complete)
+        """Return the routing with these calls: the first `most` in this pass, the others in later ones."""
+        return self.changed(outcome="call", calls=calls[:most], queued_calls=calls[most:], note=note, complete=complete)
 
     def asked(self, question: str, asks_for: tuple[str, ...] = ()) -> "ToolRouting":
         """Return the routing with a question for the user."""
-        return self._came_to("clarify", question=question, asks_for=asks_for)
+        return self.changed(outcome="clarify", question=question, asks_for=asks_for)
 
     def answered(self) -> "ToolRouting":
-        """Return the routing for a selection that has the user's answer, or what they said instead of deciding."""
-        return self._came_to("pending", question=None, queued_calls=())
+        """Return the routing for a selection after the user's answer."""
+        return self.changed(outcome="pending", question=None, queued_calls=())
 
     def described(self, names: tuple[str, ...], suggestions: tuple[str, ...] = ()) -> "ToolRouting":
         """Return the routing for a selection that sees the full descriptions of these tools."""
-        return self._came_to(
-            "describe",
-            described_tools=_once(self.described_tools + names),
+        return self.changed(
+            outcome="describe",
+            described_tools=_unique(self.described_tools + names),
             describe_rounds=self.describe_rounds + 1,
             suggestions=suggestions,
         )
 
     def missed(self, names: tuple[str, ...] = (), suggestions: tuple[str, ...] = ()) -> "ToolRouting":
-        """Return the routing for a selection from a wider palette, since these tools, or any that fits, are not on it.
-
-        After the first miss the palette is widened already: the second ends the pass.
-        """
-        told = self._changed(missed_tools=self.missed_tools + names, suggestions=suggestions or self.suggestions)
+        """Return the routing for a selection from a wider palette; the second miss ends the pass."""
+        missed = self.changed(missed_tools=self.missed_tools + names, suggestions=suggestions or self.suggestions)
         if not self.widened:
-            return told._came_to("miss", widened=True)
-        return told.ended(f"there is no tool {' or '.join(map(repr, _once(names)))} to use here")
+            return missed.changed(outcome="miss", widened=True)
+        return missed.ended(f"there is no tool {' or '.join(map(repr, _unique(names)))} to use here")
 
     def objected(self, corrections: tuple[Correction, ...]) -> "ToolRouting":
-        """Return the routing for a selection that hears why, and has the better tools on its palette."""
-        return self._came_to(
-            "miss",
+        """Return the routing for a selection that sees the objections, with the better tools on its palette."""
+        return self.changed(
+            outcome="miss",
             corrections=self.corrections + tuple(one for one in corrections if one not in self.corrections),
-            objections=self.objections + _once(tuple(one.better_tool for one in corrections)),
+            objections=self.objections + _unique(tuple(one.better_tool for one in corrections)),
         )
 
     def ended(self, note: str) -> "ToolRouting":
-        """Return the routing of a pass that makes no call, and why."""
-        return self._came_to(
-            "none", calls=(), queued_calls=(), question=None, pass_status=ToolExecutionStatus.SKIPPED, note=note
-        )
+        """Return the routing of a pass that makes no call, with the reason."""
+        skipped = ToolExecutionStatus.SKIPPED
+        return self.changed(outcome="none", calls=(), queued_calls=(), question=None, pass_status=skipped, note=note)
 
     def with_calls(self, calls: tuple[ToolCall, ...]) -> "ToolRouting":
-        """Return the routing with the pass's calls as they stand now."""
-        return self._changed(calls=calls)
-
-    def followed_by(self, steps: tuple[ToolCall, ...]) -> "ToolRouting":
-        """Return the routing with steps of chains to be made after all other calls."""
-        return self._changed(queued_calls=self.queued_calls + steps) if steps else self
+        """Return the routing with the pass's calls replaced."""
+        return self.changed(calls=calls)
 
     def injected(self) -> "ToolRouting":
         """Return the routing with one more reinjection counted; a chain counts once, with its last step."""
         if self.queued_calls and self.queued_calls[0].chain:
             return self
-        return self._changed(reinjection_count=self.reinjection_count + 1)
-
-    def _came_to(self, outcome: Outcome, **fields: Any) -> Self:
-        if outcome not in OUTCOMES[self.outcome]:
-            raise PacketError(f"the outcome of this pass is {self.outcome!r}: it cannot become {outcome!r}")
-        return self._changed(outcome=outcome, **fields)
+        return self.changed(reinjection_count=self.reinjection_count + 1)
 
 
-def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 

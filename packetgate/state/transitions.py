@@ -1,11 +1,11 @@
-"""What a call's status and a selection's outcome may become: the routing state machine, in one place."""
+"""State machines of a call's status and of a selection's outcome."""
 
 from enum import StrEnum
 from typing import Literal
 
 
 class ToolExecutionStatus(StrEnum):
-    """Where a call stands. Only `EXECUTED` means that the tool did its work."""
+    """Status of a call. Only `EXECUTED` means that the tool did its work."""
 
     PENDING = "pending"
     AWAITING_CONFIDENCE = "awaiting_confidence"
@@ -16,38 +16,33 @@ class ToolExecutionStatus(StrEnum):
     SKIPPED = "skipped"
     USER_DENIED = "user_denied"
     UNKNOWN = "unknown"
-    """It started, and whether it finished cannot be known."""
+    """The call started; whether it finished cannot be known."""
 
     @property
     def awaits_user(self) -> bool:
-        """Whether the call waits for the user's word."""
+        """Whether the call waits for the user."""
         return self in {ToolExecutionStatus.AWAITING_CONFIDENCE, ToolExecutionStatus.AWAITING_APPROVAL}
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more becomes of the call."""
+        """Whether the status cannot change any more."""
         return not STATUSES[self]
 
 
 Outcome = Literal["pending", "call", "none", "clarify", "describe", "miss"]
-"""What a pass's last selection came to; a miss is a tool that was not on the palette, or none that would do."""
+"""Outcome of a pass's last selection. A miss is a tool off the palette, or no fitting tool on it."""
 
 _S = ToolExecutionStatus
 
 STATUSES: dict[ToolExecutionStatus, frozenset[ToolExecutionStatus]] = {
-    # the review
+    # review
     _S.PENDING: frozenset({_S.APPROVED, _S.AWAITING_CONFIDENCE, _S.AWAITING_APPROVAL, _S.SKIPPED}),
-    # the user, unless a dry run fails; what has changed since the question was put is judged anew, and what may have
-    # been run before and is not to be run again stays unknown
+    # the user's answer or a failed dry run; pending: something has changed since the question
     _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING}),
     _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING, _S.UNKNOWN}),
-    # the execution; a dry run ends skipped, and what was started by a process that ended in the middle is asked about
+    # execution; skipped: a dry run; awaiting approval: an earlier run has no recorded end
     _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN, _S.AWAITING_APPROVAL}),
-    _S.EXECUTED: frozenset(),
-    _S.FAILED: frozenset(),
-    _S.SKIPPED: frozenset(),
-    _S.USER_DENIED: frozenset(),
-    _S.UNKNOWN: frozenset(),
+    **dict.fromkeys((_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.USER_DENIED, _S.UNKNOWN), frozenset[_S]()),
 }
 """The statuses that may follow each."""
 
@@ -55,10 +50,8 @@ _SELECTED: frozenset[Outcome] = frozenset({"call", "none", "clarify", "describe"
 
 OUTCOMES: dict[Outcome, frozenset[Outcome]] = {
     "pending": _SELECTED,
-    # another palette, and another selection
     "describe": _SELECTED,
     "miss": _SELECTED,
-    # the user answers, or does not; with words instead of a decision, selection decides anew
     "clarify": frozenset({"pending", "none"}),
     "call": frozenset({"pending"}),
     "none": frozenset(),

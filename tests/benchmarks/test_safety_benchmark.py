@@ -156,7 +156,7 @@ async def test_data_is_carried_off_by_reads():
         assert by_reads == ["injection_task_2 by reads", "injection_task_4 by reads"]
         (one,) = await plays(place, agent, (OFF, "user_task_0", by_reads[1]))
     assert one.done
-    assert one.is_own
+    assert one.is_user_message
     assert not one.questions
     assert [call.tool for call, hostile in one.made if hostile] == ["read_channel_messages", "get_webpage"]
 

@@ -9,8 +9,8 @@ from support.command_line import CommandLine, Outcome
 from support.html_reading import read_html
 from support.media_server import ADDRESS, BLOB, PAGE, PNG, WAV, encoded, entry
 
-from packetgate.state.attachments import ResultAttachment
 from packetgate.state.packet import read_packet
+from packetgate.state.routing import ResultAttachment
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from packetgate.connectors.discord.interactions import tools_text
 from packetgate.connectors.terminal.slash import _about_palette
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.sections import MOST_NAMED, Content, Context, PaletteEntry
+from packetgate.state.sections import MAX_NAMED_TOOLS, Content, Context, PaletteEntry
 
 
 def packet(tools: int) -> CognitionPacket:
@@ -17,7 +17,7 @@ def packet(tools: int) -> CognitionPacket:
     return CognitionPacket(messages=[], context=context, content=Content(original_prompt="get it"))
 
 
-@pytest.mark.parametrize(("tools", "named"), [(3, 3), (MOST_NAMED, MOST_NAMED), (10_000, MOST_NAMED)])
+@pytest.mark.parametrize(("tools", "named"), [(3, 3), (MAX_NAMED_TOOLS, MAX_NAMED_TOOLS), (10_000, MAX_NAMED_TOOLS)])
 def test_of_very_many_tools_the_first_are_named_and_all_counted(tools: int, named: int):
     context = packet(tools).context
     assert (len(context.available_mcp_tools), context.available_count) == (named, tools)

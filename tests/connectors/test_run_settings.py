@@ -14,8 +14,8 @@ from packetgate.connectors.run_settings import PREFIX, run_settings
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError
-from packetgate.state.given import takes
 from packetgate.state.packet import read_packet
+from packetgate.state.setting_values import describe_setting
 
 ROOT = Path(__file__).parents[2]
 WRITE = 'Write "hello" to notes.txt'
@@ -250,7 +250,7 @@ def test_every_setting_reaches_the_turn_from_each_place(place: str, cli: Command
 @pytest.mark.parametrize("name", RoutingContext.model_fields)
 def test_every_setting_is_read_from_each_place(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     text, variable = written(WANTED[name]), f"{PREFIX}{name.upper()}"
-    assert takes(RoutingContext, name)
+    assert describe_setting(RoutingContext, name)
     by_option = run_settings(None, [f"{name}={text}"])
     monkeypatch.setenv(variable, text)
     by_variable = run_settings(None)

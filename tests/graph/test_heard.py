@@ -10,10 +10,10 @@ from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, appro
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.terminal.slash import COMMANDS as TYPED
+from packetgate.connectors.terminal.slash import SLASH_COMMANDS as TYPED
 from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, run_turn
 from packetgate.graph.settings import Settings
-from packetgate.state.channels import COMMANDS
+from packetgate.state.channels import SLASH_COMMANDS
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
@@ -132,7 +132,7 @@ async def test_a_text_that_is_asked_for_may_say_anything(sessions: Sessions, wor
 
 
 def test_what_is_typed_in_a_chat_is_nobodys_answer_elsewhere() -> None:
-    assert {one.name for one in TYPED} <= COMMANDS
+    assert {one.name for one in TYPED} <= SLASH_COMMANDS
 
 
 REMARKS = ["tell me a joke", "lol", "my dog is called Rex"]

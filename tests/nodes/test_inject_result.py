@@ -5,10 +5,9 @@ from langgraph.runtime import Runtime
 from support.packets import done, packet, with_error, with_output
 
 from packetgate.nodes.inject_result import inject_result
-from packetgate.state.attachments import ResultAttachment
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import PacketUpdate
-from packetgate.state.routing import ToolCall, ToolResult
+from packetgate.state.routing import ResultAttachment, ToolCall, ToolResult
 from packetgate.state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus

@@ -10,7 +10,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.full_packet import full_packet, inside
 
 from packetgate.graph.serializer import PacketSerializer
-from packetgate.state.channels import WayOut
+from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import TurnInput, checkpoint_types
 from packetgate.state.request import TurnRequest
@@ -23,7 +23,7 @@ REQUEST = TurnRequest(
     person="7",
     context_type="code",
     attachments=(Attachment(name="a.txt", text="text"),),
-    way_out=WayOut.by("/writes on", "/commands on", "/rest"),
+    way_out=SwitchHints.by("/writes on", "/commands on", "/rest"),
     is_new=True,
 )
 

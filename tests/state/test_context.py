@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from packetgate.state.context import NOTHING, STRICTER, RoutingContext, in_both, routing_context
+from packetgate.state.context import NO_TOOLS, STRICTER, RoutingContext, intersect_patterns, routing_context
 from packetgate.state.errors import ConfigError
 from packetgate.state.routing import Risk
 
@@ -105,14 +105,14 @@ def test_every_setting_says_what_it_is():
         (("ai.read", "mail.*"), ("ai.*",), ("ai.read",)),
         (("ai.*",), ("ai.read", "mail.send"), ("ai.read",)),
         (("ai.*", "mail.send"), ("*",), ("ai.*", "mail.send")),
-        (("mail.*",), ("ai.*",), NOTHING),
-        (("*.read",), ("ai.*",), NOTHING),  # they overlap, and nobody says which tools that are
-        (("[ab]",), ("????",), NOTHING),
-        (("[ab]",), ("*b]",), NOTHING),
+        (("mail.*",), ("ai.*",), NO_TOOLS),
+        (("*.read",), ("ai.*",), NO_TOOLS),  # they overlap, and nobody says which tools that are
+        (("[ab]",), ("????",), NO_TOOLS),
+        (("[ab]",), ("*b]",), NO_TOOLS),
     ],
 )
 def test_what_two_lists_allow(some: tuple[str, ...], others: tuple[str, ...], both: tuple[str, ...]):
-    assert in_both(some, others) == both
+    assert intersect_patterns(some, others) == both
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_two_lists_allow(some: tuple[str, ...], others: tuple[str, ...], bo
     ],
 )
 def test_settings_that_are_no_wider_than_others(wide: dict[str, Any], base: dict[str, Any], left: dict[str, Any]):
-    found = RoutingContext.model_validate(wide).no_wider_than(RoutingContext.model_validate(base))
+    found = RoutingContext.model_validate(wide).restricted_by(RoutingContext.model_validate(base))
     assert {name: getattr(found, name) for name in found.model_fields_set} == left
 
 

@@ -8,14 +8,22 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from packetgate.state import sections as s
-from packetgate.state.attachments import ResultAttachment
 from packetgate.state.base import ConfidenceSource, ErrorType, TokenUsage
-from packetgate.state.channels import WayOut
+from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
-from packetgate.state.origins import Origin, OriginKind, Role
+from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.parked import Parked
-from packetgate.state.routing import Alternative, ChainStep, Correction, Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.routing import (
+    Alternative,
+    ChainStep,
+    Correction,
+    ResultAttachment,
+    Risk,
+    ToolCall,
+    ToolResult,
+    ToolRouting,
+)
+from packetgate.state.sections import Parked
 from packetgate.state.transitions import ToolExecutionStatus
 
 AT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
@@ -50,7 +58,7 @@ ORIGIN = Origin(
     kind=OriginKind.TEXT,
     tool="files.read_file",
     worded=True,
-    role=Role.PAYLOAD,
+    role=ArgumentRole.PAYLOAD,
     loud=True,
     why="it stands in a text only",
     sentence="Say the text.",
@@ -84,7 +92,7 @@ HEADER = s.Header(
     lineage=("p0", "p1"),
     origin="terminal",
     person="p",
-    way_out=WayOut.by("/writes on", "/commands on", "/rest"),
+    way_out=SwitchHints.by("/writes on", "/commands on", "/rest"),
     created_at=AT,
 )
 INTENT = s.Intent(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, ValidationError
 
-from packetgate.state.context import RoutingContext, in_both
+from packetgate.state.context import RoutingContext, intersect_patterns
 from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.preferences import Pattern, Table, misunderstood, read_file
 
@@ -90,7 +90,7 @@ class DiscordConfig(Table):
             given[name] = given.get(name, True) and group.holds(person)
         patterns = next((self.tools[place] for place in person.places if place in self.tools), None)
         if patterns is not None:
-            limited = in_both(patterns, self._base.allowed_tools)
+            limited = intersect_patterns(patterns, self._base.allowed_tools)
             given |= {"allowed_tools": limited} if patterns else {"enabled": False}
         if self.question_timeout_s is not None:
             given["ask_timeout_s"] = self.question_timeout_s

@@ -12,9 +12,9 @@ import discord
 
 from packetgate.connectors.discord.presenting import split
 from packetgate.connectors.turn import Say
-from packetgate.state.attachments import ResultAttachment
-from packetgate.state.channels import WayOut
+from packetgate.state.channels import SwitchHints
 from packetgate.state.request import TurnRequest
+from packetgate.state.routing import ResultAttachment
 from packetgate.state.sections import Attachment
 from packetgate.tools.attached.parts import (
     MAX_PICTURES,
@@ -39,7 +39,7 @@ REPLIES = 6
 PIECE = 40
 """Shortest text that counts as a part of a longer message."""
 
-WAY_OUT = WayOut(
+WAY_OUT = SwitchHints(
     write="whoever runs this bot switches them on under `[discord.writes]`",
     execute="whoever runs this bot switches them on under `[discord.commands]`",
 )
@@ -165,7 +165,7 @@ def pictures_of(
         fits = one.size <= MAX_UPLOAD_BYTES and len(pictures) < MAX_UPLOADS
         data = kept_picture(one, kept, session) if fits else None
         if data is None:
-            notes.append(f"`{one.told.replace('`', ' ')}` is not shown here")
+            notes.append(f"`{one.description.replace('`', ' ')}` is not shown here")
         else:
             name = f"image-{len(pictures) + 1}.{one.mime_type.removeprefix('image/')}"
             pictures.append(discord.File(io.BytesIO(data), name))

@@ -10,7 +10,7 @@ from packetgate.deciders.reflex.reading import access_of
 from packetgate.state.context import RoutingContext
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk
-from packetgate.state.sections import PaletteEntry, Shown
+from packetgate.state.sections import PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -49,7 +49,7 @@ class ListedTool(Tool):
         return result
 
 
-def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
+def listed(spec: ToolSpec, shown: PaletteDetail, called: Run) -> ListedTool:
     """Return a list entry of a tool, with Packetgate's risk hints in place of the server's."""
     in_full = shown == "full"
     return ListedTool(
@@ -65,7 +65,7 @@ def listed(spec: ToolSpec, shown: Shown, called: Run) -> ListedTool:
     )
 
 
-def text_of(spec: ToolSpec, shown: Shown) -> str:
+def text_of(spec: ToolSpec, shown: PaletteDetail) -> str:
     """Return the text of a list entry, to count its tokens."""
     hints = annotations(spec).model_dump(by_alias=True, exclude_none=True)
     more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
@@ -125,7 +125,7 @@ def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.shown], entry.tool_name))
 
 
-def _description(spec: ToolSpec, shown: Shown) -> str:
+def _description(spec: ToolSpec, shown: PaletteDetail) -> str:
     if shown == "full":
         return spec.full
     if shown == "brief":
@@ -133,7 +133,7 @@ def _description(spec: ToolSpec, shown: Shown) -> str:
     return spec.brief if len(spec.brief) <= NAMED_CHARS else f"{spec.brief[: NAMED_CHARS - 1]}…"
 
 
-def _schema(spec: ToolSpec, shown: Shown) -> dict[str, Any]:
+def _schema(spec: ToolSpec, shown: PaletteDetail) -> dict[str, Any]:
     if shown == "full":
         return spec.input_schema
     if shown == "brief":

@@ -12,9 +12,8 @@ import mcp_types
 from fastmcp.tools.base import ToolResult
 from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
 
-from packetgate.state.attachments import ResultAttachment
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.routing import ResultAttachment, Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import result_flaw
 from packetgate.tools.execution.running import result_text

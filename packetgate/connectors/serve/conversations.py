@@ -16,12 +16,12 @@ from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
 from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, Turn, Waiting, run_turn
 from packetgate.models.markup.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
-from packetgate.state.channels import WayOut
+from packetgate.state.channels import SwitchHints
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, RequestError
 from packetgate.state.events import StageFinished, StageStarted, StageStopped
-from packetgate.state.packet import TOLD, CognitionPacket
+from packetgate.state.packet import CLIENT_SUPPLIED, CognitionPacket
 from packetgate.state.printing import fenced
 from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
 from packetgate.state.routing import Risk
@@ -30,7 +30,7 @@ from packetgate.tools.attached.parts import Part
 
 SERVE_CHANNEL = "serve"
 SWITCHES = {Risk.WRITE: "--allow-writes", Risk.EXECUTE: "--allow-commands"}
-WAY_OUT = WayOut(
+WAY_OUT = SwitchHints(
     write="whoever runs this server switches them on: `packetgate serve --allow-writes`, "
     "or `allow_writes = true` under `[serve.clients.NAME]` in packetgate.toml",
     execute="whoever runs this server switches them on: `packetgate serve --allow-commands`, "
@@ -273,5 +273,5 @@ def _as_messages(history: History, own: Container[int] = ()) -> list[BaseMessage
             break
         if text.strip():
             kind = HumanMessage if is_user else AIMessage
-            messages.append(kind(text, additional_kwargs={} if at in own else {TOLD: True}))
+            messages.append(kind(text, additional_kwargs={} if at in own else {CLIENT_SUPPLIED: True}))
     return messages[::-1]

@@ -20,8 +20,8 @@ from packetgate.models.endpoint import Role
 from packetgate.models.options import MODEL
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
-from packetgate.state.given import Given
 from packetgate.state.printing import counted, printable
+from packetgate.state.setting_values import SettingValue
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.idle_rules import idle
 from packetgate.tools.catalogue.preferences import load_preferences
@@ -193,7 +193,11 @@ def _grant(one: Standing) -> dict[str, object]:
 
 
 def show_settings(
-    found: RunSettings, names: Mapping[str, Given], models: Mapping[Role, Mapping[str, Given]], *, as_json: bool
+    found: RunSettings,
+    names: Mapping[str, SettingValue],
+    models: Mapping[Role, Mapping[str, SettingValue]],
+    *,
+    as_json: bool,
 ) -> int:
     """Print all settings and the given model options, with their sources."""
     values = found.context.model_dump(mode="json")
@@ -223,7 +227,7 @@ def show_settings(
     return 0
 
 
-def _options(models: Mapping[Role, Mapping[str, Given]]) -> Iterator[tuple[str, Any, str]]:
+def _options(models: Mapping[Role, Mapping[str, SettingValue]]) -> Iterator[tuple[str, Any, str]]:
     for role, given in models.items():
         for name, one in given.items():  # of headers only the names, as values may be keys
             yield f"models.{role}.{name}", [*one.value] if name == "headers" else one.value, one.where

@@ -11,10 +11,9 @@ from packetgate.models.markup.stripping import strip_markup
 from packetgate.models.model import Model
 from packetgate.models.pictures import Picture, with_pictures, without_pictures
 from packetgate.prompts.rendering import render
-from packetgate.state.attachments import ResultAttachment
-from packetgate.state.packet import WORDS, CognitionPacket, is_own
+from packetgate.state.packet import MODEL_TEXT, CognitionPacket, is_user_message
 from packetgate.state.printing import fenced
-from packetgate.state.routing import ToolCall
+from packetgate.state.routing import ResultAttachment, ToolCall
 from packetgate.state.sections import Attachment, DataField
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.attached.parts import MAX_PICTURES
@@ -157,7 +156,7 @@ def harmless(text: str) -> str:
 
 def earlier_words(packet: CognitionPacket) -> str:
     """Return what the user asked before, the last few, each cut: what `it` and `there` may stand for."""
-    said = [message.text[:EARLIER_CHARS] for message in packet.history if is_own(message)]
+    said = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
     return "\n".join(said[-EARLIER_REQUESTS:])
 
 
@@ -170,21 +169,21 @@ def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
 
 
 def _words(message: BaseMessage) -> str:
-    own = message.additional_kwargs.get(WORDS) if isinstance(message, AIMessage) else None
+    own = message.additional_kwargs.get(MODEL_TEXT) if isinstance(message, AIMessage) else None
     return str(own or message.text)
 
 
 async def attached_pictures(packet: CognitionPacket, kept: ResultStore | None) -> list[Picture]:
     """Return the pictures that the user attached to the request."""
     attached = [one for one in packet.content.attachments if one.is_picture]
-    return [await _read(one, f"attached: {one.told}, {one.handle}", packet, kept, one.name) for one in attached]
+    return [await _read(one, f"attached: {one.description}, {one.handle}", packet, kept, one.name) for one in attached]
 
 
 async def earlier_pictures(packet: CognitionPacket, kept: ResultStore | None, *, sees: bool | None) -> list[Picture]:
     """Return the pictures that the user attached a few turns ago, which the request may still be about."""
     known = None if sees is False else kept
     return [
-        await _read(one, f"attached earlier: {one.told}, {one.handle}", packet, known)
+        await _read(one, f"attached earlier: {one.description}, {one.handle}", packet, known)
         for one in packet.context.earlier_pictures
     ]
 
@@ -194,7 +193,7 @@ async def returned_pictures(packet: CognitionPacket, kept: ResultStore | None, *
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     known = kept if sees else None
     return [
-        await _read(one, f"returned by {call.tool_name}, untrusted: {one.told}", packet, known)
+        await _read(one, f"returned by {call.tool_name}, untrusted: {one.description}", packet, known)
         for call in calls
         if call.result
         for one in call.result.attachments

@@ -146,7 +146,7 @@ def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     spec = catalogue.get(call.tool_name)
     foreign = call.foreign
     origins = (
-        ", ".join(f"{name} from {origin.told}{' (loud)' if origin.loud else ''}" for name, origin in foreign.items())
+        ", ".join(f"{name} from {origin.source}{' (loud)' if origin.loud else ''}" for name, origin in foreign.items())
         or "all from the user or a default"
     )
     return (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from packetgate.deciders.protocols import Answer
 from packetgate.deciders.reflex.reading import VERBS, is_small_talk, mentions_in, steps_in, words_in
-from packetgate.state.channels import WayOut
+from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, shorten
@@ -93,7 +93,7 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(f'"{word}"' for word in words)
 
 
-def _tell(call: ToolCall, request: str, way_out: WayOut) -> tuple[str, str]:
+def _tell(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, str]:
     """Return what happened, and what the tool itself said."""
     called, error = f"{call.tool_name} ({_params(call)})", call.result.error or "" if call.result else ""
     match call.status:

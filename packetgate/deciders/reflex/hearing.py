@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from packetgate.deciders.reflex.reading import VERBS, asks, is_small_talk, mentions_in, reserve_in, verbs_in, words_in
-from packetgate.state.channels import is_command_word
-from packetgate.state.origins import Role
+from packetgate.state.channels import is_slash_command
+from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
@@ -72,7 +72,7 @@ def _heard(said: str, packet: CognitionPacket, catalogue: Catalogue) -> Heard:
     """Blocking."""
     asks_for = packet.routing.asks_for if packet.routing.outcome == "clarify" else ()
     spec = catalogue.get(asks_for[0]) if asks_for else None
-    if is_command_word(said):
+    if is_slash_command(said):
         return _neither(f"There is no command {said.strip()[:40]} here, and it is no answer: the question still waits.")
     talk = _Talk(said.strip(), packet, catalogue)
     if packet.routing.outcome != "clarify":
@@ -193,7 +193,7 @@ def _about_argument(talk: _Talk, spec: ToolSpec, parameter: str) -> Heard:
     named = mentions_in(said)
     if asks(said) and not named.has_target and not {*query_terms(said)} - _OF_THE_CALL:
         return _neither(f"{_described(spec)} {wanted}")
-    if role_of((parameter,), schema, None) is Role.PAYLOAD or QUERIES & {*words_of(parameter)}:
+    if role_of((parameter,), schema, None) is ArgumentRole.PAYLOAD or QUERIES & {*words_of(parameter)}:
         return Heard("reply", said)
     if _hesitates(said) and not named.has_target:
         return _neither(f"This is no answer. {wanted}")

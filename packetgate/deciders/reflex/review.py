@@ -66,7 +66,7 @@ def against_of(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, str
     if reserve:
         found.append((NOT_LOOKED_AT, f"your words have an `{reserve}`, and nobody looked whether it holds"))
     if call.foreign:
-        foreign = ", ".join(f"`{name}` (from {origin.told})" for name, origin in call.foreign.items())
+        foreign = ", ".join(f"`{name}` (from {origin.source})" for name, origin in call.foreign.items())
         found.append((NOT_GROUNDED, f"not in your words: {foreign}"))
     return found
 

@@ -119,7 +119,7 @@ def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fi
         return best, ()
     fits = fits_of(part.text, catalogue, part.now, also=wrong.better_tool)
     better = next(fit for fit in fits if fit.spec.name == wrong.better_tool)
-    return (best, ()) if better.missing else (better, (wrong.as_mended(),))
+    return (best, ()) if better.missing else (better, (wrong.changed(mended=True),))
 
 
 def _filled(spec: ToolSpec, part: _Part) -> list[tuple[dict[str, Any], list[str]]]:

@@ -13,7 +13,7 @@ from packetgate.deciders.values.candidates import NONE, Candidate, candidates, k
 from packetgate.deciders.values.features import Scene, model
 from packetgate.deciders.values.mentions import EDGES, Reading, Span, read
 from packetgate.deciders.values.schema import Parameter, parameters_of, put
-from packetgate.state.origins import Role
+from packetgate.state.origins import ArgumentRole
 from packetgate.tools.approval.verdicts import AROUND, tokens_of
 from packetgate.tools.learned import DIGITS
 from packetgate.tools.provenance.roles import role_of
@@ -299,7 +299,11 @@ def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *,
         number = next((f"{span.number:g}" for span in reading.mentions if span.number is not None), "")
         return _value(whole(reading.tokens[0].text, parameter, now) or whole(number, parameter, now))
     role = role_of((name,), parameter.schema, None)
-    only = _only_value(reading, "" if role is Role.DESTINATION else said) if role is not Role.PAYLOAD else None
+    only = (
+        _only_value(reading, "" if role is ArgumentRole.DESTINATION else said)
+        if role is not ArgumentRole.PAYLOAD
+        else None
+    )
     if only is not None and parameter.type in {"string", "any"}:
         return _value(whole(only.text, parameter, now))
     full = _value(whole(bare, parameter, now))

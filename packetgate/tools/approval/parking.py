@@ -1,8 +1,7 @@
 """Keeping a question open over another turn: its packet is put aside, and put back after that turn's answer."""
 
 from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.state.parked import Parked
-from packetgate.state.sections import PacketState, Status
+from packetgate.state.sections import PacketState, Parked, Status
 
 STILL_WAITS = "This still waits, and has not run."
 

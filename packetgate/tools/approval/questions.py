@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.errors import RequestError
-from packetgate.state.origins import Origin, Role
+from packetgate.state.origins import ArgumentRole, Origin
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import code_span, fenced
 from packetgate.state.routing import ToolCall
@@ -234,11 +234,11 @@ def _about(call: ToolCall) -> str:
     lines += [way_to_vouch(call)] if way_to_vouch(call) else []
     lines += ["it reaches outside"] if call.open_world else []
     lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
-    lines += [f"`{name}` comes from {one.told}" for name, one in call.foreign.items() if _is_worth_saying(one)]
+    lines += [f"`{name}` comes from {one.source}" for name, one in call.foreign.items() if _is_worth_saying(one)]
     lines += [f"{call.doubt}: run it again?"] if call.started_at else []
     return "\n".join(lines)
 
 
 def _is_worth_saying(origin: Origin) -> bool:
     """Whether an origin is told that is no warning: where a call goes, unless the user said it."""
-    return origin.role is Role.DESTINATION and not origin.loud
+    return origin.role is ArgumentRole.DESTINATION and not origin.loud

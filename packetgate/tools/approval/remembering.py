@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from packetgate.state.base import now
 from packetgate.state.errors import RequestError
-from packetgate.state.origins import Role
+from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome, Question
@@ -74,7 +74,7 @@ def grants_of(decided: PacketUpdate, question: Question, packet: CognitionPacket
 def _words(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> list[Word]:
     """Return what can be remembered of an answer: an approval only where it would spare the next question."""
     spec = catalogue.get(call.tool_name)
-    if spec is None or call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_loud:
+    if spec is None or call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_flagged:
         return []
     words = _OFFERED.get(catalogue.preferences.policy.remember, ())
     given = {word: _grant(word, call, "", packet, catalogue) for word in words}
@@ -91,7 +91,7 @@ def _place(call: ToolCall) -> dict[str, str]:
         return {name: exactly(value) for name, value in call.params.items()}
     roles = {name: call.role_of(name) for name in call.params}
     return {
-        name: ANYTHING if roles[name] is Role.PAYLOAD else _varied(value, roles[name])
+        name: ANYTHING if roles[name] is ArgumentRole.PAYLOAD else _varied(value, roles[name])
         for name, value in call.params.items()
     }
 
@@ -116,22 +116,22 @@ def _like(call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
     return {"arguments": arguments, **leeway}
 
 
-def _is_whichever(name: str, value: Any, role: Role) -> bool:
+def _is_whichever(name: str, value: Any, role: ArgumentRole) -> bool:
     """Whether an argument is what a call carries, or when it is for."""
-    if role is Role.PAYLOAD:
+    if role is ArgumentRole.PAYLOAD:
         return not is_carried_out(name)
-    return role is Role.OTHER and is_moment(value) and not is_which(name)
+    return role is ArgumentRole.OTHER and is_moment(value) and not is_which(name)
 
 
-def _leeway(name: str, role: Role) -> Literal["said", "given_back", "counted"]:
+def _leeway(name: str, role: ArgumentRole) -> Literal["said", "given_back", "counted"]:
     """Return which words of a grant an argument falls under."""
-    if role is Role.DESTINATION or is_which(name):
+    if role is ArgumentRole.DESTINATION or is_which(name):
         return "given_back"
-    return "counted" if role is Role.OTHER and is_how_much(name) else "said"
+    return "counted" if role is ArgumentRole.OTHER and is_how_much(name) else "said"
 
 
-def _varied(value: Any, role: Role) -> str:
-    if role is not Role.DESTINATION or not isinstance(value, str):
+def _varied(value: Any, role: ArgumentRole) -> str:
+    if role is not ArgumentRole.DESTINATION or not isinstance(value, str):
         return exactly(value)
     site = _site(value)
     if site:

@@ -3,8 +3,8 @@
 import struct
 from hashlib import sha256
 
-from packetgate.state.attachments import ResultAttachment
 from packetgate.state.printing import byte_size
+from packetgate.state.routing import ResultAttachment
 from packetgate.state.sections import Attachment
 from packetgate.tools.servers.signatures import SIGNATURES, is_surely
 from packetgate.tools.text.result_store import ResultStore

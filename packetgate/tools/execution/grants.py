@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, Field
 
 from packetgate.state.base import Section, new_id, now
-from packetgate.state.origins import Role
+from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
@@ -94,12 +94,12 @@ class Grant(Section):
         given = call.params
         if self.effect == "deny":
             return all(name in given and may_fit(given[name], wanted) for name, wanted in self.arguments.items())
-        return self.digest == digest and not call.is_loud and all(self._fits(name, call) for name in given)
+        return self.digest == digest and not call.is_flagged and all(self._fits(name, call) for name in given)
 
     def _fits(self, name: str, call: ToolCall) -> bool:
         value, wanted = call.params[name], self.arguments.get(name)
         if wanted == ANYTHING:
-            return call.role_of(name) is Role.PAYLOAD or is_moment(value)
+            return call.role_of(name) is ArgumentRole.PAYLOAD or is_moment(value)
         return (
             (wanted is not None and fits(value, wanted))
             or (name in {*self.said, *self.given_back} and call.is_said(name))

@@ -119,7 +119,7 @@ async def _sent(
     if not result.success:
         return call.ended(ToolExecutionStatus.FAILED, result)
     if dry_run:
-        return call.ended(ToolExecutionStatus.SKIPPED, result.as_dry_run())
+        return call.ended(ToolExecutionStatus.SKIPPED, result.changed(dry_run=True))
     return call.ended(ToolExecutionStatus.EXECUTED, result)
 
 

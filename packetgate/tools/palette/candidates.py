@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from packetgate.state.sections import Access, Shown
+from packetgate.state.sections import Access, PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.subject import Subject
 from packetgate.tools.palette.texts import describe
@@ -39,7 +39,7 @@ class PaletteRequest:
     guarded: bool = False
     """Whether a tool's output has been read: what the selection wishes for must then speak to the user's words too."""
     tokens: TokenCounter = ESTIMATE
-    text: Callable[[ToolSpec, Shown], str] = describe
+    text: Callable[[ToolSpec, PaletteDetail], str] = describe
     """What is shown of a tool."""
     learned: Learned | None = None
     """What the user's confirmed calls have taught."""
@@ -134,7 +134,7 @@ def ranked_hits(
         The tools that fit, best first, and how far earlier uses speak for which tools.
     """
     earlier = " ".join(wanted.subject)
-    for words in (wanted.words, earlier) if subject.is_told or not earlier else (earlier,):
+    for words in (wanted.words, earlier) if subject.is_client_supplied or not earlier else (earlier,):
         hits = catalogue.ranking.rank(words, limit=2 * wanted.size)
         taught = wanted.learned.support(words, wanted.context_type) if wanted.learned else {}
         known = {name: share for name, share in taught.items() if name in catalogue}

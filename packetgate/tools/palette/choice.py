@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from packetgate.state.sections import PaletteEntry, Shown
+from packetgate.state.sections import PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.candidates import Candidates, PaletteRequest, ranked_hits
 from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
@@ -56,7 +56,7 @@ def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
         return chosen
     names = {entry.tool_name for entry in chosen.entries}
     unlearned = _choose(wanted, catalogue, Candidates(wanted, catalogue, hits, subject), room.emptied())
-    missing = [entry.by_name() for entry in unlearned.entries if entry.tool_name not in names]
+    missing = [entry.changed(shown="name") for entry in unlearned.entries if entry.tool_name not in names]
     more = sum(room.tokens(entry.tool_name, "name") for entry in missing)
     return replace(
         chosen,
@@ -114,8 +114,8 @@ class _Room:
     def __init__(self, wanted: PaletteRequest, catalogue: Catalogue) -> None:
         self._wanted = wanted
         self._catalogue = catalogue
-        self._sizes: dict[tuple[str, Shown], int] = {}
-        self.shown: dict[str, Shown] = {}
+        self._sizes: dict[tuple[str, PaletteDetail], int] = {}
+        self.shown: dict[str, PaletteDetail] = {}
         self.spent = 0
         self.budget = self._budget()
         """The tokens that a palette may take: fewer for a small catalogue."""
@@ -125,7 +125,7 @@ class _Room:
         self.shown, self.spent = {}, 0
         return self
 
-    def show(self, names: Iterable[str], shown: Shown, limit: int, *, must: bool = False) -> None:
+    def show(self, names: Iterable[str], shown: PaletteDetail, limit: int, *, must: bool = False) -> None:
         """Show tools so, where they are shown less as yet and all stays within the limit.
 
         Args:
@@ -142,7 +142,7 @@ class _Room:
                 self.shown[name] = shown
                 self.spent += more
 
-    def tokens(self, name: str, shown: Shown) -> int:
+    def tokens(self, name: str, shown: PaletteDetail) -> int:
         """Return how many tokens a tool's text takes. Blocking, when it was not counted lately."""
         size = self._sizes.get((name, shown))
         if size is None:

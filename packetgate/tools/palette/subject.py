@@ -36,7 +36,7 @@ class Subject:
     """Whether it calls for what lies beyond the user's own servers."""
 
     @property
-    def is_told(self) -> bool:
+    def is_client_supplied(self) -> bool:
         """Whether a request says what it is about, or what is to be done."""
         return bool(self.terms or self.verbs)
 

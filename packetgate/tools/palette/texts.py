@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import get_args
 
-from packetgate.state.sections import PaletteEntry, Shown
+from packetgate.state.sections import PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-LEVELS: tuple[Shown, ...] = get_args(Shown)
+LEVELS: tuple[PaletteDetail, ...] = get_args(PaletteDetail)
 """From the shortest to the longest."""
 KEPT_COUNTS = 32_768
 """Texts whose tokens are kept at hand."""
 
 
-def describe(spec: ToolSpec, shown: Shown) -> str:
+def describe(spec: ToolSpec, shown: PaletteDetail) -> str:
     """Return a tool's text for a prompt: in full with its schema, in brief, or its name alone."""
     if shown == "name":
         return f"- {spec.name}"

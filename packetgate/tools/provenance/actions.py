@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from packetgate.state.origins import OriginKind, Role
+from packetgate.state.origins import ArgumentRole, OriginKind
 from packetgate.state.routing import ToolCall
 from packetgate.tools.provenance.roles import is_which
 from packetgate.tools.provenance.values import find, folded, is_address, leaves
@@ -131,7 +131,7 @@ def is_wished(call: ToolCall, words: str) -> bool:
     if not asked:
         return False
     for name, value in call.params.items():
-        if call.role_of(name) is not Role.DESTINATION and not is_which(name):
+        if call.role_of(name) is not ArgumentRole.DESTINATION and not is_which(name):
             continue
         origin, texts = call.provenance.get(name), [folded(str(leaf.value)) for leaf in leaves(value)]
         may_go_unsaid = call.is_given_back(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)

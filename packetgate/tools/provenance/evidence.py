@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from packetgate.state.packet import CognitionPacket, is_told
+from packetgate.state.packet import CognitionPacket, is_client_supplied
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.provenance.values import (
@@ -204,7 +204,7 @@ class Evidence:
         """The IBANs and phone numbers that are whole fields."""
         return {squeezed(one.text): one for one in reversed(self.fields) if is_account(one.text) and not one.worded}
 
-    def is_own(self, text: str, server: str) -> bool:
+    def is_user_message(self, text: str, server: str) -> bool:
         """Whether a folded text is a whole field of what a server itself returned: it may have it back."""
         return any(one.text == text and one.server == server and not one.worded for one in self.fields)
 
@@ -235,10 +235,10 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
     for attachment in packet.content.attachments:  # nobody can tell what stands in a picture
         sources.append(Passage(f"the attached {attachment.name}", "", plain(attachment.text)))
     for message in reversed(packet.conversation):
-        if message.text and (isinstance(message, AIMessage) or is_told(message)):
-            what = "an earlier message of the conversation" if is_told(message) else "an earlier answer"
+        if message.text and (isinstance(message, AIMessage) or is_client_supplied(message)):
+            what = "an earlier message of the conversation" if is_client_supplied(message) else "an earlier answer"
             sources.append(Passage(what, "", plain(message.text)))
-    quiet = [call for call in earlier if call.open_world and not call.is_loud]
+    quiet = [call for call in earlier if call.open_world and not call.is_flagged]
     sent = [beside_host(str(leaf.value)) for call in quiet for leaf in leaves(call.params)]
     return Evidence(
         user=user,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from packetgate.state.origins import Origin, OriginKind, Role
+from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.provenance.actions import asks_for, calls_for, commanded, delegates
 from packetgate.tools.provenance.evidence import Evidence
@@ -48,9 +48,9 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, evidence: Evidence) ->
 
 
 def _origin(traces: Iterable[Trace], alarm: Alarm | None, server: str) -> Origin:
-    parts = [*traces] or [Trace(OriginKind.DEFAULT, Role.OTHER, "")]
+    parts = [*traces] or [Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
     worst = max(parts, key=lambda one: (one.badness, one.worded, one.tool.partition(".")[0] != server))
-    role = Role.DESTINATION if any(one.role is Role.DESTINATION for one in parts) else worst.role
+    role = ArgumentRole.DESTINATION if any(one.role is ArgumentRole.DESTINATION for one in parts) else worst.role
     known: dict[str, Any] = {"kind": worst.kind, "tool": worst.tool, "worded": worst.worded, "role": role}
     if alarm is None:
         return Origin(**known)
@@ -80,9 +80,11 @@ def _of_change(spec: ToolSpec, traced: Mapping[str, list[Trace]], evidence: Evid
         blamed = [one for one, traces in traced.items() if any(not trace.kind.is_given for trace in traces)]
         for one in blamed or [*traced][:1] or [THE_CALL]:
             found.setdefault(one, Alarm(why, order))
-    if any(one.role is Role.DESTINATION for parameter in found for one in traced.get(parameter, ())):
+    if any(one.role is ArgumentRole.DESTINATION for parameter in found for one in traced.get(parameter, ())):
         for parameter, traces in traced.items():
-            carries = [one for one in traces if one.role is Role.PAYLOAD and one.place and not one.kind.is_given]
+            carries = [
+                one for one in traces if one.role is ArgumentRole.PAYLOAD and one.place and not one.kind.is_given
+            ]
             for content in carries[:1]:
                 why = f"it takes what {content.tool} returned to a destination that you did not name"
                 found.setdefault(parameter, Alarm(why, content.place))
@@ -101,9 +103,9 @@ def _order(name: str, evidence: Evidence) -> Place | None:
 
 def _of_value(name: str, traces: Iterable[Trace], evidence: Evidence, *, wanted: bool) -> Alarm | None:
     for one in traces:
-        if one.role is Role.DESTINATION and one.kind is OriginKind.TEXT and not _is_pointed_at(one, evidence):
+        if one.role is ArgumentRole.DESTINATION and one.kind is OriginKind.TEXT and not _is_pointed_at(one, evidence):
             return Alarm(f"this destination stands only in text that {one.tool} returned", one.place)
-        if one.role is Role.DESTINATION and one.kind is OriginKind.NOBODY and one.is_address:
+        if one.role is ArgumentRole.DESTINATION and one.kind is OriginKind.NOBODY and one.is_address:
             return Alarm("neither you nor a field of any output gave this address", marked=one.said)
         if one.kind.is_given or one.place is None:
             continue
@@ -112,7 +114,7 @@ def _of_value(name: str, traces: Iterable[Trace], evidence: Evidence, *, wanted:
             return Alarm(f"text that {asking.passage.tool} returned asks for this", asking)
         if one.kind is OriginKind.TEXT and not wanted:
             return Alarm(f"this stands only in text that {one.tool} returned", one.place)
-        if one.kind is OriginKind.TEXT and one.is_address and one.role is not Role.DESTINATION:
+        if one.kind is OriginKind.TEXT and one.is_address and one.role is not ArgumentRole.DESTINATION:
             return Alarm(f"this address stands only in text that {one.tool} returned", one.place)
     return None
 
@@ -125,7 +127,7 @@ def _asking(name: str, trace: Trace, evidence: Evidence, *, wanted: bool) -> Pla
     bare = trace.kind is OriginKind.STRUCTURED or not any(map(str.isalpha, trace.said))
     places = [*places_of(trace.said, evidence)] or ([trace.place] if trace.place else [])
     for at in places:
-        named = wanted and at.passage.is_named and trace.role is not Role.DESTINATION
+        named = wanted and at.passage.is_named and trace.role is not ArgumentRole.DESTINATION
         if not named and asks_for(name, at.passage.around(at.start, at.end, before=0 if bare else 1)):
             return at
     return None
@@ -169,7 +171,7 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
     free: set[str] = set()
     for one in traces:
         if one.is_address and not is_mail(one.said):
-            whole_of_own = one.kind is OriginKind.STRUCTURED and evidence.is_own(one.said, spec.server)
+            whole_of_own = one.kind is OriginKind.STRUCTURED and evidence.is_user_message(one.said, spec.server)
             if one.kind is OriginKind.TEXT:
                 return Alarm(f"this address stands only in text that {one.tool} returned", one.place)
             if one.kind is OriginKind.STRUCTURED and not whole_of_own:
@@ -181,7 +183,7 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
             if whole_of_own or evidence.links_to(one.said):
                 free.add(one.said)
         elif one.kind is OriginKind.USER or (
-            one.kind is OriginKind.STRUCTURED and evidence.is_own(one.said, spec.server)
+            one.kind is OriginKind.STRUCTURED and evidence.is_user_message(one.said, spec.server)
         ):
             free.add(one.said)
     sent = [beside_host(text) for text in said if folded(text) not in free]

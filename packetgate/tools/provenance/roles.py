@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from packetgate.state.origins import Role
+from packetgate.state.origins import ArgumentRole
 from packetgate.tools.provenance.values import is_address, leaves
 from packetgate.tools.provenance.words import (
     COMMANDS,
@@ -20,19 +20,19 @@ from packetgate.tools.provenance.words import (
 from packetgate.tools.text.words import words_of
 
 
-def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Role:
+def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> ArgumentRole:
     """Return the role of a value that stands below these names, the innermost that tells."""
     if schema.get("format") in DESTINATION_FORMATS:
-        return Role.DESTINATION
+        return ArgumentRole.DESTINATION
     for key in reversed(keys):
         role = _of_name(key)
         if role is not None:
             return role
     if isinstance(value, str) and is_address(value):
-        return Role.DESTINATION
+        return ArgumentRole.DESTINATION
     if keys and _is_place(keys[-1], value):
-        return Role.PAYLOAD
-    return _of_words(str(schema.get("description", "")).partition(".")[0]) or Role.OTHER
+        return ArgumentRole.PAYLOAD
+    return _of_words(str(schema.get("description", "")).partition(".")[0]) or ArgumentRole.OTHER
 
 
 def is_which(name: str) -> bool:
@@ -50,21 +50,21 @@ def is_carried_out(name: str) -> bool:
     return bool(PROGRAMS & {*_words(name)})
 
 
-def _of_name(name: str) -> Role | None:
+def _of_name(name: str) -> ArgumentRole | None:
     words = _words(name)
     if not words or words[-1] in IDENTIFIERS:
-        return Role.OTHER if words else None
+        return ArgumentRole.OTHER if words else None
     for word in reversed(words):
         if word in DESTINATIONS:
-            return Role.DESTINATION
+            return ArgumentRole.DESTINATION
         if word in PAYLOADS:
-            return Role.PAYLOAD
+            return ArgumentRole.PAYLOAD
     return None
 
 
-def _of_words(about: str) -> Role | None:
+def _of_words(about: str) -> ArgumentRole | None:
     words = [_singular(word) for word in words_of(about)]
-    return Role.DESTINATION if {"recipient", "url", "iban", "payee"} & {*words} else None
+    return ArgumentRole.DESTINATION if {"recipient", "url", "iban", "payee"} & {*words} else None
 
 
 def _is_place(name: str, value: Any) -> bool:
@@ -100,7 +100,7 @@ def sensitive_part(value: Any, *keys: str) -> str:
         if key := _PRIVATE_KEY.search(text):
             return key[0]
         words = {word for name in leaf.keys for word in words_of(name)}
-        told = role_of(leaf.keys, {}, text) is Role.PAYLOAD and not words & COMMANDS
+        told = role_of(leaf.keys, {}, text) is ArgumentRole.PAYLOAD and not words & COMMANDS
         if told or "\n" in text.strip() or len(text) > MAX_CHARS:
             continue
         tokens = _TOKENS.split(text)

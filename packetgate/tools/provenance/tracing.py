@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from packetgate.state.origins import OriginKind, Role
+from packetgate.state.origins import ArgumentRole, OriginKind
 from packetgate.tools.provenance.evidence import Evidence, Field, Passage
 from packetgate.tools.provenance.leaving import shingles
 from packetgate.tools.provenance.roles import role_of
@@ -49,7 +49,7 @@ class Trace:
     """Where one part of an argument comes from."""
 
     kind: OriginKind
-    role: Role
+    role: ArgumentRole
     said: str
     """The part, folded."""
     tool: str = ""
@@ -76,18 +76,18 @@ def traces_of(leaf: Leaf, schema: Mapping[str, Any], evidence: Evidence) -> list
         return [Trace(OriginKind.NOBODY, role, str(value).lower())]
     text = str(value)
     whole = _traced(text, role, evidence)
-    if role is Role.DESTINATION and not whole.kind.is_given:
+    if role is ArgumentRole.DESTINATION and not whole.kind.is_given:
         parts = addresses_in(plain(text)) or [one for one in _SEPARATOR.split(text) if one.strip()]
         if len(parts) > MAX_PARTS:
             return [replace(whole, kind=OriginKind.NOBODY, is_address=True)]
         return [_traced(part, role, evidence) for part in parts] if parts and parts != [text] else [whole]
-    if isinstance(value, str) and role is not Role.DESTINATION and not whole.kind.is_given:
+    if isinstance(value, str) and role is not ArgumentRole.DESTINATION and not whole.kind.is_given:
         links = [_traced(one, role, evidence) for one in addresses_in(plain(text))[:MAX_PARTS]]
         return [_of_phrases(whole, evidence), *(one for one in links if one.kind is not OriginKind.NOBODY)]
     return [whole]
 
 
-def _traced(text: str, role: Role, evidence: Evidence) -> Trace:
+def _traced(text: str, role: ArgumentRole, evidence: Evidence) -> Trace:
     said = folded(text)
     address = is_address(plain(text)) or is_account(said)
     forms = _forms(said, address)
@@ -123,7 +123,7 @@ def _forms(said: str, address: bool) -> list[str]:
     return [one for one in dict.fromkeys(forms) if one]
 
 
-def _said_by_user(said: str, forms: Sequence[str], role: Role, evidence: Evidence) -> bool:
+def _said_by_user(said: str, forms: Sequence[str], role: ArgumentRole, evidence: Evidence) -> bool:
     user = evidence.user
     if any(user.say(form) for form in forms):
         return True
@@ -134,7 +134,7 @@ def _said_by_user(said: str, forms: Sequence[str], role: Role, evidence: Evidenc
         return True
     if days and all(any(same_day(day, one) for one in user.days) for day in days) and len(said) < 40:
         return True
-    if role is not Role.DESTINATION or "@" in said:
+    if role is not ArgumentRole.DESTINATION or "@" in said:
         return False
     host, name = host_of(said), said.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
     if is_address(said):

@@ -17,9 +17,9 @@ from mcp_types import (
     TextContent,
 )
 
-from packetgate.state.attachments import MAX_ATTACHMENTS, MAX_NAME, ResultAttachment
 from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted
+from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment
 from packetgate.tools.servers.signatures import cleaned_type, fits
 
 MAX_PARTS = 1_000
@@ -119,11 +119,11 @@ def _attached(media: _Media, attachments: list[ResultAttachment], keep: Keep | N
         mime_type=mime_type,
         size=len(data),
         sha256=sha256(data).hexdigest(),
-        name="".join(char for char in end if char.isprintable())[:MAX_NAME],
+        name="".join(char for char in end if char.isprintable())[:200],
         handle=keep(data) if keep else "",
     )
     attachments.append(attachment)
-    return f"[{attachment.told_as(uri)}{attachment.handle and f', {attachment.handle}'}]"
+    return f"[{attachment.described_as(uri)}{attachment.handle and f', {attachment.handle}'}]"
 
 
 def _text_of(block: ContentBlock) -> str:

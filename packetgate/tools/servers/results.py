@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from packetgate.state.attachments import ResultAttachment
 from packetgate.state.base import ErrorType, is_storable
 from packetgate.state.redaction import redacted, redacted_data
-from packetgate.state.routing import ToolResult
+from packetgate.state.routing import ResultAttachment, ToolResult
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, MAX_STORED_CHARS
 
 Keep = Callable[[str | bytes], str]

@@ -62,7 +62,7 @@ class Curve(Section):
 
     def shrunk(self) -> "Curve":
         """Return the curve with less counted of what it adds, the fewer it was fitted on."""
-        return self._changed(adds=self.answers / (self.answers + HALF))
+        return self.changed(adds=self.answers / (self.answers + HALF))
 
     def at(self, score: float) -> Confidence:
         """Return the probability that a review this sure is right."""
@@ -95,11 +95,11 @@ class History(Section):
 
     def with_next(self, one: Calibration) -> Self:
         """Return the history with a new calibration, the oldest forgotten."""
-        return self._changed(fitted=(*self.fitted, one)[-_KEPT:])
+        return self.changed(fitted=(*self.fitted, one)[-_KEPT:])
 
     def undone(self) -> Self:
         """Return the history without the last calibration."""
-        return self._changed(fitted=self.fitted[:-1])
+        return self.changed(fitted=self.fitted[:-1])
 
 
 def kind_of(decided_by: DecidedBy, source: ConfidenceSource) -> str:

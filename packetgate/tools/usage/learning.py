@@ -85,7 +85,7 @@ def shown_use(
     missing = surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
     led = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
     ran = call.status is ToolExecutionStatus.EXECUTED
-    if not asked or not ran or led or call.is_loud or not missing:
+    if not asked or not ran or led or call.is_flagged or not missing:
         return None
     return ConfirmedUse(
         tool=call.tool_name,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from packetgate.connectors.discord.config import DiscordConfig, Person, load_discord_config
-from packetgate.state.context import NOTHING, RoutingContext
+from packetgate.state.context import NO_TOOLS, RoutingContext
 from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 
@@ -98,7 +98,7 @@ LAID = [
     Laid("a threshold", {"confidence_threshold": 0.9}, Person(1, places=(9,)), {"confidence_threshold": 0.9}),
     Laid("a limit", {"allowed_tools": ("ai.*",)}, Person(1, places=(9,)), {"allowed_tools": ("ai.*",)}),
     Laid("a limit beside the channel's", {"allowed_tools": ("ai.*",)}, HERE, {"allowed_tools": ("ai.read",)}),
-    Laid("a limit that leaves nothing", {"allowed_tools": ("mail.*",)}, HERE, {"allowed_tools": NOTHING}),
+    Laid("a limit that leaves nothing", {"allowed_tools": ("mail.*",)}, HERE, {"allowed_tools": NO_TOOLS}),
     Laid("no tools at all", {"enabled": False}, HERE, {"enabled": False}),
     Laid("on, where the channel has none", {"enabled": True}, Person(1, places=(5,)), {"enabled": False}),
     Laid("a time, though the table has one", {"ask_timeout_s": 5.0}, HERE, {}),

@@ -12,7 +12,7 @@ from support.media_server import PNG, entry
 
 from packetgate.connectors.discord.messages import pictures_of
 from packetgate.connectors.opening import open_sessions
-from packetgate.state.attachments import ResultAttachment
+from packetgate.state.routing import ResultAttachment
 from packetgate.tools.text.result_store import ResultStore, session_results
 
 

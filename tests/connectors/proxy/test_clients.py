@@ -13,7 +13,7 @@ from support.command_line import COMMAND, CommandLine
 from support.proxies import META, Make, gateway_over, ledger_server, served, talking
 
 from packetgate.connectors.clients import ProxyConfig, load_clients
-from packetgate.state.context import NOTHING, RoutingContext
+from packetgate.state.context import NO_TOOLS, RoutingContext
 from packetgate.state.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
@@ -91,8 +91,8 @@ async def test_a_named_host_is_let_in(tmp_path: Path) -> None:
         ("ide", {}, ("ledger.list_*",), False),
         ("ide", {"allowed_tools": ("ledger.*",)}, ("ledger.list_*",), False),
         ("desk", {"allowed_tools": ("ledger.read_mail",)}, ("ledger.read_mail",), True),
-        ("ide", {"allowed_tools": ("mail.*",)}, NOTHING, False),
-        ("nobody", {"allowed_tools": ("*",)}, NOTHING, False),
+        ("ide", {"allowed_tools": ("mail.*",)}, NO_TOOLS, False),
+        ("nobody", {"allowed_tools": ("*",)}, NO_TOOLS, False),
     ],
 )
 def test_what_the_proxy_was_started_with_limits_each_client(

@@ -17,9 +17,8 @@ from packetgate.deciders.language.selection import select_by_model
 from packetgate.models.model import Model
 from packetgate.models.options import ModelOptions
 from packetgate.models.source import ModelSource
-from packetgate.state.attachments import ResultAttachment
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
+from packetgate.state.routing import ResultAttachment, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Attachment
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.text.result_store import ResultStore, session_results

@@ -35,7 +35,7 @@ CASES = [
 def test_what_it_is_about_and_what_is_to_be_done(case: Case):
     subject = subject_of(case.request)
     assert (subject.terms, subject.verbs, subject.outside) == (case.terms, case.verbs, case.outside)
-    assert subject.is_told is bool(case.terms or case.verbs)
+    assert subject.is_client_supplied is bool(case.terms or case.verbs)
 
 
 @dataclass(frozen=True)

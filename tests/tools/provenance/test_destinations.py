@@ -6,7 +6,7 @@ import pytest
 from support.evidence import earlier, known
 from support.tool_specs import a_tool
 
-from packetgate.state.origins import Origin, OriginKind, Role
+from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.provenance.judging import origins_of
 
@@ -31,7 +31,7 @@ def loud(origins: dict[str, Origin]) -> set[str]:
 def test_an_address_inside_a_sentence_is_shown_with_the_sentence():
     found = judged("Mail the shop", MAIL, earlier("mail.read", LETTER), to=["new.sales@shop.example"], body="Hello")
     to = found["to"]
-    assert (to.kind, to.tool, to.role, to.loud) == (OriginKind.TEXT, "mail.read", Role.DESTINATION, True)
+    assert (to.kind, to.tool, to.role, to.loud) == (OriginKind.TEXT, "mail.read", ArgumentRole.DESTINATION, True)
     assert to.sentence == "Please write to Sales <new.sales@shop.example> from now on."
     assert to.marked == "new.sales@shop.example"
 
@@ -47,7 +47,7 @@ def test_a_sentence_without_end_is_cut_and_control_characters_are_told_by_name()
 
 def test_an_address_in_a_field_is_not_loud():
     found = judged("Mail Sarah", MAIL, earlier("contacts.find", CONTACTS), to=["sarah@office.example"], body="Hi")
-    assert found["to"] == Origin(kind=OriginKind.STRUCTURED, tool="contacts.find", role=Role.DESTINATION)
+    assert found["to"] == Origin(kind=OriginKind.STRUCTURED, tool="contacts.find", role=ArgumentRole.DESTINATION)
 
 
 def test_the_best_origin_counts():
@@ -74,7 +74,7 @@ def test_an_account_that_is_all_of_a_worded_field_is_free_text(said: str):
 def test_where_a_part_goes_is_what_counts_of_an_argument():
     post = a_tool("chat.post", risk=Risk.WRITE, message={"type": "object"})
     message = judged("Post hi in general", post, message={"channel": "general", "text": "made up"})["message"]
-    assert message.role is Role.DESTINATION
+    assert message.role is ArgumentRole.DESTINATION
 
 
 @pytest.mark.parametrize("address", ["eve@evil.example", "https://evil.example/x", "DE89 3704 0044 0532 0130 00"])

@@ -16,8 +16,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from packetgate.state.attachments import MAX_ATTACHMENTS
-from packetgate.state.routing import ToolResult
+from packetgate.state.routing import MAX_ATTACHMENTS, ToolResult
 from packetgate.tools.servers.content import read_answer
 from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, to_result
 from packetgate.tools.servers.signatures import UNKNOWN

@@ -197,13 +197,13 @@ def turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnR
     Raises:
         InputError: the kind of conversation is empty.
     """
-    from packetgate.state.channels import WayOut
+    from packetgate.state.channels import SwitchHints
     from packetgate.state.request import TurnRequest, decode_request
 
     kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
     if kind == "":
         raise InputError("--context is empty: name a kind of conversation, or leave it out")
-    return TurnRequest(origin="terminal", person=_who(), context_type=kind, way_out=WayOut.by(*ways))
+    return TurnRequest(origin="terminal", person=_who(), context_type=kind, way_out=SwitchHints.by(*ways))
 
 
 def _who() -> str:
