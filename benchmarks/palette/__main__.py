@@ -22,7 +22,7 @@ from benchmarks.train.data import Source, Use, sources
 from packetgate.deciders.reflex.reading import access_of
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
-from packetgate.state.sections import Shown
+from packetgate.state.sections import PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import choose_palette
@@ -36,7 +36,7 @@ DEFAULTS = RoutingContext()
 USES: tuple[Use, ...] = ("choose", "report")
 WARM_UP = 3
 
-Choose = Callable[[str], Mapping[str, Shown]]
+Choose = Callable[[str], Mapping[str, PaletteDetail]]
 """From a request to the tools that a selection sees, and how."""
 
 
@@ -44,7 +44,7 @@ Choose = Callable[[str], Mapping[str, Shown]]
 class Figures:
     """What one chooser reached, request by request."""
 
-    found: dict[Shown, list[float]] = field(default_factory=lambda: {"full": [], "brief": [], "name": []})
+    found: dict[PaletteDetail, list[float]] = field(default_factory=lambda: {"full": [], "brief": [], "name": []})
     """The share of the tools needed that are shown so."""
     sizes: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Figures:
 def packetgate(catalogue: Catalogue) -> Choose:
     """Return Packetgate's palette, with every setting at its default."""
 
-    def choose(request: str) -> Mapping[str, Shown]:
+    def choose(request: str) -> Mapping[str, PaletteDetail]:
         wanted = PaletteRequest(
             request, access_of(request), size=DEFAULTS.palette_size, token_budget=DEFAULTS.palette_token_budget
         )
@@ -81,8 +81,8 @@ def fastmcp_in_full(catalogue: Catalogue) -> Choose:
     """Return FastMCP's best results, each in full, as far as the same budget reaches."""
     rank = fastmcp(list(catalogue.values()), DEFAULTS.palette_size)
 
-    def choose(request: str) -> Mapping[str, Shown]:
-        chosen: dict[str, Shown] = {}
+    def choose(request: str) -> Mapping[str, PaletteDetail]:
+        chosen: dict[str, PaletteDetail] = {}
         room = DEFAULTS.palette_token_budget
         for name in rank(request):
             room -= counted_tokens(ESTIMATE.count, describe(catalogue[name], "full"))
@@ -115,7 +115,7 @@ def measure(choosers: Mapping[str, Choose], queries: Sequence[Query], catalogue:
     return figures
 
 
-def _best_shown(names: frozenset[str], chosen: Mapping[str, Shown]) -> Shown | None:
+def _best_shown(names: frozenset[str], chosen: Mapping[str, PaletteDetail]) -> PaletteDetail | None:
     return next((shown for shown in ("full", "brief", "name") if any(chosen[name] == shown for name in names)), None)
 
 

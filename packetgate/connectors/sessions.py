@@ -73,12 +73,13 @@ class SessionState:
         """Read the state of a thread.
 
         Raises:
-            PacketVersionError: a newer Packetgate wrote it.
+            PacketVersionError: another version of Packetgate wrote it.
             PacketError: it holds no packet.
         """
         values = snapshot.values or {}
         header = values.get("header")
-        check_version(header.version if isinstance(header, Header) else (header or {}).get("version", 0))
+        if header:
+            check_version(header.version if isinstance(header, Header) else header.get("version", 0))
         asked = next((one for one in snapshot.interrupts if isinstance(one.value, dict)), None)
         question = dict(asked.value) if asked else None
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
