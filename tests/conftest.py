@@ -96,8 +96,10 @@ def cli(tmp_path: Path) -> CommandLine:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Have one worker run all tests of a server, and leave out what needs data or a Python that are not at hand."""
+    """Group the tests of a server on one worker, mark the benchmarks' tests slow, and deselect what cannot run here."""
     for item in items:
+        if item.path.parent.name == "benchmarks":
+            item.add_marker(pytest.mark.slow)
         if server := _server_of(item):
             item.add_marker(pytest.mark.xdist_group(server))
     needy = [] if data_folder() else [item for item in items if item.get_closest_marker("data_sets")]
