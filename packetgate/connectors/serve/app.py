@@ -18,6 +18,7 @@ from packetgate.connectors.clients import LOCAL, ServeConfig, client_of
 from packetgate.connectors.serve.answers import AnswerFormat, answer_format
 from packetgate.connectors.serve.background import answer_background, is_background
 from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece, Progress, TurnEnd
+from packetgate.connectors.serve.decisions import DecisionRequest, answer_questions
 from packetgate.connectors.serve.protocol import (
     MAX_BODY_BYTES,
     SERVED_MODEL,
@@ -79,6 +80,16 @@ class ServeEndpoint:
     async def respond(self, request: Request) -> Response:
         """Answer the last message of a conversation with a response."""
         return await self._answer(request, ResponsesRequest)
+
+    async def decide(self, request: Request) -> Response:
+        """Answer typed questions with probabilities."""
+        self._client(request)
+        parsed = read_request(DecisionRequest, await _body_of(request))
+
+        async def answer() -> Response:
+            return JSONResponse(await answer_questions(parsed, await self._model_source()))
+
+        return await _unless_disconnected(request, answer())
 
     async def _answer(self, request: Request, kind: type[ModelRequest]) -> Response:
         client = self._client(request)
@@ -177,6 +188,7 @@ def make_app(endpoint: ServeEndpoint, hosts: list[str]) -> Starlette:
         Route("/v1/models/{name:path}", endpoint.models),
         Route("/v1/chat/completions", endpoint.chat, methods=["POST"]),
         Route("/v1/responses", endpoint.respond, methods=["POST"]),
+        Route("/v1/systemone", endpoint.decide, methods=["POST"]),
     ]
     guard = Middleware(HostOriginGuardMiddleware, allowed_hosts=hosts, mode="strict")
     handlers = dict.fromkeys((ApiError, InputError, HTTPException, Exception), _error_response)

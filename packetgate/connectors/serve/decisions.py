@@ -1,0 +1,53 @@
+"""`/v1/systemone`: typed questions, answered with the probabilities of the prime model's own tokens."""
+
+from typing import Annotated, Any
+
+from langchain_core.decisions import Question
+from pydantic import BaseModel, BeforeValidator, Field
+
+from packetgate.connectors.serve.protocol import SERVED_MODEL, ApiError
+from packetgate.deciders.language.decisions import answered
+from packetgate.models.decisions import words_in
+from packetgate.models.model import Model
+from packetgate.state.errors import DecisionError
+
+MAX_QUESTIONS = 400
+
+
+def _with_instructions(question: Any) -> Any:
+    """A question of System One may consist of criteria alone; LangChain's type requires instructions."""
+    return {"instructions": "", **question} if isinstance(question, dict) else question
+
+
+class DecisionRequest(BaseModel):
+    """A request in System One's form: a state, and questions about it by name."""
+
+    model: str
+    state: str | dict[str, Any] | list[Any]
+    questions: dict[str, Annotated[Question, BeforeValidator(_with_instructions)]] = Field(
+        min_length=1, max_length=MAX_QUESTIONS
+    )
+    images: Any = None
+    assets: Any = None
+
+
+async def answer_questions(request: DecisionRequest, model: Model | None) -> dict[str, Any]:
+    """Return the answers by name, with their probabilities and the tokens used.
+
+    Raises:
+        ApiError: there is no such model, it returns no probabilities, or the request has pictures.
+    """
+    if request.images or request.assets:
+        raise ApiError("images: pictures are not supported", param="images", code="unsupported_content")
+    if model is None or request.model not in {SERVED_MODEL, model.name}:
+        problem = (
+            "no model here returns probabilities: start `packetgate serve` with one, such as --prime llamacpp:FILE.gguf"
+            if model is None
+            else f"there is no model {request.model!r}: use {SERVED_MODEL!r}"
+        )
+        raise ApiError(problem, status=404, param="model", code="model_not_found")
+    try:
+        response = await answered(model, words_in(request.state), request.questions)
+    except DecisionError as error:
+        raise ApiError(" ".join(str(error).split()), status=502, code=error.code) from error
+    return response.model_dump(mode="json", exclude={"request_id"})
