@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from packetgate.state.context import RoutingContext
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session; a new one by default.")]
-OldSession = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session with the open question.")]
 McpConfig = Annotated[
     Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
 ]
@@ -60,10 +59,10 @@ def settings_from(
 ) -> "Settings":
     """Return the settings from the environment and, with priority, the command line.
 
-    `own`: whether the command works on this machine, even if a server runs the turns.
+    `own`: the command works on this machine, even if a server runs the turns.
 
     Raises:
-        ConfigError: one of them is not usable, or two do not go together.
+        ConfigError: a setting is invalid, or two options exclude each other.
     """
     from pydantic import ValidationError
 
@@ -76,21 +75,19 @@ def settings_from(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"PACKETGATE_{str(first['loc'][0]).upper()}: {first['msg']}") from error
-    mine = [f"--{name.replace('_', '-')}" for name in ("lite", "prime", "mcp_config") if name in given]
-    if settings.url and mine and not own:
-        raise ConfigError(f"{', '.join(mine)}: {settings.url} has its own models and servers: leave one of them out")
+    local = [f"--{name.replace('_', '-')}" for name in ("lite", "prime", "mcp_config") if name in given]
+    if settings.url and local and not own:
+        raise ConfigError(f"{', '.join(local)}: {settings.url} has its own models and servers: leave one of them out")
     if assistant is not None and not settings.url:
-        raise ConfigError(f"--assistant {assistant} is a server's: say which with --url or PACKETGATE_URL")
+        raise ConfigError(f"--assistant {assistant}: name its server with --url or PACKETGATE_URL")
     return settings
 
 
 def checked(settings: "Settings") -> "Settings":
-    """Return settings after checking the names of their models and their files.
-
-    The check runs before the slow imports. It is skipped if a server runs the turns.
+    """Return settings after checking the names of their models and their files, before the slow imports.
 
     Raises:
-        ConfigError, ModelError: they are not.
+        ConfigError, ModelError: a file or a model cannot be used. Not checked if a server runs the turns.
     """
     if settings.url:
         return settings
@@ -104,7 +101,7 @@ def checked_files(settings: "Settings") -> "Settings":
     """Return settings after checking their files; print which entries of `mcp.json` are changed or ignored.
 
     Raises:
-        ConfigError: they cannot.
+        ConfigError: a file cannot be used.
     """
     from packetgate.tools.catalogue.preferences import load_preferences
     from packetgate.tools.servers.config import load_config
@@ -118,18 +115,16 @@ def checked_files(settings: "Settings") -> "Settings":
 def run_settings_from(
     settings: "Settings", chosen: list[str] | None = None, writes: bool | None = None, commands: bool | None = None
 ) -> "RunSettings":
-    """Return the settings of a run, and where each comes from.
-
-    A setting that nobody gave is unset in the context, so that with `--url` the assistant's value holds.
+    """Return the settings of a run, and the source of each; fields of the context without a source stay unset.
 
     Raises:
-        ConfigError: one of them is not usable, or two options contradict each other.
+        ConfigError: a setting is invalid, or two options contradict each other.
     """
     from packetgate.connectors.run_settings import run_settings
     from packetgate.tools.catalogue.preferences import load_preferences
 
     path = settings.preferences_path
-    load_preferences(path)  # a misspelt table is told here too, where all else of the file is a server's
+    load_preferences(path)  # also reports a misspelt table if a server runs the turns
     return run_settings(path, chosen or (), allow_write_tools=writes, allow_execute_tools=commands)
 
 

@@ -1,11 +1,10 @@
-"""Render turns for a terminal. All content is data: markup and control characters in it have no effect."""
+"""Render turns for a terminal. Markup and control characters in content have no effect."""
 
 import io
 import json
 import re
 import sys
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
 from rich.cells import cell_len, chop_cells
@@ -13,8 +12,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from packetgate.state.base import ConfidenceSource, shown_confidence
-from packetgate.state.errors import ConfigError
+from packetgate.state.base import shown_confidence
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import escaped, printable
 from packetgate.state.sections import Reflection
@@ -31,22 +29,16 @@ _DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "
 """Styles of the lines of a unified diff by their beginning; the first match counts."""
 
 
-def answer(packet: CognitionPacket) -> Text:
-    """Return the answer."""
-    return Text(printable(packet.response.candidate))
-
-
-def attachments(packet: CognitionPacket, kept: ResultStore) -> Text:
+def attachments(packet: CognitionPacket, results: ResultStore) -> Text:
     """Return a line with the file of each attachment that tools returned. Blocking."""
     shown = Text()
-    for one in packet.tool_routing.attachments if packet.tool_routing else ():
-        file = kept.file(one.handle, packet.header.session_id)
-        where = str(file) if file else "not kept here"
-        shown.append(printable(f"[{one.description}: {where}]\n"), style="dim")
+    for attachment in packet.tool_routing.attachments if packet.tool_routing else ():
+        file = results.file(attachment.handle, packet.header.session_id)
+        shown.append(printable(f"[{attachment.description}: {file or 'not kept here'}]\n"), style="dim")
     return shown
 
 
-def journey(packet: CognitionPacket) -> Group:
+def trace_table(packet: CognitionPacket) -> Group:
     """Return the packet's trace: stage, decision, confidence and time."""
     shown = table("stage", "decision", "conf.", "ms", right=(2, 3), wrapped=(1,))
     for entry in packet.reasoning.reflection_log:
@@ -56,18 +48,13 @@ def journey(packet: CognitionPacket) -> Group:
     tokens = sum(usage.input_tokens + usage.output_tokens for usage in packet.metrics.token_usage.values())
     thoughts = sum(usage.thought_tokens for usage in packet.metrics.token_usage.values())
     spent = f", {tokens:,} tokens{f' ({thoughts:,} of thoughts)' if thoughts else ''}" if tokens else ""
-    stated = any(entry.confidence_source is ConfidenceSource.STATED for entry in packet.reasoning.reflection_log)
-    legend = "; ~ a number that the model states" if stated else ""
-    foot = Text(
-        f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}{legend}",
-        style="dim",
-    )
+    foot = f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}"
     messages = dict.fromkeys(error.message for error in packet.metrics.errors)
-    return Group(shown, *(Text(f"! {printable(one)}", style="yellow") for one in messages), foot)
+    return Group(shown, *(plain(f"! {message}", "yellow") for message in messages), plain(foot, "dim"))
 
 
 def decision(entry: Reflection) -> Text:
-    """Return a stage's decision in a line, with a note if reflexes stood in for a model."""
+    """Return a stage's decision in a line, with a note if it is the rule-based fallback's."""
     text = Text(printable(" ".join(entry.summary.split()))[:300])
     if entry.is_fallback:
         text.append("  (rule-based fallback)", style="yellow")
@@ -77,8 +64,7 @@ def decision(entry: Reflection) -> Text:
 def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
     """Return a pending question with all of its calls in full.
 
-    What others wrote stands behind a bar on every row, folded to `width` columns, so that none of it can pass for our
-    own words: one bar begins a text, another its further lines, a third what is folded.
+    Every row of untrusted text starts with a bar and is folded to `width` columns, so that it cannot pass for ours.
     """
     shown = Text()
     if payload.get("problem"):
@@ -91,8 +77,8 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
         shown.append("May this run?\n", style="bold")
         _quote(shown, str(request.get("name")), width, lambda _: "bold cyan")
         for name, value in (request.get("args") or {}).items():
-            said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            _quote(shown, f"{name.replace(chr(10), '␊')} = {said}", width)
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            _quote(shown, f"{name.replace(chr(10), '␊')} = {text}", width)
         for warning in request.get("warnings") or []:
             _warn(shown, warning, width)
         if request.get("preview"):
@@ -123,14 +109,13 @@ def _highlight(shown: Text, marked: str, start: int) -> None:
 def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:
     bar = _BEGINS
     for line in escaped(text).expandtabs(4).split("\n") if text else []:
-        for piece in folded(line, max(width - cell_len(bar), 1)):
+        for piece in _folded(line, max(width - cell_len(bar), 1)):
             shown.append(bar, style="dim").append(f"{piece}\n", style=style(line))
             bar = _FOLDED
         bar = _GOES_ON
 
 
-def folded(line: str, width: int) -> list[str]:
-    """Break a line into rows, between words where possible; nothing is left out."""
+def _folded(line: str, width: int) -> list[str]:
     rows: list[str] = []
     while cell_len(line) > width:
         row = chop_cells(line, width)[0]
@@ -146,7 +131,7 @@ def _diff_style(line: str) -> str:
 
 
 def table(*headings: str, right: Collection[int] = (), wrapped: Collection[int] = (), header: bool = True) -> Table:
-    """Return an empty table without borders: names in its first column, numbers `right`, long texts `wrapped`."""
+    """Return an empty table without borders; `right` and `wrapped` are column numbers."""
     made = Table(box=None, pad_edge=False, header_style="dim", show_header=header)
     for at, heading in enumerate(headings):
         overflow: Any = {"overflow": "fold"} if at in wrapped else {"no_wrap": True}
@@ -160,7 +145,7 @@ def plain(text: str, style: str = "") -> Text:
 
 
 def say(text: str, style: str = "dim", *, stderr: bool = False) -> None:
-    """Print a line that is no answer."""
+    """Print a line that is not part of an answer."""
     console(stderr=stderr).print(plain(text, style), soft_wrap=True)
 
 
@@ -182,17 +167,6 @@ def console(*, stderr: bool = False) -> Console:
         emoji=False,
         soft_wrap=not (stderr or at_terminal),
     )
-
-
-def save(file: Path, source: str, *, force: bool) -> None:
-    """Write a page to a file. Blocking. Raise ConfigError if the file exists or cannot be written."""
-    try:
-        with file.open("w" if force else "x", encoding="utf-8") as opened:
-            opened.write(source)
-    except FileExistsError as error:
-        raise ConfigError(f"{file}: is there already: give another name, or --force to replace it") from error
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
 
 
 class _Console(Console):

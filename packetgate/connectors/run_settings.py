@@ -1,12 +1,11 @@
-"""The settings of a run: `--set` and switches, over `PACKETGATE_...`, over `[settings]` of the file, over defaults."""
+"""Settings of a run: `--set` and switches, over `PACKETGATE_...`, over `[settings]` of the file, over defaults."""
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from packetgate.graph.settings import Settings
 from packetgate.models.options import variables
@@ -21,10 +20,7 @@ SWITCHES = {
     "allow_write_tools": {True: "--allow-writes", False: "--no-writes"},
     "allow_execute_tools": {True: "--allow-commands", False: "--no-commands"},
 }
-"""Options with names of their own."""
-
-NEAR = 0.7
-"""Similarity from which a variable's name counts as a misspelt setting."""
+"""Settings with options of their own."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class RunSettings:
     for_others: RoutingContext
     """The settings for other users, on Discord or through the proxy.
 
-    Variables, and the file's switches for writes and commands, may allow them less, and never more.
+    Variables, and the file's switches for writes and commands, may only restrict them.
     """
     sources: dict[str, str]
     """The source of each setting that is not a default."""
@@ -51,23 +47,18 @@ class RunSettings:
 
 
 def run_settings(path: Path | None, chosen: Sequence[str] = (), **switches: bool | None) -> RunSettings:
-    """Merge the settings from all sources.
-
-    Args:
-        path: the `packetgate.toml`.
-        chosen: what `--set` was given, each as `key=value`.
-        switches: by setting, what its own option says; None where it was not given.
+    """Merge the settings of `packetgate.toml` at `path`, the environment, `--set` options and switches.
 
     Raises:
-        ConfigError: there is no such setting, it does not take that value, or two options contradict each other.
+        ConfigError: an unknown setting, an invalid value, or two options that contradict each other.
     """
-    file, variables = _from_file(path), _from_environment(os.environ)
-    for_all = {name: one for name, one in file.items() if name not in SWITCHES or not one.value}
+    file = _from_file(path)
     options = _from_options(chosen, switches)
-    given = file | variables | options
+    given = file | _from_environment() | options
     context = _context(given)
+    for_others = {name: one for name, one in file.items() if name not in SWITCHES or not one.value} | options
     return RunSettings(
-        context, context.restricted_by(_context(for_all | options)), {name: one.where for name, one in given.items()}
+        context, context.restricted_by(_context(for_others)), {name: one.where for name, one in given.items()}
     )
 
 
@@ -87,53 +78,38 @@ def _from_file(path: Path | None) -> dict[str, SettingValue]:
     return given
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, SettingValue]:
+def _from_environment() -> dict[str, SettingValue]:
     known = {f"{PREFIX}{name.upper()}": name for name in FIELDS}
     others = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | variables()
     given = {}
-    for variable, text in environment.items():
-        upper = variable.upper()
+    for variable, text in os.environ.items():
         if variable in known:
             given[known[variable]] = parse_setting(RoutingContext, known[variable], text, variable)
-        elif upper.startswith(PREFIX) and upper not in others:
-            _check_is_no_slip(variable, known)
+        elif variable.upper().startswith(PREFIX) and variable.upper() not in others:
+            name = variable.upper().removeprefix(PREFIX)
+            if near := get_close_matches(name, map(str.upper, FIELDS), n=1, cutoff=0.7):
+                raise ConfigError(f"{variable}: unknown setting: did you mean {PREFIX}{near[0]}? If not, unset it")
     return given
-
-
-def _check_is_no_slip(variable: str, known: Iterable[str]) -> None:
-    name = variable.upper().removeprefix(PREFIX)
-    near = get_close_matches(name, [one.removeprefix(PREFIX) for one in known], n=1, cutoff=NEAR)
-    if near:
-        raise ConfigError(f"{variable}: there is no such setting: did you mean {PREFIX}{near[0]}? If not, unset it")
 
 
 def _from_options(chosen: Sequence[str], switches: Mapping[str, bool | None]) -> dict[str, SettingValue]:
     given = {name: SettingValue(value, SWITCHES[name][value]) for name, value in switches.items() if value is not None}
-    for one in chosen:
-        name, is_set, text = one.partition("=")
+    for option in chosen:
+        name, equals, text = option.partition("=")
         name = name.strip()
-        if not is_set:
-            raise ConfigError(f"--set {one[:60]}: it takes key=value, such as --set confidence_threshold=0.8")
+        if not equals:
+            raise ConfigError(f"--set {option[:60]}: it takes key=value, such as --set confidence_threshold=0.8")
         _check_name(name, f"--set {name[:60]}")
-        said = parse_setting(RoutingContext, name, text, f"--set {name}")
-        before = given.setdefault(name, said)
-        if before.value != said.value:
-            raise ConfigError(f"{said.where}={text.strip()[:60]} contradicts {_again(before)}: leave one of them out")
+        value = parse_setting(RoutingContext, name, text, f"--set {name}")
+        before = given.setdefault(name, value)
+        if before.value != value.value:
+            earlier = json.dumps(before.value)
+            raise ConfigError(f"--set {option[:60]} contradicts {before.where} ({earlier}): leave one of them out")
     return given
 
 
-def _again(given: SettingValue) -> str:
-    is_switch = not given.where.startswith("--set")
-    return given.where if is_switch else f"{given.where}={_shown(given.value)}"
-
-
-def _shown(value: Any) -> str:
-    return ",".join(value) if isinstance(value, tuple) else json.dumps(value)
-
-
 def _check_name(name: str, where: str) -> None:
-    if name in FIELDS:
-        return
-    near = get_close_matches(name, FIELDS, n=2, cutoff=0.5)
-    way_out = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(FIELDS)}"
-    raise ConfigError(f"{where}: there is no such setting: {way_out}")
+    if name not in FIELDS:
+        near = get_close_matches(name, FIELDS, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(FIELDS)}"
+        raise ConfigError(f"{where}: unknown setting: {hint}")

@@ -1,11 +1,11 @@
 """Run a command and return its exit status.
 
 0    done
-1    a tool failed, a check found something missing, or what should not happen did
-2    input that cannot be used: an option, a file, a server; nothing was done
+1    a tool failed, a check found something missing, or an unexpected error
+2    invalid input: an option, a file, a server; nothing was done
 3    a turn waits for an answer
 130  Ctrl-C
-141  whoever read the output went away
+141  the reader of the output went away
 """
 
 import asyncio
@@ -19,11 +19,16 @@ import typer
 from packetgate.connectors import process
 from packetgate.state.errors import InputError, PacketgateError
 
-UNREAD = 141
+BROKEN_PIPE = 141
 
 
 class InterruptedReadError(Exception):
     """Ctrl-C was pressed while a line was read."""
+
+
+def error_line(error: PacketgateError) -> str:
+    """Return an error as the line that a user sees: its message and its code."""
+    return f"packetgate: {' '.join(str(error).split())} [{error.code}]"
 
 
 def run(command: Callable[[], Awaitable[int]]) -> None:
@@ -33,40 +38,34 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
             status = runner.run(_awaited(command))
         sys.stdout.flush()
     except PacketgateError as error:
-        raise _ended(error, f"{error} [{error.code}]", 2 if isinstance(error, InputError) else 1) from error
+        raise _ended(error, error_line(error), 2 if isinstance(error, InputError) else 1) from error
     except (KeyboardInterrupt, InterruptedReadError) as error:
         raise typer.Exit(process.STATUS) from error
     except BrokenPipeError as error:
-        _close_quietly()
-        raise typer.Exit(UNREAD) from error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at exit
+        raise typer.Exit(BROKEN_PIPE) from error
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
-        what = f"{type(error).__name__}: {error} (PACKETGATE_DEBUG=1 shows where)"
-        raise _ended(error, what, 1) from error
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        line = f"packetgate: {message} (PACKETGATE_DEBUG=1 shows where) [internal]"
+        raise _ended(error, line, 1) from error
     raise typer.Exit(status)
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Registers child processes, so that they end with this process."""
-
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
-        """Start a program."""
+        """Start a program and register it, so that it ends with this process."""
         started = await super().subprocess_exec(*args, **options)
         process.started(started[0].get_pid())
         return started
 
 
-def _ended(error: Exception, what: str, status: int) -> Exception:
+def _ended(error: Exception, line: str, status: int) -> Exception:
     if os.environ.get("PACKETGATE_DEBUG"):
         return error
-    typer.echo(f"packetgate: {' '.join(what.split())}", err=True)
+    typer.echo(line, err=True)
     return typer.Exit(status)
-
-
-def _close_quietly() -> None:
-    """Redirect output away from a closed pipe, or Python would complain at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _awaited(command: Callable[[], Awaitable[int]]) -> int:

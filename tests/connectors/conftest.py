@@ -12,7 +12,7 @@ from support.turn_places import Place
 from packetgate.graph.settings import Settings
 
 
-@pytest.fixture(params=["local", "remote"])
+@pytest.fixture(params=["local", pytest.param("remote", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """Where turns run: in this process, and on a LangGraph server."""
     if request.param == "remote":

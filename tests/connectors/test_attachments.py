@@ -1,4 +1,4 @@
-"""What tools return besides text: named in the answer, kept in a file, and its bytes nowhere else."""
+"""Files that tools return: named in the answer, stored in a file, and their bytes nowhere else."""
 
 import json
 import stat
@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine, Outcome
-from support.html_reading import read_html
-from support.media_server import ADDRESS, BLOB, PAGE, PNG, WAV, encoded, entry
+from support.media_server import BLOB, PAGE, PNG, WAV, encoded, entry
 
 from packetgate.state.packet import read_packet
 from packetgate.state.routing import ResultAttachment
@@ -33,7 +32,7 @@ def kept(media: CommandLine) -> list[Path]:
     return [file for file in (media.home / "kept").rglob("*") if file.is_file()]
 
 
-def test_a_picture_is_in_a_file_and_nowhere_else(media: CommandLine) -> None:
+def test_a_returned_picture_is_stored_in_a_private_file(media: CommandLine) -> None:
     done = ask(media, "get_picture")
     (file,) = kept(media)
     assert f"[image image/png, 12 kB: {file}]" in done.out
@@ -43,11 +42,10 @@ def test_a_picture_is_in_a_file_and_nowhere_else(media: CommandLine) -> None:
     assert (done.status, done.err) == (0, "")
 
 
-def test_bytes_are_in_no_database_log_or_page(media: CommandLine) -> None:
+def test_bytes_are_in_no_database_log_or_output(media: CommandLine) -> None:
     tools = {"get_picture": PNG, "get_sound": WAV, "get_blob": BLOB, "get_page": PAGE}
     told = [ask(media, tool, "--json").out for tool in tools]
-    told.append(media.run("trace", "last", "--html", "page.html").out)
-    told.append((media.folder / "page.html").read_text())
+    told.append(media.run("trace", "last", "--prompts").out)
     assert sorted(file.read_bytes() for file in kept(media)) == sorted(tools.values())
     everywhere = [text.encode() for text in told]
     everywhere += [file.read_bytes() for file in media.home.rglob("*") if file.is_file() and "kept" not in file.parts]
@@ -58,7 +56,7 @@ def test_bytes_are_in_no_database_log_or_page(media: CommandLine) -> None:
         assert not [found for found in everywhere if data[60:90] in found]
 
 
-def test_what_is_returned_is_checked_against_its_declared_type(media: CommandLine) -> None:
+def test_content_is_checked_against_its_declared_type(media: CommandLine) -> None:
     assert (returned(media, "get_picture").kind, returned(media, "get_sound").kind) == ("image", "audio")
     lie = returned(media, "get_page")
     assert (lie.kind, lie.mime_type, lie.size) == ("binary", "image/png", len(PAGE))
@@ -66,16 +64,7 @@ def test_what_is_returned_is_checked_against_its_declared_type(media: CommandLin
     assert (blob.kind, blob.mime_type, blob.name) == ("resource", "application/octet-stream", "pixel.bin")
 
 
-def test_a_page_shows_name_type_and_size_and_fetches_nothing(media: CommandLine) -> None:
-    ask(media, "get_blob")
-    media.run("trace", "last", "--html", "page.html")
-    page = read_html((media.folder / "page.html").read_text())
-    assert "resource pixel.bin, application/octet-stream, 7 kB" in page.text
-    assert {"img", "audio", "video", "object", "embed", "iframe", "link", "a"}.isdisjoint(page.tags)
-    assert not [value for _, value in page.attributes if ADDRESS in (value or "")]
-
-
-def test_what_is_too_large_is_named_and_not_kept(media: CommandLine) -> None:
+def test_a_file_that_is_too_large_is_named_and_not_stored(media: CommandLine) -> None:
     done = ask(media, "get_poster")
     assert "[image image/png, 12.0 MB: not kept here]" in done.out
     assert kept(media) == []

@@ -1,4 +1,4 @@
-"""`packetgate audit`: told in plain words, exported as it is kept, and verified."""
+"""`packetgate audit`: print, export and verify the journal."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ def kept(cli: CommandLine) -> CommandLine:
     return cli
 
 
-def test_it_is_told_by_turn(kept: CommandLine) -> None:
+def test_entries_are_printed_by_turn(kept: CommandLine) -> None:
     assert kept.run("ask", "Hello", "--session", "other").status == 0
     done = kept.run("audit", "--session", "s")
     assert (done.status, done.err) == (0, "")
@@ -40,7 +40,7 @@ def test_it_is_told_by_turn(kept: CommandLine) -> None:
     assert no[-1].startswith("denied by the user: ai.write (question")
 
 
-def test_it_is_exported_as_it_is_kept(kept: CommandLine) -> None:
+def test_the_export_is_complete(kept: CommandLine) -> None:
     lines = kept.run("audit", "--json").out.splitlines()
     rows, chain = [Row(**json.loads(line)) for line in lines], Chain()
     assert [chain.breach(row) for row in rows] == [None] * len(rows)
@@ -50,10 +50,8 @@ def test_it_is_exported_as_it_is_kept(kept: CommandLine) -> None:
     assert {"call", "definition", "server", "idempotency_key"} <= started.keys()
 
 
-def test_it_is_verified(kept: CommandLine) -> None:
-    whole = kept.run("audit", "--verify")
-    assert whole.status == 0
-    assert "each as it was written and in its place." in whole.out
+def test_changed_and_deleted_rows_are_found(kept: CommandLine) -> None:
+    assert kept.run("audit", "--verify").status == 0
     head = json.loads(kept.run("audit", "--json").out.splitlines()[-1])["hash"]
     assert kept.run("audit", "--verify", "--head", head[:16]).status == 0
     with closing(sqlite3.connect(kept.home / "packetgate.db")) as database, database:
@@ -61,22 +59,22 @@ def test_it_is_verified(kept: CommandLine) -> None:
             "DROP TRIGGER journal_kept; DELETE FROM journal WHERE seq = (SELECT max(seq) FROM journal);"
             "UPDATE journal_head SET (seq, hash) = (SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1);"
         )
-    assert kept.run("audit", "--verify").status == 0, "nothing here tells"
+    assert kept.run("audit", "--verify").status == 0, "only --head finds deleted last rows"
     cut = kept.run("audit", "--verify", "--head", head[:16])
-    assert (cut.status, f"no row has the hash {head[:16]}" in cut.out) == (1, True)
+    assert (cut.status, head[:16] in cut.out) == (1, True)
     with closing(sqlite3.connect(kept.home / "packetgate.db")) as database, database:
         database.executescript(
             "DROP TRIGGER journal_unchanged; UPDATE journal SET event = 'call_denied' WHERE seq = 3;"
         )
     broken = kept.run("audit", "--verify")
-    assert (broken.status, "row 3 is not as it was written" in broken.out) == (1, True)
+    assert (broken.status, "row 3 " in broken.out) == (1, True)
 
 
-def test_there_is_nothing_yet(cli: CommandLine) -> None:
+def test_an_empty_journal_is_valid(cli: CommandLine) -> None:
     assert (cli.run("audit").out, cli.run("audit", "--verify").status) == ("", 0)
     assert not (cli.home / "packetgate.db").exists()
 
 
 @pytest.mark.parametrize("options", [("--head", "x"), ("--verify", "--json"), ("--verify", "--session", "s")])
-def test_options_that_do_not_go_together(cli: CommandLine, options: tuple[str, ...]) -> None:
+def test_options_that_exclude_each_other(cli: CommandLine, options: tuple[str, ...]) -> None:
     assert cli.run("audit", *options).status == 2

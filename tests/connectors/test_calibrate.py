@@ -1,4 +1,4 @@
-"""`packetgate calibrate`, through real processes: answers on record change what the gate lets through."""
+"""`packetgate calibrate`: recorded answers change what the gate lets through."""
 
 import asyncio
 import json
@@ -31,29 +31,17 @@ def test_denied_calls_make_the_gate_ask_until_it_is_undone(cli: CommandLine) -> 
     (cli.folder / "plan.txt").write_text("dig")
     assert cli.run("ask", "Read plan.txt").status == 0
     assert "0 answers so far" in cli.run("calibrate").out
-    replayed = json.loads(cli.run("calibrate", "--replay", "--json").out)
-    assert replayed["now"] == {"run unasked": 1}
     answer(cli, "reflex, calibrated", 0.8, approvals=5, denials=45)
     looked = json.loads(cli.run("calibrate", "--dry-run", "--json").out)
-    assert (looked["kept"], looked["said"]["answers"]) == (False, 50)
-    assert looked["fitted"]["calibration_error"] < looked["said"]["calibration_error"]
+    assert (looked["kept"], looked["reviewed"]["answers"]) == (False, 50)
+    assert looked["fitted"]["calibration_error"] < looked["reviewed"]["calibration_error"]
     assert cli.run("ask", "Read plan.txt").status == 0
-    told = cli.run("calibrate").out
-    assert "as the review said: off by 0.70" in told
-    assert "kept" in told
+    assert "off by 0.70" in cli.run("calibrate").out
     asked = cli.run("ask", "Read plan.txt")
     assert asked.status == 3
     assert "confidence 0.1" in asked.out + asked.err
-    assert "as the review says again" in cli.run("calibrate", "--undo").out
+    assert cli.run("calibrate", "--undo").status == 0
     assert cli.run("ask", "Read plan.txt").status == 0
-    assert "nothing to undo" in cli.run("calibrate", "--undo").out
-
-
-def test_options_that_do_not_go_together(cli: CommandLine) -> None:
-    for options in (("--undo", "--replay"), ("--threshold", "0.5"), ("--replay", "--dry-run"), ("--days", "3")):
-        done = cli.run("calibrate", *options)
-        assert done.status == 2
-        assert options[0] in done.err
 
 
 def test_a_decision_endpoint_is_calibrated_by_answers_about_its_own_reviews(
@@ -65,7 +53,7 @@ def test_a_decision_endpoint_is_calibrated_by_answers_about_its_own_reviews(
     statuses = []
     for kind in ("model, token_probability", "model, decision_probability"):
         answer(cli, kind, 0.93, approvals=5, denials=45)
-        assert "kept" in cli.run("calibrate").out
+        assert "stored" in cli.run("calibrate").out
         scripted_openai.script(Raw(body))
         done = cli.run(
             "ask", "Read plan.txt", "--prime", "decisions:d", PACKETGATE_PRIME_BASE_URL=scripted_openai.base_url

@@ -1,51 +1,38 @@
-"""`packetgate chat` at a real terminal: how messages are written, and what slash commands do."""
+"""`packetgate chat` at a terminal: input, slash commands, streamed answers, Ctrl-C."""
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support import plain_server
 from support.command_line import CommandLine
 from support.mcp_servers import until
+from support.prompts import NO_TOOL
 from support.scripted_openai import ScriptedOpenAI
-from support.terminals import KEYS, PASTE, chatting, ended, leave
+from support.scripted_replies import CutOff, Stall
+from support.terminals import KEYS, PASTE, Terminal, chatting, ended, leave, said
 
-from packetgate.state.packet import read_packet
-
-
-@dataclass(frozen=True)
-class Written:
-    id: str
-    keys: tuple[str, ...]
-    means: str = "Hello\nthere"
-
-
-WRITTEN = [
-    Written("Alt+Enter", ("Hello", KEYS["Alt+Enter"], "there", "\r")),
-    Written("a last backslash", ("Hello\\", "\r", "there", "\r")),
-    Written("pasted", (f"{PASTE[0]}Hello\nthere{PASTE[1]}", "\r")),
-    Written("a backslash within", ("Hello \\ there", "\r"), means="Hello \\ there"),
-]
+WRITTEN = {
+    "Alt+Enter": ("Hello", KEYS["Alt+Enter"], "there", "\r"),
+    "a last backslash": ("Hello\\", "\r", "there", "\r"),
+    "pasted": (f"{PASTE[0]}Hello\nthere{PASTE[1]}", "\r"),
+}
 
 
 def test_a_message_may_have_lines(cli: CommandLine) -> None:
     with chatting(cli) as child:
-        for number, one in enumerate(WRITTEN):
-            for keys in one.keys:
-                child.send(keys)
+        for name, keys in WRITTEN.items():
+            for key in keys:
+                child.send(key)
             child.expect("open_packet")
             child.expect("you> ")
-            child.sendline(f"/save {number}.json")
-            child.expect("saved")
-            child.expect("you> ")
-            packet = read_packet((cli.folder / f"{number}.json").read_bytes())
-            assert packet.content.original_prompt == one.means, one.id
+            packet = json.loads(cli.run("trace", "--session", "s", "--json").out)
+            assert packet["content"]["original_prompt"] == "Hello\nthere", name
         assert leave(child) == 0
 
 
-def test_the_history_comes_back_to_its_owner_alone(cli: CommandLine) -> None:
+def test_the_history_is_private(cli: CommandLine) -> None:
     with chatting(cli) as child:
         child.sendline("Hello from before")
         child.expect("open_packet")
@@ -64,7 +51,7 @@ def test_the_history_comes_back_to_its_owner_alone(cli: CommandLine) -> None:
         assert ended(child) == 0
 
 
-def test_ctrl_c_clears_what_was_written_and_says_how_to_leave(cli: CommandLine) -> None:
+def test_ctrl_c_clears_the_input_and_hints_how_to_leave(cli: CommandLine) -> None:
     with chatting(cli) as child:
         child.send("Write nonsense")
         child.expect("nonsense")
@@ -78,49 +65,33 @@ def test_ctrl_c_clears_what_was_written_and_says_how_to_leave(cli: CommandLine) 
         assert leave(child) == 0
 
 
-@dataclass(frozen=True)
-class Slash:
-    words: str
-    says: tuple[str, ...]
-    """In this order."""
-
-
-BEFORE_ANY_TURN = [
-    Slash("/why", ("nothing has been asked in session 's' yet",)),
-    Slash("/tools", ("nothing has been asked",)),
-    Slash("/save x.json", ("nothing has been asked",)),
-    Slash("/continue", ("nothing waits here",)),
-]
-AFTER_A_READ = [
-    Slash("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
-    Slash("/tools", ("ai.read", "fits the request", "of 14 tools", "Read plan.txt")),
-    Slash("/tools WRITE", ("ai.write", "fits the request")),
-    Slash("/tools read fits nonsense", ("nothing else",)),
-    Slash("/model", ("lite and prime: reflex",)),
-    Slash("/writes on", ("run, after your approval",)),
-    Slash("/writes", ("/writes takes on|off, not 'nothing'",)),
-    Slash("/commands off", ("only tell what they would do",)),
-    Slash("/save plan.txt", ("plan.txt: is there already",)),
-    Slash("/save no/such/folder.json", ("cannot be written: No such file",)),
-    Slash("/save", ("/save takes FILE",)),
-    Slash("/wyh", ("there is no /wyh: did you mean /why?",)),
-    Slash("/journey", ("shown after each answer",)),
-    Slash("Hello", ("Hello!", "detect_intent", "packet ")),
-    Slash("/why not", ("/why takes nothing more",)),
-    Slash("/help", ("/reset", "Alt+Enter")),
-    Slash("/session", ("packetgate chat --session s",)),
-    Slash("/session other", ("session other",)),
-    Slash("/why", ("nothing has been asked in session 'other'",)),
-    Slash("/session s", ("session s",)),
-    Slash("/why", ("detect_intent",)),
+SLASH: list[tuple[str, tuple[str, ...]]] = [
+    ("/why", ("nothing has been asked in session 's' yet",)),
+    ("/continue", ("nothing to continue",)),
+    ("Read plan.txt", ("The gate opens",)),
+    ("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
+    ("/tools", ("ai.read", "fits the request", "of 14 tools", "Read plan.txt")),
+    ("/model", ("lite and prime: reflex",)),
+    ("/writes on", ("run after your approval",)),
+    ("/writes", ("/writes takes on|off",)),
+    ("/commands off", ("only say what they would do",)),
+    ("/attach", ("/attach takes FILE",)),
+    ("/wyh", ("/wyh: unknown command",)),
+    ("/why not", ("/why takes no argument",)),
+    ("/help", ("/reset", "Alt+Enter")),
+    ("/session", ("packetgate chat --session s",)),
+    ("/session other", ("session other",)),
+    ("/why", ("nothing has been asked in session 'other'",)),
+    ("/session s", ("session s",)),
+    ("/why", ("detect_intent",)),
 ]
 
 
 def test_slash_commands(cli: CommandLine) -> None:
     with chatting(cli) as child:
-        for one in [*BEFORE_ANY_TURN, Slash("Read plan.txt", ("The gate opens",)), *AFTER_A_READ]:
-            child.sendline(one.words)
-            for words in one.says:
+        for text, shown in SLASH:
+            child.sendline(text)
+            for words in shown:
                 child.expect_exact(words)
             child.expect("you> ")
         assert leave(child) == 0
@@ -132,22 +103,22 @@ def test_a_path_is_no_slash_command(cli: CommandLine) -> None:
         child.expect(["May this run", "ai\\.read", "No tool here is made for that"])
 
 
-def test_reset_forgets_after_a_question(cli: CommandLine) -> None:
+def test_reset_deletes_the_session_after_confirmation(cli: CommandLine) -> None:
     with chatting(cli) as child:
         child.sendline("Hello")
         child.expect("you> ")
-        for answer, says, left in (("n", "nothing was forgotten", "respond"), ("y", "begins anew", "nothing has been")):
+        for answer, shown, left in (("n", "nothing was deleted", "respond"), ("y", "was deleted", "nothing has been")):
             child.sendline("/reset")
-            child.expect(r"Forget all of session s\?")
+            child.expect(r"Delete session s\?")
             child.sendline(answer)
-            child.expect(says)
+            child.expect(shown)
             child.expect("you> ")
             child.sendline("/why")
             child.expect(left)
             child.expect("you> ")
 
 
-def test_switches_hold_from_the_next_turn_on(cli: CommandLine) -> None:
+def test_switches_apply_from_the_next_turn(cli: CommandLine) -> None:
     with chatting(cli) as child:
         child.sendline("/writes on")
         child.expect("you> ")
@@ -164,16 +135,14 @@ def test_switches_hold_from_the_next_turn_on(cli: CommandLine) -> None:
     assert sorted(path.name for path in cli.folder.iterdir()) == ["notes.txt", "plan.txt", "todo.txt"]
 
 
-def test_the_model_can_be_switched_and_one_that_is_not_there_changes_nothing(
-    cli: CommandLine, scripted_openai: ScriptedOpenAI, tiny_gguf: Path
-) -> None:
+def test_models_can_be_switched(cli: CommandLine, scripted_openai: ScriptedOpenAI, tiny_gguf: Path) -> None:
     scripted_openai.script("I am the small one.")
     with chatting(cli, OLLAMA_HOST=scripted_openai.base_url.removesuffix("/v1")) as child:
         for words, says in (
             ("/model ollama:scripted", "lite and prime: scripted at http://"),
             ("Hello", "I am the small one."),
-            ("/model gpt-x", "'gpt-x' is not a model name: write `openai:gpt-x`"),
-            ("/model ollama:other", "no model 'other': write ollama:scripted"),
+            ("/model gpt-x", "`openai:gpt-x`"),
+            ("/model ollama:other", "ollama:scripted"),
             ("/model lite", "/model lite takes a model's name"),
             ("/model", "lite and prime: scripted at http://"),
             (f"/model prime llamacpp:{tiny_gguf}?n_ctx=256", "prime: tiny.gguf in llama.cpp"),
@@ -189,7 +158,7 @@ def test_the_model_can_be_switched_and_one_that_is_not_there_changes_nothing(
 
 
 @pytest.mark.parametrize("key", ["Ctrl-C", "Ctrl-D"])
-def test_a_question_left_unanswered_is_put_again(cli: CommandLine, key: str) -> None:
+def test_an_unanswered_question_is_asked_again(cli: CommandLine, key: str) -> None:
     with chatting(cli, "--allow-writes") as child:
         child.sendline('Write "hello" to notes.txt')
         child.expect(r"\[y\]es")
@@ -222,9 +191,7 @@ server.run()
 """
 
 
-async def test_servers_start_while_the_user_types_and_a_slow_one_delays_no_answer(
-    cli: CommandLine, tmp_path: Path
-) -> None:
+async def test_a_slow_server_delays_no_answer(cli: CommandLine, tmp_path: Path) -> None:
     (program := tmp_path / "harbour.py").write_text(HARBOUR)
     server = {"command": sys.executable, "trusted": True}
     servers = {name: {**server, "args": [str(program), name, str(tmp_path)]} for name in ("ready", "slow")}
@@ -239,7 +206,7 @@ async def test_servers_start_while_the_user_types_and_a_slow_one_delays_no_answe
         assert leave(child) == 0
 
 
-def test_rest_shows_all_that_a_tool_returned(cli: CommandLine) -> None:
+def test_rest_shows_the_complete_result(cli: CommandLine) -> None:
     lines = [f"line {number} of the log" for number in range(1, 1_001)]
     (cli.folder / "log.txt").write_text("\n".join(lines))
     with chatting(cli, PAGER="cat") as child:
@@ -248,5 +215,95 @@ def test_rest_shows_all_that_a_tool_returned(cli: CommandLine) -> None:
         child.expect("you> ")
         child.sendline("/rest")
         child.expect("line 1000 of the log")
+        child.expect("you> ")
+        assert leave(child) == 0
+
+
+MODELS = ("--lite", "openai:scripted")
+
+
+@pytest.fixture
+def endpoint(scripted_openai: ScriptedOpenAI) -> dict[str, str]:
+    streaming = {"PACKETGATE_PRIME_ENABLE_THINKING": "false"}  # otherwise its first words are held back
+    return {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1", **streaming}
+
+
+def ask(child: Terminal) -> None:
+    child.sendline("Who opens the gate?")
+    child.expect("detect_intent: ")
+
+
+def test_a_streamed_answer_is_printed_once(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
+) -> None:
+    scripted_openai.script(NO_TOOL, "The keeper opens it.\x1b]0;owned\x07 <tool_call>{}</tool_call> At seven.")
+    with chatting(cli, *MODELS, **endpoint) as child:
+        ask(child)
+        child.expect("you> ")
+        assert "The keeper opens it.\ufffd]0;owned\ufffd" in said(child)
+        assert said(child).count("The keeper") == said(child).count("At seven") == 1
+        assert "tool_call" not in said(child)
+        assert "\x1b]0;" not in (child.before or "")
+        assert leave(child) == 0
+
+
+def test_ctrl_c_stops_a_streamed_answer_and_keeps_the_session(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
+) -> None:
+    scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), NO_TOOL, "At seven.", NO_TOOL, "As I said.")
+    with chatting(cli, *MODELS, **endpoint) as child:
+        ask(child)
+        child.expect("The keeper opens")
+        child.send(KEYS["Ctrl-C"])
+        child.expect("stopped: /continue")
+        child.expect("you> ")
+        for question, answer in (("When?", r"At seven\."), ("When again?", r"As I said\.")):
+            child.sendline(question)
+            child.expect(answer)
+            child.expect("you> ")
+        assert leave(child) == 0
+    earlier = [message["content"] for message in scripted_openai.requests[-1]["messages"]]
+    assert any("Who opens the gate?" in text for text in earlier)
+    assert any("At seven." in text for text in earlier)
+    assert not any("The keeper opens" in text for text in earlier)
+
+
+def test_a_stopped_turn_is_continued(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
+) -> None:
+    scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), "The keeper does.")
+    with chatting(cli, *MODELS, **endpoint) as child:
+        ask(child)
+        child.expect("The keeper opens")
+        child.send(KEYS["Ctrl-C"])
+        child.expect("you> ")
+        child.sendline("/continue")
+        child.expect(r"The keeper does\.")
+        child.expect("you> ")
+        assert leave(child) == 0
+
+
+@pytest.mark.parametrize("in_a_turn", [True, False])
+def test_sigterm_ends_the_chat(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str], in_a_turn: bool
+) -> None:
+    scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "))
+    with chatting(cli, *MODELS, **endpoint) as child:
+        if in_a_turn:
+            ask(child)
+            child.expect("The keeper opens")
+        child.terminate()
+        assert child.wait() == 143
+
+
+def test_a_broken_off_answer_is_withdrawn(
+    cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str]
+) -> None:
+    scripted_openai.script(NO_TOOL, CutOff("The keeper opens it, "))
+    with chatting(cli, *MODELS, **endpoint) as child:
+        ask(child)
+        child.expect("The keeper opens")
+        child.expect("is withdrawn")
+        child.expect("rule-based fallback answered. /why")
         child.expect("you> ")
         assert leave(child) == 0

@@ -19,6 +19,8 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.transitions import ToolExecutionStatus
 
+pytestmark = pytest.mark.slow
+
 WAYS = ("stdio", "http")
 MAX_GROWTH_KB = 600_000
 """Most that one fault may add to this process's peak memory."""

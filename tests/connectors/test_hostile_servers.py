@@ -1,4 +1,4 @@
-"""The commands with servers that lie, babble and die: nothing of it reaches the terminal, the database or a page."""
+"""Servers that lie, babble and die: nothing of it reaches the terminal or the database."""
 
 import json
 import stat
@@ -18,7 +18,7 @@ def test_hostile_servers_beside_a_good_one(cli: CommandLine):
     listed = cli.run("tools", HOSTILE_KEY=SECRET)
     examined = cli.run("doctor", HOSTILE_KEY=SECRET)
     asked = cli.run("ask", "--session", "s", "Read plan.txt", HOSTILE_KEY=SECRET)
-    page = cli.run("trace", "last", "--html", "page.html", HOSTILE_KEY=SECRET)
+    page = cli.run("trace", "last", "--prompts", HOSTILE_KEY=SECRET)
 
     assert (listed.status, examined.status, asked.status, page.status) == (0, 1, 0, 0)
     assert "The gate opens at seven." in asked.out
@@ -41,8 +41,8 @@ def test_hostile_servers_beside_a_good_one(cli: CommandLine):
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert {"packetgate.db", "dying.log"} <= {file.name for file in files}
     shown = "".join(done.out + done.err for done in (listed, examined, asked, page))
-    kept = [file for file in cli.home.iterdir() if file.is_file()] + [cli.folder / "page.html"]
-    assert len(kept) > 1
+    kept = [file for file in cli.home.iterdir() if file.is_file()]
+    assert kept
     for hidden in (SECRET, "\x1b[2J", "\u202e", "\u200b", "Welcome!"):
         assert hidden not in shown
         assert not [file.name for file in kept if hidden.encode() in file.read_bytes()]

@@ -9,7 +9,7 @@ from support.scripted_replies import Stall
 from support.terminals import KEYS, chatting, ended, said, terminal
 
 
-def test_a_question_is_put_and_answered_in_place(cli: CommandLine) -> None:
+def test_a_question_is_asked_and_answered_in_place(cli: CommandLine) -> None:
     with terminal(cli, "ask", "--allow-writes", 'Write "hello" to notes.txt') as child:
         child.expect("May this run")
         child.expect(r"\[y\]es")
@@ -32,13 +32,20 @@ def test_a_call_is_edited_in_place(cli: CommandLine) -> None:
     assert (cli.folder / "other.txt").read_text() == "bye"
 
 
-def test_a_write_shows_the_difference_that_it_makes(cli: CommandLine) -> None:
+def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("one\ntwo\x1b[2J\n")
     with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"') as child:
         child.expect(r"\[y\]es")
         shown = [line.lstrip(" │┆") for line in said(child).splitlines()]
         at = shown.index("--- plan.txt now")
-        assert shown[at : at + 6] == ["--- plan.txt now", "+++ plan.txt", "@@ -1,2 +1 @@", "-one", "-two␛[2J", "+three"]
+        assert shown[at : at + 6] == [
+            "--- plan.txt now",
+            "+++ plan.txt then",
+            "@@ -1,2 +1 @@",
+            "-one",
+            "-two␛[2J",
+            "+three",
+        ]
         assert "\x1b[31m-one" in (child.before or "")
         assert "\x1b[32m+three" in (child.before or "")
         child.sendline("n")
@@ -46,7 +53,7 @@ def test_a_write_shows_the_difference_that_it_makes(cli: CommandLine) -> None:
     assert (cli.folder / "plan.txt").read_text() == "one\ntwo\x1b[2J\n"
 
 
-def test_a_long_question_is_whole_in_the_pager_before_it_is_answered(cli: CommandLine) -> None:
+def test_a_long_question_is_shown_in_the_pager_first(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("".join(f"line {number}\n" for number in range(300)))
     seen = cli.folder / "seen.txt"
     with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"', PAGER=f"cat >> {seen}") as child:
@@ -66,7 +73,7 @@ def test_a_missing_argument_is_asked_for(cli: CommandLine) -> None:
         child.expect(pexpect.EOF)
 
 
-def test_chat_keeps_a_session_and_comes_back_to_its_pending_question(cli: CommandLine) -> None:
+def test_chat_asks_the_pending_question_again(cli: CommandLine) -> None:
     with terminal(cli, "chat", "--session", "s", "--allow-writes") as child:
         child.expect("you>")
         child.sendline("Read plan.txt")
@@ -87,13 +94,12 @@ def test_chat_keeps_a_session_and_comes_back_to_its_pending_question(cli: Comman
     assert (cli.folder / "notes.txt").read_text() == "hello"
 
 
-def test_a_question_swallows_neither_commands_nor_requests(cli: CommandLine) -> None:
+def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
     with chatting(cli, "--allow-writes") as child:
         child.sendline('Write "hello" to notes.txt')
         child.expect(r"\[y\]es")
         for words, says in (
             ("/help", "Alt.Enter"),
-            ("/wirtes on", "did you mean /writes"),
             ("what does it do?", "Write text to a file"),
             ("Read plan.txt", "The gate opens at seven.*This still waits"),
             ("hmm, not sure", "This decides nothing"),
@@ -123,7 +129,7 @@ def test_chat_reads_a_pipe(cli: CommandLine) -> None:
     assert done.status == 0
     assert "Hello! I route requests to tools" in done.out
     assert "The gate opens at seven." in done.out
-    assert "there is no /nonsense" in done.err
+    assert "/nonsense" in done.err
     assert "\x1b" not in done.out + done.err
 
 
@@ -138,7 +144,7 @@ def test_a_question_may_be_left_without_a_traceback(cli: CommandLine, key: str, 
     assert not (cli.folder / "notes.txt").exists()
 
 
-def test_a_turn_that_is_stopped_says_how_to_go_on(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_a_stopped_turn_prints_how_to_continue(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(NO_TOOL, Stall("The keeper opens it, "), "The keeper does.")
     models = {"OPENAI_BASE_URL": scripted_openai.base_url, "NO_PROXY": "127.0.0.1"}
     models |= {"PACKETGATE_PRIME_ENABLE_THINKING": "false"}

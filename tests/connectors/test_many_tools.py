@@ -1,9 +1,8 @@
-"""What a packet tells of the tools there are: names, as far as every checkpoint can hold them, and their number."""
+"""A packet names the first tools of a large catalogue, and counts all."""
 
 import pytest
 
 from packetgate.connectors.discord.interactions import tools_text
-from packetgate.connectors.terminal.slash import _about_palette
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import MAX_NAMED_TOOLS, Content, Context, PaletteEntry
@@ -18,19 +17,10 @@ def packet(tools: int) -> CognitionPacket:
 
 
 @pytest.mark.parametrize(("tools", "named"), [(3, 3), (MAX_NAMED_TOOLS, MAX_NAMED_TOOLS), (10_000, MAX_NAMED_TOOLS)])
-def test_of_very_many_tools_the_first_are_named_and_all_counted(tools: int, named: int):
+def test_the_first_tools_are_named_and_all_counted(tools: int, named: int):
     context = packet(tools).context
     assert (len(context.available_mcp_tools), context.available_count) == (named, tools)
     assert context.available_mcp_tools[0] == "shelf.item_00000"
-
-
-def test_the_terminal_says_where_it_has_not_looked():
-    few, many = packet(3), packet(10_000)
-    assert "1 of 3 tools" in _about_palette(few, [])
-    assert "1 of 10,000 tools" in _about_palette(many, [])
-    assert _about_palette(many, ["item_00777"]) == "not on the last palette: shelf.item_00777"
-    assert _about_palette(few, ["item_09999"]) == "nothing else has these words"
-    assert "none of the first 1,000 has these words" in _about_palette(many, ["item_09999"])
 
 
 def test_discord_says_how_many_more_there_are():

@@ -1,11 +1,13 @@
-"""Models behind the command line: an OpenAI-compatible endpoint, a GGUF file with random weights, embeddings."""
+"""Models of the command line: endpoints that think or fail, GGUF files, options, embeddings."""
 
 import json
 from pathlib import Path
 
-from support.command_line import CommandLine
-from support.prompts import BROKEN
+import pytest
+from support.command_line import CommandLine, Outcome
+from support.prompts import BROKEN, review
 from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError, Reply, Stall, Thinks
 
 from packetgate.state.packet import read_packet
 from packetgate.state.routing import Risk
@@ -13,77 +15,130 @@ from packetgate.state.transitions import ToolExecutionStatus
 
 CALL = {"tool": "ai.read", "params": {"path": "plan.txt"}}
 SELECTION = json.dumps({"action": "call", "calls": [CALL], "complete": True})
-REVIEW = json.dumps({"reviews": {"1": {"approved": True, "confidence": 0.9, "reasoning": "fine"}}})
+REQUEST = "When does the gate of plan.txt open?"
+STAGES = (SELECTION, review(0.9), "It opens at seven.")
+
+
+def ask(cli: CommandLine, server: ScriptedOpenAI, model: str = "openai:small", **variables: str) -> Outcome:
+    return cli.run("ask", REQUEST, "--lite", model, OPENAI_BASE_URL=server.base_url, **variables)
+
+
+@pytest.mark.parametrize("tokens", [50, 5_000])
+def test_long_thoughts_need_no_approval_for_a_read(tokens: int, cli: CommandLine, scripted_openai: ScriptedOpenAI):
+    again = [Thinks(tokens, STAGES[0])] if tokens > 2_000 else []
+    scripted_openai.script(*again, *(Thinks(tokens, text) for text in STAGES))
+    done = ask(cli, scripted_openai)
+    assert done.status == 0, done.out + done.err
+    assert "It opens at seven." in done.out
+    assert "stood in" not in done.out
+    assert len(scripted_openai.requests) == len(STAGES) + len(again)
+
+
+@pytest.mark.parametrize(
+    ("reply", "told", "variables"),
+    [
+        (Stall(), "PACKETGATE_MODEL_TIMEOUT", {"PACKETGATE_MODEL_TIMEOUT": "1"}),
+        (Stall(drip=True), "turn_budget_s", {"PACKETGATE_TURN_BUDGET_S": "1"}),
+        (HttpError(429, "slow", retry=True, retry_after="3600"), "3,600 s", {}),
+        (HttpError(401, "no"), "PACKETGATE_LITE_API_KEY", {"PACKETGATE_LITE_API_KEY": "sk-mine-and-only-mine"}),
+        (Thinks(90_000, "never"), "was cut off in its thoughts", {"PACKETGATE_LITE_THINKING_BUDGET": "700"}),
+    ],
+)
+def test_a_failing_endpoint_is_asked_once_and_named_once(
+    reply: Reply, told: str, variables: dict[str, str], cli: CommandLine, scripted_openai: ScriptedOpenAI
+):
+    scripted_openai.script(*[reply] * 9)
+    done = ask(cli, scripted_openai, **variables)
+    assert done.status == 3, done.out + done.err  # nobody reviewed, so the user is asked
+    assert len(scripted_openai.requests) == 1
+    problems = " ".join(done.out.split()).split("! ")[1:]
+    assert len(problems) == 2
+    assert told in problems[0]
+    assert problems[1].startswith("the review failed: small at")
+    assert "was not asked again in this turn" in problems[1]
+    assert "only-mine" not in done.out + done.err
+
+
+def test_options_of_the_file_and_of_the_name(cli: CommandLine, scripted_openai: ScriptedOpenAI):
+    (cli.folder / "packetgate.toml").write_text('[models.lite]\nreasoning_effort = "high"\nseed = 3\n')
+    scripted_openai.script(*STAGES[:2], "I am done.", STAGES[2])
+    done = ask(cli, scripted_openai, "openai:small?reasoning_effort=low", PACKETGATE_PRIME_TEMPERATURE="0")
+    assert done.status == 0, done.out + done.err
+    assert {request["reasoning_effort"] for request in scripted_openai.requests} == {"low"}
+    assert [request.get("seed") for request in scripted_openai.requests] == [3, None, 3, None]
+    assert [request["temperature"] for request in scripted_openai.requests] == [0.15, 0.0, 0.15, 0.0]
+    shown = json.loads(cli.run("settings", "--json", "--lite", "openai:small?seed=1").out)["models"]
+    assert {"name": "models.lite.seed", "value": 1, "from": "openai:small: seed"} in shown
+
+
+def test_a_refused_option_is_named_with_its_place(cli: CommandLine, scripted_openai: ScriptedOpenAI):
+    scripted_openai.refuses = {"seed": HttpError(400, "Unsupported parameter: 'seed'", param="seed")}
+    done = ask(cli, scripted_openai, PACKETGATE_LITE_SEED="3")
+    assert "seed is set at PACKETGATE_LITE_SEED: change it, or leave it out" in " ".join(done.out.split())
+    done = ask(cli, scripted_openai, "openai:small?seed=3")
+    assert "seed is set at openai:small: seed: change it, or leave it out" in " ".join(done.out.split())
+
+
+def test_refused_parameters_that_nobody_set_are_left_out(cli: CommandLine, scripted_openai: ScriptedOpenAI):
+    said = "Invalid schema for response_format 'review': 'maxLength' is not permitted."
+    scripted_openai.refuses = {name: HttpError(400, param=name) for name in ("temperature", "top_p", "stream_options")}
+    scripted_openai.refuses["response_format.json_schema"] = HttpError(400, said, param="response_format")
+    scripted_openai.script(*STAGES)
+    done = ask(cli, scripted_openai)
+    assert (done.status, done.err) == (0, ""), done.out + done.err
+    assert "It opens at seven." in done.out
 
 
 def test_a_model_decides_all_but_the_intent(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(SELECTION, REVIEW, "It opens at seven. <tool_call>{}</tool_call>")
-    url = scripted_openai.base_url
-    done = cli.run(
-        "ask", "--json", "--lite", "openai:small", "When does the gate of plan.txt open?", OPENAI_BASE_URL=url
-    )
-    assert done.status == 0, done.err
+    scripted_openai.script(SELECTION, review(0.9), "It opens at seven. <tool_call>{}</tool_call>")
+    done = cli.run("ask", "--json", "--lite", "openai:small", REQUEST, OPENAI_BASE_URL=scripted_openai.base_url)
     packet = read_packet(done.out)
     assert packet.response.candidate == "It opens at seven."
     assert packet.metrics.violations == 1
-    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
-    decided = {entry.step: entry.decided_by for entry in packet.reasoning.reflection_log if entry.decided_by}
-    assert {step for step, by in decided.items() if by == "model"} == {"select_tool", "review_selection", "respond"}
+    decided = {entry.step for entry in packet.reasoning.reflection_log if entry.decided_by == "model"}
+    assert decided == {"select_tool", "review_selection", "respond"}
     assert not any(entry.is_fallback for entry in packet.reasoning.reflection_log)
-    assert sum(usage.input_tokens for usage in packet.metrics.token_usage.values()) > 0
-    temperatures = [request["temperature"] for request in scripted_openai.requests]
-    assert temperatures[:2] == [0.15, 0.3]
+    assert [request["temperature"] for request in scripted_openai.requests[:2]] == [0.15, 0.3]
 
 
-def test_packetgate_toml_names_the_model_unless_something_else_does(
-    cli: CommandLine, scripted_openai: ScriptedOpenAI
-) -> None:
-    """Ollama's server gets no key that is meant for another, and options beside a model are that model's."""
+def test_packetgate_toml_names_the_model(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    """Ollama's server gets no key of another endpoint, and options beside a model are that model's."""
     (cli.folder / "packetgate.toml").write_text('[models.lite]\nmodel = "ollama:small"\nseed = 3\n')
     scripted_openai.models, host = ["small:latest"], scripted_openai.base_url.removesuffix("/v1")
     keys = {"OLLAMA_HOST": host, "OPENAI_API_KEY": "of-another", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    scripted_openai.script(SELECTION, REVIEW, "It opens at seven.")
-    done = cli.run("ask", "--json", "When does the gate of plan.txt open?", **keys)
-    assert done.status == 0, done.err
-    assert read_packet(done.out).response.candidate == "It opens at seven."
+    scripted_openai.script(*STAGES)
+    done = cli.run("ask", "--json", REQUEST, **keys)
+    assert read_packet(done.out).response.candidate == "It opens at seven.", done.err
     assert {one["seed"] for one in scripted_openai.requests} == {3}
     assert {one["authorization"] for one in scripted_openai.headers} == {"Bearer none"}
-
     rows = {one["name"]: one for one in json.loads(cli.run("settings", "--json").out)["models"]}
-    assert rows["models.lite.model"]["value"] == "ollama:small"
-    assert rows["models.lite.model"]["from"] == "packetgate.toml: models.lite.model"
-    other = json.loads(cli.run("settings", "--json", "--lite", "llamacpp:a.gguf").out)["models"]
-    assert [one["name"] for one in other] == ["models.lite.model", "models.prime.model"]
-    (cli.folder / "packetgate.toml").write_text("[models.lite]\nmodel = 3\n")
-    assert "models.lite.model: it takes a model's name, such as \"ollama:" in cli.run("ask", "Hello").err
+    named = rows["models.lite.model"]
+    assert (named["value"], named["from"]) == ("ollama:small", "packetgate.toml: models.lite.model")
 
 
-def test_reflexes_stand_in_visibly(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    """Selection falls back, the gate does not."""
-    scripted_openai.script(BROKEN, BROKEN, REVIEW, "It opens at seven.")
+def test_the_fallback_is_visible(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(BROKEN, BROKEN, review(0.9), "It opens at seven.")
     done = cli.run("ask", "--lite", "openai:small", "Read plan.txt", OPENAI_BASE_URL=scripted_openai.base_url)
     assert done.status == 0, done.err
     assert "It opens at seven." in done.out
     assert "rule-based fallback" in done.out
 
 
-def test_the_worst_model_there_is_stays_safe(cli: CommandLine, tiny_gguf: Path) -> None:
-    """Random weights, writes switched on, nobody to ask: nothing that was not approved is done."""
+def test_random_weights_write_nothing(cli: CommandLine, tiny_gguf: Path) -> None:
     before = sorted(path.name for path in cli.folder.iterdir())
     done = cli.run("ask", "--json", "--allow-writes", "--lite", f"llamacpp:{tiny_gguf}", 'Write "x" to y.txt')
     assert done.status in {0, 3}, done.err
     packet = read_packet(done.out)
     ran = [call for call in packet.routing.all_calls if call.status is ToolExecutionStatus.EXECUTED]
-    assert all(call.risk is Risk.READ for call in ran), "a review of chance may let a read run, and no more"
+    assert all(call.risk is Risk.READ for call in ran), "a review by chance may let a read run"
     assert sorted(path.name for path in cli.folder.iterdir()) == before
-    assert "review_selection" in packet.metrics.token_usage, "it judged the call"
+    assert "review_selection" in packet.metrics.token_usage
 
 
-def test_search_says_that_it_used_embeddings(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_search_by_embeddings(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     url = scripted_openai.base_url
     request = "Use embedding.query to search for milk"
     done = cli.run("ask", request, PACKETGATE_EMBEDDINGS="openai:vectors", OPENAI_BASE_URL=url)
-    assert done.status == 0, done.err
     assert "by meaning, with embeddings" in done.out
     assert "todo.txt" in done.out
     assert "by words" in cli.run("ask", request).out

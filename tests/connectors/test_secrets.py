@@ -40,15 +40,15 @@ def test_no_secret_is_left_anywhere(cli: CommandLine) -> None:
         cli.run("ask", "--session", "s", "Read config.env", **variables),
         cli.run("ask", "--session", "s", "Get the diary with leak.get_diary", **variables),
         cli.run("ask", "--session", "s", "--json", "Get the almanac with leak.get_almanac", **variables),
-        cli.run("trace", "last", "--html", "page.html", **variables),
+        cli.run("trace", "last", "--prompts", **variables),
     ]
     assert "PORT=8080" in done[0].out
     assert "API_TOKEN=[redacted: API_TOKEN]" in done[0].out
     assert "NOTE=[redacted: A_TEST_API_KEY]" in done[0].out
     assert "it holds" in done[1].out
     assert "[redacted: GitHub token]" in done[1].out
-    kept = [file for file in cli.home.rglob("*") if file.is_file()] + [cli.folder / "page.html"]
-    assert {"packetgate.db", "leak.log", "page.html"} <= {file.name for file in kept}
+    kept = [file for file in cli.home.rglob("*") if file.is_file()]
+    assert {"packetgate.db", "leak.log"} <= {file.name for file in kept}
     assert (
         "log says" in (cli.home / "logs" / "leak.log").read_text()
         or "cannot use" in (cli.home / "logs" / "leak.log").read_text()

@@ -16,7 +16,7 @@ from rich.console import Console
 from packetgate.connectors.discord.config import DiscordConfig, Person
 from packetgate.connectors.discord.conversing import LAPSED, NOT_YOURS, Conversations, expiry_of, session_of
 from packetgate.connectors.discord.presenting import REMEMBERED, Press, code_block, form, requests_of, split, written
-from packetgate.connectors.rendering import journey
+from packetgate.connectors.rendering import trace_table
 from packetgate.connectors.turn import Reply
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
@@ -214,7 +214,9 @@ def _why_text(packet: CognitionPacket) -> str:
     if not packet.content.original_prompt:
         return "Nothing has been asked here yet."
     page = io.StringIO()
-    Console(file=page, width=WIDTH, no_color=True, markup=False, highlight=False, emoji=False).print(journey(packet))
+    Console(file=page, width=WIDTH, no_color=True, markup=False, highlight=False, emoji=False).print(
+        trace_table(packet)
+    )
     return code_block("\n".join(line.rstrip() for line in page.getvalue().splitlines()))
 
 

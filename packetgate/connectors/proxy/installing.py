@@ -15,9 +15,6 @@ from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.config import entries_in
 from packetgate.tools.servers.entries import UnusableEntryError, read_entry
 
-START_S = 60
-"""Start timeout in seconds for clients whose default is too short."""
-
 
 def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:
     """Return the settings entry with which a client starts the proxy from any folder.
@@ -31,18 +28,7 @@ def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> 
     env = {"PACKETGATE_ROOT": str(settings.root.absolute())}
     if preferences is not None:
         env["PACKETGATE_CONFIG"] = str(preferences.absolute())
-    match client:
-        case "opencode":
-            form = {"type": "local", "command": [command, *args], "environment": env, "enabled": True}
-            return {**form, "timeout": START_S * 1000}
-        case "goose":
-            about = {"name": ENTRY, "type": "stdio", "enabled": True, "timeout": 5 * START_S}
-            return {**about, "cmd": command, "args": args, "envs": env}
-        case "zed":
-            return {"source": "custom", "command": command, "args": args, "env": env}
-    waits = {"cline": "timeout", "codex": "startup_timeout_sec"}
-    more = {waits[client]: START_S} if client in waits else {}
-    return {"command": command, "args": args, "env": env, **more}
+    return {"command": command, "args": args, "env": env}
 
 
 def install(client: str, place: Place, settings: Settings) -> list[str]:
@@ -70,8 +56,8 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
     saves = theirs.data is not None and not is_ours(_object(theirs, place.key).get(ENTRY))
     try:
         if theirs.data is not None and saves:
-            write(place.back_up, theirs.data)
-            lines.append(f"{place.back_up}: the settings as they were")
+            write(place.backup, theirs.data)
+            lines.append(f"{place.backup}: the settings as they were")
         if now is not None:
             write(ours.path, now)
             lines.append(f"{ours.path}: took over {', '.join(new)}")
@@ -79,7 +65,7 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
     except ConfigError:
         _put_back(ours)
         if saves:
-            place.back_up.unlink(missing_ok=True)
+            place.backup.unlink(missing_ok=True)
         raise
     return [*lines, f"{place.file}: {ENTRY} is there now; restart {client}"]
 
@@ -94,14 +80,14 @@ def uninstall(client: str, place: Place) -> list[str]:
     servers = _object(current, place.key)
     if ENTRY not in servers:
         raise ConfigError(f"{place.file}: {ENTRY} is not there: nothing was changed")
-    if not place.back_up.exists():
+    if not place.backup.exists():
         left = {name: entry for name, entry in servers.items() if name != ENTRY}
         if left or len(current.document) > 1:
             write(place.file, current.changed(place.key, left))
         else:
             place.file.unlink()  # it was made for the proxy
         return [f"{place.file}: {ENTRY} was taken out; restart {client}"]
-    before = SettingsFile.of(place.file, place.back_up.read_bytes())
+    before = SettingsFile.of(place.file, place.backup.read_bytes())
     was = _object(before, place.key)
     _, staying, _ = _servers(client, before, place.key)
     as_installed = {**before.document, place.key: {**staying, ENTRY: servers[ENTRY]}}
@@ -110,7 +96,7 @@ def uninstall(client: str, place: Place) -> list[str]:
     else:
         added = {name: entry for name, entry in servers.items() if name != ENTRY}
         write(place.file, current.changed(place.key, {**was, **added}))
-    place.back_up.unlink(missing_ok=True)
+    place.backup.unlink(missing_ok=True)
     return [f"{place.file}: its {len(was)} servers are there again; restart {client}"]
 
 

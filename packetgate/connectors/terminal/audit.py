@@ -1,8 +1,8 @@
-"""`packetgate audit`: what was asked, proposed, reviewed, approved and run, from the journal."""
+"""`packetgate audit`: print, export and verify the journal."""
 
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 from rich.text import Text
@@ -30,7 +30,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
         if row.event == "call_ended":
             ended.add(row.call_id)
         elif row.event in {CLAIMED, CALL_MARKED} or (row.event in _ENDS and row.call_id in ended):
-            continue  # it says no more than what is shown
+            continue  # repeats what other rows show
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
             _print(f"\nsession {row.session_id}, turn {turn[:8]}", "bold")
@@ -40,57 +40,61 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
 
 async def verify(settings: Settings, head: str | None) -> int:
     """Verify the hash chain of the journal; the exit status is 1 if it is broken."""
-    journal, chain, heads = journal_in(settings), Chain(), set[str]()
-    breach = None
+    journal, chain, breach, has_head = journal_in(settings), Chain(), None, head is None
     async for row in _rows(settings, None):
         breach = chain.breach(row)
         if breach:
             break
-        heads.add(row.hash)
-    breach = breach or (chain.end(await journal.head()) if _exists(settings) else None)
-    if not breach and head and not any(one.startswith(head) for one in heads):
-        breach = f"no row has the hash {head}: rows that were there are gone, or all were written anew"
+        has_head = has_head or row.hash.startswith(head or "")
+    if not breach and _exists(settings):
+        breach = chain.end(await journal.head())
+    if not breach and not has_head:
+        breach = f"no row has the hash {head}: rows were deleted, or the whole journal was rewritten"
     if breach:
         _print(f"The journal is broken: {breach}.", "red")
         return 1
-    erased = f" Of {chain.erased:,} the details were erased, as their session was forgotten." if chain.erased else ""
-    _print(f"{chain.head.seq:,} entries, each as it was written and in its place.{erased}", "green")
+    erased = f" The details of {chain.erased:,} were erased with their session." if chain.erased else ""
+    _print(f"{chain.head.seq:,} entries, unchanged and complete.{erased}", "green")
     if chain.head.seq:
-        _print(f"The last one's hash is {chain.head.hash}: kept elsewhere, --head tells with it whether any are gone.")
+        _print(f"Last hash: {chain.head.hash}. Keep it elsewhere: --verify --head HASH also finds deleted last rows.")
     return 0
 
 
 def describe(row: Row) -> str:
     """Return an entry in plain words."""
     if row.detail is None:
-        return f"{row.event.replace('_', ' ')} (its detail is erased)"
-    return shorten(" ".join(part for part in _parts(row.event, row.recorded.entry.detail) if part), MAX_CHARS)
+        return f"{_words(row.event)} (its detail is erased)"
+    return shorten(_text(row.event, row.recorded.entry.detail), MAX_CHARS)
 
 
-def _parts(event: str, said: Any) -> Iterator[str]:
-    tool = str(said.get("tool_name") or said.get("tool") or "")
+def _text(event: str, detail: Any) -> str:
+    tool = str(detail.get("tool_name") or detail.get("tool") or "")
     match event:
         case "turn_opened":
-            yield f"asked, by {' '.join(filter(None, (said['channel'], said['person'])))}: {said['request']}"
+            return f"asked, by {' '.join(filter(None, (detail['channel'], detail['person'])))}: {detail['request']}"
         case "call_proposed":
-            yield f"proposed ({said['risk']}): {tool} {json.dumps(said['params'], ensure_ascii=False)}"
+            return f"proposed ({detail['risk']}): {tool} {json.dumps(detail['params'], ensure_ascii=False)}"
         case "call_reviewed":
-            yield f"reviewed {tool}, {said['by'] or 'by rule'}: {said['label'].replace('_', ' ')}, {said['score']:.2f};"
-            yield f"{str(said.get('status', '')).replace('_', ' ')}. {said['explanation']}"
+            label, status = _words(detail["label"]), _words(str(detail.get("status", "")))
+            by = detail["by"] or "by rule"
+            return f"reviewed {tool}, {by}: {label}, {detail['score']:.2f}; {status}. {detail['explanation']}"
         case "question_asked":
-            yield f"asked the user (question {said['question_id'][:8]}), until {str(said['expires_at'])[:19]}."
-            yield str(said.get("problem", ""))
+            until, problem = str(detail["expires_at"])[:19], detail.get("problem", "")
+            return f"asked the user (question {detail['question_id'][:8]}), until {until}. {problem}"
         case "call_started":
-            yield f"started {tool}, attempt {said['attempt']}"
+            return f"started {tool}, attempt {detail['attempt']}"
         case "call_ended":
-            result = said["result"]
-            yield f"{said['status']}: {tool}: {result.get('error') or result.get('output') or '(nothing)'}"
-        case _ if "params" in said:
-            whose = f"by {said['by']}" if said.get("by") else "by the user"
-            yield f"{event.removeprefix('call_').replace('_', ' ')} {whose}: {tool}"
-            yield f"(question {said['question_id'][:8]}) {said['comment']}" if said["question_id"] else ""
-        case _:
-            yield f"{event.replace('_', ' ')}: {said.get('detail', '')}"
+            result = detail["result"]
+            return f"{detail['status']}: {tool}: {result.get('error') or result.get('output') or '(nothing)'}"
+        case _ if "params" in detail:
+            by = detail.get("by") or "the user"
+            question = f" (question {detail['question_id'][:8]}) {detail['comment']}" if detail["question_id"] else ""
+            return f"{_words(event.removeprefix('call_'))} by {by}: {tool}{question}"
+    return f"{_words(event)}: {detail.get('detail', '')}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 async def _rows(settings: Settings, session: str | None) -> AsyncIterator[Row]:

@@ -11,48 +11,42 @@ from packetgate.state.errors import InputError
 
 MAX_AGE_S = 30 * 86_400.0
 """Seconds after which a remembered question is deleted."""
-LOOKED_AT, NAMED = 50, 5
-"""Most sessions searched for an open question, and most that a message names."""
+MAX_SESSIONS = 50
+"""Most sessions searched for an open question."""
 
 
 class LastQuestion:
     """The last shown question of each session, kept in files for the next command's process."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._scope = settings.url or settings.database_url or ""
+        self._folder = settings.home / "shown"
 
     def of(self, session: str) -> str:
         """Return the id of the last shown question; empty if there is none."""
-        return self._read(self._file(session))[0]
+        return _read(self._file(session))[0]
 
     def sessions(self) -> list[str]:
         """Return the sessions that showed a question, the latest first."""
-        files = [*self._folder.iterdir()] if self._folder.is_dir() else []
-        names = {name: file for file in files if (name := self._read(file)[1]) and self._file(name) == file}
-        return sorted(names, key=lambda name: names[name].stat().st_mtime, reverse=True)
+        files = sorted(self._folder.glob("*"), key=lambda file: file.stat().st_mtime, reverse=True)
+        return [session for file in files if (session := _read(file)[1]) and self._file(session) == file]
 
     def remember(self, session: str, question_id: str) -> None:
         """Remember the question that is shown now, and delete old entries."""
-        file = self._file(session)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        for old in file.parent.iterdir():
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for old in self._folder.iterdir():
             with suppress(OSError):
                 if time() - old.stat().st_mtime > MAX_AGE_S:
                     old.unlink()
-        file.write_text(f"{question_id}\n{session}")
-
-    @staticmethod
-    def _read(file: Path) -> tuple[str, str]:
-        question_id, _, session = file.read_text().partition("\n") if file.is_file() else ("", "", "")
-        return question_id, session
-
-    @property
-    def _folder(self) -> Path:
-        return self._settings.home / "shown"
+        self._file(session).write_text(f"{question_id}\n{session}")
 
     def _file(self, session: str) -> Path:
-        where = f"{self._settings.url or self._settings.database_url or ''}\n{session}"
-        return self._folder / sha256(where.encode()).hexdigest()[:32]
+        return self._folder / sha256(f"{self._scope}\n{session}".encode()).hexdigest()[:32]
+
+
+def _read(file: Path) -> tuple[str, str]:
+    question_id, _, session = file.read_text().partition("\n") if file.is_file() else ("", "", "")
+    return question_id, session
 
 
 async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
@@ -61,8 +55,9 @@ async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
     Raises:
         InputError: there is none, or more than one.
     """
-    found = [name for name in shown.sessions()[:LOOKED_AT] if (await sessions.state(name)).question is not None]
+    names = shown.sessions()[:MAX_SESSIONS]
+    found = [name for name in names if (await sessions.state(name)).question is not None]
     if len(found) == 1:
         return found[0]
-    named = f"these wait: {', '.join(found[:NAMED])}" if found else "no question that was shown here is open"
-    raise InputError(f"{named}; name the session: packetgate answer yes --session NAME")
+    reason = f"these wait: {', '.join(found)}" if found else "no question that was shown here is open"
+    raise InputError(f"{reason}; name the session: packetgate answer yes --session NAME")

@@ -1,4 +1,4 @@
-"""Read user input: with editing and history at a terminal, from a pipe, from files and from options."""
+"""Read user input: at a terminal with editing and history, from a pipe, from files and from options."""
 
 import asyncio
 import json
@@ -24,8 +24,6 @@ Reader = Callable[[str], Awaitable[str]]
 Completions = Callable[[str], list[tuple[str, str]]]
 """Maps the text so far to its completions, each with a description."""
 
-MENU_ROWS = 6
-
 
 def at_a_terminal() -> bool:
     """Whether input and output are a terminal."""
@@ -44,24 +42,23 @@ def reader() -> Reader:
 def composer(history: Path, completions: Completions) -> Reader:
     """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
-    Pasted text keeps its lines. Ctrl-C clears the input, and raises only if it is empty.
+    Ctrl-C clears the input, and raises only if it is empty.
     """
     if not at_a_terminal():
         return read_pipe
     from prompt_toolkit import PromptSession
     from prompt_toolkit.styles import Style
 
-    return _reading(
-        PromptSession(
-            style=Style.from_dict({"prompt": "bold ansicyan"}),
-            multiline=True,
-            key_bindings=_keys(),
-            prompt_continuation="...  ",
-            history=_history(history),
-            completer=_completer(completions),
-            reserve_space_for_menu=MENU_ROWS,
-        )
+    session: PromptSession[str] = PromptSession(
+        style=Style.from_dict({"prompt": "bold ansicyan"}),
+        multiline=True,
+        key_bindings=_keys(),
+        prompt_continuation="...  ",
+        history=_history(history),
+        completer=_completer(completions),
+        reserve_space_for_menu=6,
     )
+    return _reading(session)
 
 
 async def read_pipe(_prompt: str) -> str:
@@ -75,7 +72,7 @@ async def read_pipe(_prompt: str) -> str:
 def _reading(session: "PromptSession[str]") -> Reader:
     async def read(prompt: str) -> str:
         try:
-            # At a prompt Ctrl-C is a key; the signal's handler stays the turn's, which the library would remove.
+            # Ctrl-C is a key at a prompt. The library's own signal handling would remove the turn's handler.
             line: str = await session.prompt_async(prompt, handle_sigint=False)
         except KeyboardInterrupt as error:
             raise InterruptedReadError from error
@@ -140,11 +137,10 @@ def file_part(path: Path) -> Part:
     """Return a file as a part of a message. Blocking.
 
     Raises:
-        RequestError: it cannot be read, or is neither text nor a picture, or too large.
+        RequestError: it cannot be read, is neither text nor a picture, or is too large.
     """
-    where = path.expanduser()
     try:
-        with where.open("rb") as file:
+        with path.expanduser().open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
@@ -152,24 +148,25 @@ def file_part(path: Path) -> Part:
 
 
 def reply_or_continue(reply: str | None, edit: str | None, question_id: str) -> Reply | Continue:
-    """Return the given reply or edit, addressed to a question; with neither, `Continue`.
+    """Return a reply or edit, addressed to a question; with neither, `Continue`.
 
-    An edit of several calls is a list: new arguments for a call, or a word such as "yes" or "no".
+    `edit` is a JSON object of arguments; for several calls a list of those, or of words such as "yes".
 
     Raises:
-        RequestError: the edit is neither a JSON object nor such a list.
+        RequestError: the edit is something else.
     """
     if edit is None:
         return Continue() if reply is None else Reply(reply, question_id)
     try:
-        given = json.loads(edit)
+        value = json.loads(edit)
     except json.JSONDecodeError as error:
         raise RequestError(f"--edit is not JSON: {error.msg} at column {error.colno}") from error
-    each = given if isinstance(given, list) else [given]
-    if not each or not all(isinstance(one, dict) or (isinstance(one, str) and isinstance(given, list)) for one in each):
+    parts = value if isinstance(value, list) else [value]
+    kinds = (dict, str) if isinstance(value, list) else dict
+    if not parts or not all(isinstance(part, kinds) for part in parts):
         raise RequestError(
-            "--edit must be a JSON object of arguments, or a list with one, or a word such as "
-            f'"yes", for each call, not {type(given).__name__}'
+            '--edit must be a JSON object of arguments, or a list of such objects or words such as "yes", not '
+            f"{edit[:60]}"
         )
-    decisions = [{"type": "edit", "args": {"args": one}} if isinstance(one, dict) else one for one in each]
+    decisions = [{"type": "edit", "args": {"args": part}} if isinstance(part, dict) else part for part in parts]
     return Reply({"decisions": decisions}, question_id)

@@ -1,6 +1,5 @@
 """`packetgate trace`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,24 +11,18 @@ async def trace(
     packet: Annotated[
         str,
         typer.Argument(
-            help="A packet's id or the 8 characters of it that a journey ends with; `last`, finished or not; "
-            "or a file that `ask --json` wrote, - for standard input."
+            help="A packet id or its first 8 characters; `last`, also if it still waits; "
+            "or a file that `ask --json` wrote (- for standard input)."
         ),
     ] = "last",
-    session: Annotated[str | None, typer.Option("--session", "-s", help="Look only in this conversation.")] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Save it as a page: a timeline, and the prompts as they were sent.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="With --html: replace a file that is there.")] = False,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Search only this session.")] = None,
+    prompts: Annotated[bool, typer.Option("--prompts", help="Also print the prompts as sent to models.")] = False,
     url: Url = None,
     assistant: Assistant = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show a past packet's journey."""
-    if force and html is None:
-        raise typer.BadParameter("goes with --html: nothing else is written", param_hint="--force")
-
+    """Show a past packet's trace."""
     settings = settings_from(url=url, assistant=assistant)
-    from packetgate.connectors.trace.page import show
+    from packetgate.connectors.trace.finding import show
 
-    return await show(settings, packet, session, html, force=force, as_json=as_json)
+    return await show(settings, packet, session, prompts=prompts, as_json=as_json)

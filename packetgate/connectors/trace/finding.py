@@ -1,32 +1,35 @@
-"""`packetgate trace`: find a past packet in the record of turns, and in the checkpoints of its session."""
+"""Find a past packet in the record of turns or in a session's checkpoints, and print it."""
 
+import asyncio
 import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from langgraph.constants import START
 from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
+from packetgate.connectors import rendering
 from packetgate.connectors.sessions import Sessions, SessionState
-from packetgate.graph.records.prompts import StagePrompts, read_prompts, recorded_turns
+from packetgate.graph.records.prompts import StagePrompts, read_prompts
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import PacketError, SessionError
-from packetgate.state.packet import CognitionPacket
-from packetgate.tools.usage.record import UsageRecord
+from packetgate.state.packet import CognitionPacket, read_packet
+from packetgate.state.printing import printable
 from packetgate.tools.usage.store import read_usage
 
 LAST = "last"
 ID_LENGTH = 32
-SHORTEST = 8
-"""Characters of an id that a trace shows."""
-NEAREST = 3
+MIN_PREFIX = 8
+"""Characters of an id that a printed trace shows, and the fewest that find a packet."""
 
-_ID = re.compile(rf"[0-9a-f]{{{SHORTEST},{ID_LENGTH}}}")
+_ID = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},{ID_LENGTH}}}")
 _OPENING = {START, "open_packet"}
-"""A state before one of these stages mixes the last turn's packet with the next turn's message."""
+"""A checkpoint before one of these stages mixes the last turn's packet with the next turn's message."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,11 @@ class Archive:
 
 @dataclass(frozen=True)
 class Past:
-    """A past packet with its question and prompts."""
+    """A past packet with its open question and its prompts as sent."""
 
     packet: CognitionPacket
     question: dict[str, Any] | None = None
-    """Its open question."""
-    prompts: tuple[StagePrompts, ...] | None = None
-    """The prompts of its stages; None if they were not looked up."""
+    prompts: tuple[StagePrompts, ...] = ()
 
 
 @asynccontextmanager
@@ -53,7 +54,7 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
     """Open the sessions and records of the server at `url`, or of this machine, without models and MCP servers.
 
     Raises:
-        ConfigError: it cannot be opened, or the server cannot be used.
+        ConfigError: the database or the server cannot be used.
     """
     if settings.url:
         from packetgate.connectors.remote import open_remote, translated_errors
@@ -74,85 +75,126 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
 
 
 def is_packet_id(text: str) -> bool:
-    """Whether this is an id or a sufficient prefix."""
+    """Whether a text is a packet id or a prefix that is long enough."""
     return _ID.fullmatch(text) is not None
 
 
 async def find(archive: Archive, wanted: str, session: str | None) -> Past:
-    """Return the packet of an id, or the last one, of one session or of all.
+    """Return the packet with an id or id prefix, or the last one, of one session or of all.
 
     Raises:
-        PacketError, SessionError: there is none, or several begin like this.
+        PacketError, SessionError: no packet or several packets match.
     """
-    if session is not None:
-        state = await (_last_of(archive, session) if wanted == LAST else _in_session(archive, wanted, session))
-    else:
-        state = await _recorded(archive, wanted)
-    header = state.packet.header
-    prompts = await read_prompts(archive.store, header.session_id, header.packet_id)
-    return Past(state.packet, state.question, prompts)
-
-
-async def _recorded(archive: Archive, wanted: str) -> SessionState:
     if wanted == LAST:
-        session = await archive.sessions.newest()
-        if not session:
-            raise PacketError("no turn is on record yet: ask something with `packetgate ask`, or name a --session")
-        return await _last_of(archive, session)
-    records = (await read_usage(archive.store)).records
-    known = {record.packet_id: record.session_id for record in records}
-    known |= {packet: session for session, packet in await recorded_turns(archive.store)}
-    fitting = {packet: session for packet, session in known.items() if packet.startswith(wanted)}
-    if not fitting:
-        raise PacketError(
-            f"no packet {wanted} is on record{_nearest(records)}; one that still waits, or was never recorded, "
-            "is found with --session NAME"
-        )
-    _check_single(wanted, list(fitting))
-    ((packet_id, session_id),) = fitting.items()
-    return await _in_session(archive, packet_id, session_id)
+        state = await _last(archive, session)
+    else:
+        packet_id, session = (wanted, session) if session is not None else await _recorded(archive, wanted)
+        state = await _in_session(archive, packet_id, session)
+    header = state.packet.header
+    return Past(state.packet, state.question, await read_prompts(archive.store, header.session_id, header.packet_id))
 
 
-async def _last_of(archive: Archive, session: str) -> SessionState:
-    state = await archive.sessions.state(session)
+async def _last(archive: Archive, session: str | None) -> SessionState:
+    name = await archive.sessions.newest() if session is None else session
+    if not name:
+        raise PacketError("no turn is on record yet: ask something with `packetgate ask`, or name a --session")
+    state = await archive.sessions.state(name)
     if not state.packet.content.original_prompt and state.packet.tool_routing is None:
-        raise SessionError(f"session {session!r} has no turn: its name may be another, or it was reset")
+        raise SessionError(f"session {name!r} has no turn: check its name, or it was reset")
     return state
+
+
+async def _recorded(archive: Archive, wanted: str) -> tuple[str, str]:
+    records = (await read_usage(archive.store)).records
+    sessions = {record.packet_id: record.session_id for record in records if record.packet_id.startswith(wanted)}
+    if not sessions:
+        raise PacketError(f"no packet {wanted} is on record; find a packet that still waits with --session NAME")
+    packet_id = _only(wanted, sessions)
+    return packet_id, sessions[packet_id]
 
 
 async def _in_session(archive: Archive, wanted: str, session: str) -> SessionState:
     found: dict[str, StateSnapshot] = {}
-    others: dict[str, None] = {}
     async for snapshot in archive.sessions.history(session):
         packet_id = _packet_id(snapshot)
-        if not packet_id or _OPENING & set(snapshot.next):
+        if not packet_id.startswith(wanted) or _OPENING & set(snapshot.next):
             continue
-        if packet_id.startswith(wanted):
-            found.setdefault(packet_id, snapshot)
-            if packet_id == wanted:
-                break
-        else:
-            others[packet_id] = None
+        found.setdefault(packet_id, snapshot)
+        if packet_id == wanted:
+            return SessionState.of(found[packet_id])
     if not found:
-        there = ", ".join(one[:SHORTEST] for one in list(others)[:NEAREST])
-        near = f": its latest are {there}" if there else ", which has no turn: its name may be another, or it was reset"
-        raise PacketError(f"no packet {wanted[:SHORTEST]} is kept in session {session!r}{near}")
-    _check_single(wanted, list(found))
-    return SessionState.of(next(iter(found.values())))
+        raise PacketError(f"no packet {wanted[:MIN_PREFIX]} is stored in session {session!r}")
+    return SessionState.of(found[_only(wanted, found)])
 
 
-def _check_single(wanted: str, found: list[str]) -> None:
+def _only(wanted: str, found: dict[str, Any]) -> str:
     if len(found) > 1:
-        raise PacketError(
-            f"{len(found)} packets begin with {wanted}: {', '.join(found[:NEAREST])}; give more of the id"
-        )
-
-
-def _nearest(records: tuple[UsageRecord, ...]) -> str:
-    latest = [f"{one.packet_id[:SHORTEST]} ({' '.join(one.asked.split())[:40]!r})" for one in reversed(records)]
-    return f"; the latest are {', '.join(latest[:NEAREST])}" if latest else ""
+        raise PacketError(f"{len(found)} packets begin with {wanted}: {', '.join([*found][:3])}; give more of the id")
+    return next(iter(found))
 
 
 def _packet_id(snapshot: StateSnapshot) -> str:
     header = (snapshot.values or {}).get("header")
     return str(header.get("packet_id", "") if isinstance(header, dict) else getattr(header, "packet_id", ""))
+
+
+async def show(settings: Settings, wanted: str, session: str | None, *, prompts: bool, as_json: bool) -> int:
+    """Print a packet's trace or its JSON, and with `prompts` what was sent to models.
+
+    Raises:
+        PacketError, SessionError: there is no such packet.
+        ConfigError: the database or the server cannot be used.
+    """
+    past = await _past(settings, wanted, session)
+    if as_json:
+        sys.stdout.write(past.packet.model_dump_json(indent=2) + "\n")
+        return 0
+    out = rendering.console()
+    out.print(rendering.plain(past.packet.content.original_prompt, "bold"))
+    if past.packet.response.candidate:
+        out.print(rendering.plain(past.packet.response.candidate))
+    if past.question is not None:
+        out.print(rendering.question(past.question))
+    out.print()
+    out.print(rendering.trace_table(past.packet))
+    if prompts:
+        _show_prompts(past)
+    return 0
+
+
+def _show_prompts(past: Past) -> None:
+    if not past.prompts:
+        rendering.say("no prompts are stored for this packet (PACKETGATE_PROMPT_DAYS)")
+    for stage in past.prompts:
+        for request in stage.exchanges:
+            rendering.say(f"\n{stage.stage}: {stage.role} model {request.model}, {request.duration_ms:.0f} ms", "bold")
+            sent = [(message.role, message.text) for message in request.messages]
+            for role, text in [*sent, ("answer", request.answer), ("error", request.error)]:
+                if text:
+                    rendering.say(f"[{role}]\n{text}", "")
+
+
+async def _past(settings: Settings, wanted: str, session: str | None) -> Past:
+    if session is None and (wanted == "-" or await asyncio.to_thread(_is_file, wanted)):
+        return Past(read_packet(await asyncio.to_thread(_read, wanted)))
+    if wanted != LAST and not is_packet_id(wanted):
+        raise PacketError(
+            f"{printable(wanted)[:200]}: neither a file nor a packet id: give at least {MIN_PREFIX} of its characters, "
+            "or `last`"
+        )
+    async with open_archive(settings) as archive:
+        return await find(archive, wanted, session)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).exists() and not Path(path).is_dir()
+    except OSError:  # a name that is too long
+        return False
+
+
+def _read(path: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise PacketError(f"{path}: cannot be read: {error.strerror}") from error

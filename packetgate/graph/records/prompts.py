@@ -4,7 +4,6 @@ What is kept is what this machine sent. It stays in the user's own database, and
 """
 
 from datetime import datetime
-from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore
 from pydantic import ConfigDict, ValidationError
@@ -48,12 +47,6 @@ async def read_prompts(store: BaseStore, session_id: str, packet_id: str) -> tup
     items = await store.asearch(namespace(ROOT, session_id, packet_id), limit=_ALL)
     found = [read for item in items if (read := _read(item.value)) is not None]
     return tuple(sorted(found, key=lambda one: one.at))
-
-
-async def recorded_turns(store: BaseStore) -> tuple[tuple[str, str], ...]:
-    """Return (session id, packet id) of all turns that something is kept of."""
-    places = await store.alist_namespaces(prefix=ROOT, limit=_ALL)
-    return tuple((unquote(place[-2]), unquote(place[-1])) for place in places if len(place) == len(ROOT) + 2)
 
 
 async def prune_prompts(store: BaseStore, days: int) -> None:

@@ -9,7 +9,7 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 
-from packetgate.connectors.client_settings import NAMES, SettingsFile, place_of
+from packetgate.connectors.client_settings import CLIENTS, SettingsFile, place_of
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.config import load_config
 
@@ -102,8 +102,8 @@ ODD: list[tuple[str, str, str, list[str], list[str]]] = [
         [],
     ),
     (
-        "windsurf",
-        ".codeium/windsurf/mcp_config.json",
+        "claude-code",
+        ".claude.json",
         "\ufeff" + json.dumps({"mcpServers": {"a": NPX, "odd": None, "off": {**NPX, "disabled": True}}}, indent=3),
         ["a", "off"],
         ["odd"],
@@ -116,53 +116,14 @@ ODD: list[tuple[str, str, str, list[str], list[str]]] = [
         ["asks"],
     ),
     (
-        "zed",
-        ".config/zed/settings.json",
-        '{\r\n  "theme": "One", // dark\r\n  "context_servers": {\r\n    "ext": {"source": "extension"},\r\n'
-        '    "a": {"source": "custom", "command": {"path": "npx"}},\r\n  },\r\n}\r\n',
+        "vscode",
+        ".config/Code/User/mcp.json",
+        '{\r\n  "theme": "One", // dark\r\n  "servers": {\r\n    "ext": {"source": "extension"},\r\n'
+        '    "a": {"command": "npx"},\r\n  },\r\n}\r\n',
         ["a"],
         ["ext"],
     ),
-    ("zed", ".config/zed/settings.json", '{\n  "theme": "One", // dark\n}\n', [], []),
-    (
-        "opencode",
-        ".config/opencode/opencode.json",
-        json.dumps({"mcp": {"a": {"type": "local", "command": ["npx", "x"], "enabled": False}}}),
-        ["a"],
-        [],
-    ),
-    (
-        "codex",
-        ".codex/config.toml",
-        '# mine\nmodel = "x"\n\n[mcp_servers.a]\ncommand = "npx" # why\n\n[mcp_servers.a.env]\nK = "v"\n\n'
-        '# of projects\n[projects."/p"]\ntrust_level = "trusted"\n\n[mcp_servers."b c"]\nurl = "https://h/mcp"\n',
-        ["a", "b c"],
-        [],
-    ),
-    ("codex", ".codex/config.toml", 'mcp_servers = {a = {command = "npx"}}\n', ["a"], []),
-    (
-        "goose",
-        ".config/goose/config.yaml",
-        "# mine\nGOOSE_MODE: auto\nx: off\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n"
-        "  a: # why\n    type: stdio\n    cmd: npx\n    args: ['-y', x]\n    envs: {K: v}\n    timeout: 300\n"
-        "other:\n- 1\n",
-        ["a"],
-        ["developer"],
-    ),
-    (
-        "cline",
-        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-        json.dumps({"mcpServers": {"a": {**NPX, "autoApprove": [], "timeout": 60}}}, indent="\t"),
-        ["a"],
-        [],
-    ),
-    (
-        "cline",
-        ".cline/data/settings/cline_mcp_settings.json",
-        json.dumps({"mcpServers": {"a": {"transport": {"type": "stdio", **NPX}}}}),
-        ["a"],
-        [],
-    ),
+    ("vscode", ".config/Code/User/mcp.json", '{\n  "theme": "One", // dark\n}\n', [], []),
 ]
 
 
@@ -192,21 +153,21 @@ def test_settings_of_every_form_are_put_back_to_the_byte(
 def test_a_server_that_two_clients_write_differently_is_one(cli: CommandLine) -> None:
     home = cli.folder.parent / "person"
     files = {".cursor/mcp.json": {"mcpServers": {"a": NPX}}}
-    files[".config/opencode/opencode.json"] = {"mcp": {"a": {"type": "local", "command": ["npx", "-y", "x"]}}}
+    files[".config/Code/User/mcp.json"] = {"servers": {"a": {"type": "stdio", **NPX}}}
     for name, document in files.items():
         (home / name).parent.mkdir(parents=True)
         (home / name).write_text(json.dumps(document))
-    for client in ("cursor", "opencode"):
+    for client in ("cursor", "vscode"):
         assert cli.run("proxy", "--install", client, HOME=str(home)).status == 0
     assert read(cli.folder / "mcp.json") == {"mcpServers": {"a": NPX}}
 
 
 def test_a_file_that_was_made_for_the_proxy_goes_with_it(cli: CommandLine) -> None:
     home = cli.folder.parent / "person"
-    assert cli.run("proxy", "--install", "codex", HOME=str(home)).status == 0
-    file = home / ".codex" / "config.toml"
-    assert SettingsFile.read(file).document["mcp_servers"]["packetgate"]["args"] == ["proxy", "--client", "codex"]
-    assert cli.run("proxy", "--uninstall", "codex", HOME=str(home)).status == 0
+    assert cli.run("proxy", "--install", "cursor", HOME=str(home)).status == 0
+    file = home / ".cursor" / "mcp.json"
+    assert read(file)["mcpServers"]["packetgate"]["args"] == ["proxy", "--client", "cursor"]
+    assert cli.run("proxy", "--uninstall", "cursor", HOME=str(home)).status == 0
     assert not file.exists()
 
 
@@ -253,8 +214,8 @@ def test_what_was_not_installed_is_not_taken_out(settled: tuple[CommandLine, dic
 def test_every_client_has_its_place(system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("APPDATA", raising=False)
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    files = {place_of(name, tmp_path, system).file for name in NAMES}
-    assert len(files) == len(NAMES)
+    files = {place_of(name, tmp_path, system).file for name in CLIENTS}
+    assert len(files) == len(CLIENTS)
     assert all(file.is_relative_to(tmp_path) for file in files)
     with pytest.raises(ConfigError, match="nonesuch"):
         place_of("nonesuch", tmp_path, system)

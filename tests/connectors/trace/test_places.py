@@ -1,4 +1,4 @@
-"""Past packets are found alike in this machine's database and on a server, with the prompts as they were sent."""
+"""Find past packets and their prompts in the local database and on a server."""
 
 import pytest
 from support.prompts import sent
@@ -10,7 +10,7 @@ from packetgate.state.errors import PacketError
 from packetgate.state.sections import PacketState
 
 
-async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) -> None:
+async def test_a_turn_is_found_while_it_waits_and_afterwards(place: Place) -> None:
     place.model.requests.clear()
     place.model.script(*wanting("ai.write", "write", path="found.txt", content="owl"), *answering("Written."))
     async with place.session(allow_write_tools=True) as talk:
@@ -28,7 +28,6 @@ async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) 
             assert found.packet == packet
             assert found.question is None
         assert (await find(archive, "last", None)).packet.header.packet_id == later.header.packet_id
-    assert found.prompts is not None
     exchanges = [(prompts.stage, one) for prompts in found.prompts for one in prompts.exchanges]
     assert [stage for stage, _ in exchanges] == ["select_tool", "review_selection", "select_tool"]
     for number, (_, one) in enumerate(exchanges):
@@ -36,9 +35,9 @@ async def test_a_turn_is_found_while_it_waits_and_once_it_is_over(place: Place) 
     assert exchanges[-1][1].answer == "Written."
 
 
-async def test_what_is_nowhere_is_told(place: Place) -> None:
+async def test_a_missing_packet_is_an_error(place: Place) -> None:
     async with open_archive(place.settings) as archive:
-        with pytest.raises(PacketError, match="no packet 00000000 is on record"):
+        with pytest.raises(PacketError, match="00000000"):
             await find(archive, "00000000", None)
-        with pytest.raises(PacketError, match="no packet 00000000 is kept in session 'nobody', which has no turn"):
+        with pytest.raises(PacketError, match="'nobody'"):
             await find(archive, "00000000", "nobody")

@@ -6,9 +6,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from support.usage import turn, used
 
-from packetgate.state.routing import Risk
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.policy.rules import Effect, Rule
 from packetgate.tools.usage.calibration import (
     FEWEST,
     Answered,
@@ -20,7 +18,6 @@ from packetgate.tools.usage.calibration import (
     left_out,
     loss,
     read_history,
-    replayed,
     save_history,
 )
 
@@ -82,29 +79,3 @@ async def test_a_calibration_is_kept_and_taken_back() -> None:
     history = await read_history(store)
     assert history.current.curves == {}
     assert history.undone().current == first
-
-
-def test_a_replay_says_what_would_have_been_asked() -> None:
-    writing = used("c.read", review_score=0.99, review_kind=KIND).model_copy(update={"risk": Risk.WRITE})
-    records = [
-        turn("p1", used("a.read", review_score=0.9, review_kind=KIND)),
-        turn("p2", used("a.read", review_score=0.75, review_kind=KIND)),
-        turn("p3", used("b.read", review_score=0.6, review_kind=KIND, approval=ApprovalOutcome.DENIED)),
-        turn("p4", used("b.read", review_score=0.65, review_kind=KIND, approval=ApprovalOutcome.APPROVED)),
-        turn("p5", writing),
-        turn("p6", used("a.read")),
-    ]
-    strict = replayed(records, Calibration(), 0.8, ())
-    assert (strict.turns, strict.calls) == (6, 5)
-    assert dict(strict.then) == {"run unasked": 3, "asked about": 2}
-    assert dict(strict.now) == {"run unasked": 1, "asked about": 4}
-    assert (strict.denied_and_run, strict.approved_and_asked) == (0, 1)
-    lax = replayed(records, Calibration(), 0.5, (Rule(effect=Effect.ALLOW, tool="c.read"),))
-    assert dict(lax.now) == {"run unasked": 5}
-    assert lax.denied_and_run == 1
-    rules = (Rule(effect=Effect.DENY, server="a"), Rule(effect=Effect.ASK, tool="b.*", arguments={"path": "x"}))
-    ruled = replayed(records, Calibration(), 0.5, rules)
-    assert dict(ruled.now) == {"denied by a rule": 2, "run unasked": 2, "asked about": 1}
-    assert ruled.by_arguments == 2
-    halved = Calibration(curves={KIND: Curve(slope=0.1, offset=-1.0, answers=30)})
-    assert dict(replayed(records, halved, 0.5, ()).now) == {"asked about": 5}

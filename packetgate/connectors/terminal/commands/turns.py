@@ -1,4 +1,4 @@
-"""`packetgate ask`, `packetgate answer` and `packetgate chat`."""
+"""`packetgate init`, `ask`, `answer` and `chat`."""
 
 import getpass
 import os
@@ -15,7 +15,6 @@ from packetgate.connectors.options import (
     Commands,
     Lite,
     McpConfig,
-    OldSession,
     Prime,
     Session,
     Set,
@@ -30,25 +29,47 @@ from packetgate.state.errors import InputError
 
 if TYPE_CHECKING:
     from packetgate.connectors.turn import Turn
+    from packetgate.state.context import RoutingContext
     from packetgate.state.request import TurnRequest
 
-OPTIONS = ("--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it")
-TYPED = ("/writes on", "/commands on", "`/rest` shows all of it")
-"""How to enable writes and commands and how to see a whole result, for commands and in `packetgate chat`."""
+SHELL_HINTS = ("--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it")
+CHAT_HINTS = ("/writes on", "/commands on", "`/rest` shows all of it")
+"""How to enable writes and commands, and how to see a whole result."""
 
 ContextType = Annotated[
-    str | None,
-    typer.Option("--context", help="Kind of conversation, such as `tasks`: it begins with the tools that are for it."),
+    str | None, typer.Option("--context", help="Kind of conversation, such as `tasks`: selects its pool of tools.")
 ]
+
+
+async def init(
+    model: Annotated[
+        str | None, typer.Option("--model", help="Use this model, such as ollama:qwen3:4b; reflex means no model.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: use the first model found and all servers.")
+    ] = False,
+    servers: Annotated[
+        bool, typer.Option("--servers/--no-servers", help="Look for servers of other MCP clients.")
+    ] = True,
+) -> int:
+    """Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.
+
+    It looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and in the usual folders for GGUF files and
+    other clients' settings. Nothing is downloaded and no key is sent.
+    """
+    settings = settings_from(own=True)
+    from packetgate.connectors.terminal import init as setup
+    from packetgate.connectors.terminal.reading import at_a_terminal, reader
+
+    return await setup.init(settings, model, reader() if at_a_terminal() else None, yes=yes, servers=servers)
 
 
 async def ask(
     request: Annotated[
-        str | None, typer.Argument(help="What you want. Without it, or with -, it is read from standard input.")
+        str | None, typer.Argument(help="The request. Without it, or with -, it is read from standard input.")
     ] = None,
     attach: Annotated[
-        list[Path] | None,
-        typer.Option("--attach", help="A picture or a text file that goes with it, as often as needed."),
+        list[Path] | None, typer.Option("--attach", help="Attach a picture or a text file; can be repeated.")
     ] = None,
     session: Session = None,
     context_type: ContextType = None,
@@ -62,38 +83,41 @@ async def ask(
     allow_commands: Commands = None,
     chosen: Set = None,
 ) -> int:
-    """Ask once: the answer, and the packet's journey. Exit status 3 means that it waits for your answer, 1 that a tool
-    failed.
-    """
+    """Run one turn: print the answer and the packet's trace.
 
-    def start(shown: str) -> "Turn":
+    Exit status 3 means that it waits for your answer, 1 that a tool failed.
+    """
+    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+
+    def start(question_id: str) -> "Turn":
         from packetgate.connectors.terminal.reading import file_part
         from packetgate.connectors.turn import Say
         from packetgate.state.request import check_request
 
-        files = tuple(file_part(one) for one in attach or ())
-        words = _request_text(request)
-        asked = turn_request(context_type, OPTIONS)
-        return Say(words if files else check_request(words), asked, shown, files=files)
+        files = tuple(file_part(file) for file in attach or ())
+        text = _request_text(request)
+        return Say(
+            text if files else check_request(text), turn_request(context_type, SHELL_HINTS), question_id, files=files
+        )
 
-    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    return await _turn(start, session, given, (chosen, allow_writes, allow_commands), as_json)
+    return await _turn(start, session_name(session), given, as_json, chosen, allow_writes, allow_commands)
 
 
 async def answer(
     reply: Annotated[
-        str | None, typer.Argument(help="yes, no, skip, or your words. Without it a stopped turn goes on.")
+        str | None, typer.Argument(help="yes, no, skip, or other words. Without it an interrupted turn continues.")
     ] = None,
-    session: OldSession = None,
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="Name of the session with the open question.")
+    ] = None,
     edit: Annotated[
         str | None,
         typer.Option(
-            help="Approve with these arguments instead, as a JSON object; for several calls a list of them, "
-            'or of words such as "yes".'
+            help="Approve with these arguments instead, as a JSON object; for several calls a list of objects or words."
         ),
     ] = None,
     question: Annotated[
-        str | None, typer.Option(help="The question that this answers, by its id; else the one last shown.")
+        str | None, typer.Option(help="Id of the question that this answers; by default the last one shown.")
     ] = None,
     mcp_config: McpConfig = None,
     lite: Lite = None,
@@ -102,18 +126,18 @@ async def answer(
     assistant: Assistant = None,
     as_json: AsJson = False,
 ) -> int:
-    """Answer a session's pending question, or go on with a turn whose process was stopped.
+    """Answer a session's open question, or continue a turn whose process was stopped.
 
-    The settings of the run that asked hold for the answer. Exit status 3 means that it waits for another answer.
+    The settings of the run that asked apply. Exit status 3 means that it waits for another answer.
     """
+    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
 
-    def start(shown: str) -> "Turn":
+    def start(question_id: str) -> "Turn":
         from packetgate.connectors.terminal.reading import reply_or_continue
 
-        return reply_or_continue(reply, edit, question or shown)
+        return reply_or_continue(reply, edit, question or question_id)
 
-    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    return await _turn(start, session, given, (), as_json, answers=True)
+    return await _turn(start, None if session is None else session_name(session), given, as_json)
 
 
 async def chat(
@@ -131,68 +155,49 @@ async def chat(
     allow_commands: Commands = None,
     chosen: Set = None,
 ) -> int:
-    """Talk turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D ends, /help lists what else there is.
+    """Run turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
 
     With --json, each object has a type: packet, question (the next line is the reply) or error. The exit status is
-    the last turn's: 3 if it waits for an answer, 2 if its line could not be used, 1 if its tool failed.
+    the last turn's: 3 if it waits for an answer, 2 if its line was invalid, 1 if its tool failed.
     """
-
-    request = turn_request(context_type, OPTIONS if as_json else TYPED)
+    request = turn_request(context_type, SHELL_HINTS if as_json else CHAT_HINTS)
     settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
-    from packetgate.connectors.terminal.chat import chat as run_chat
-    from packetgate.connectors.terminal.chat import chat_lines
-
-    converse = chat_lines if as_json else run_chat
     context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
+    from packetgate.connectors.terminal import chat as chats
+
+    converse = chats.chat_lines if as_json else chats.chat
     return await converse(settings, session_name(session), context, request)
 
 
 async def _turn(
-    start: "Callable[[str], Turn]",
-    session: str | None,
-    given: "dict[str, Any]",
-    run_given: "tuple[Any, ...]",
-    as_json: bool,
-    *,
-    answers: bool = False,
+    start: "Callable[[str], Turn]", session: str | None, given: dict[str, Any], as_json: bool, *run_options: Any
 ) -> int:
     settings = settings_from(**given)
-    name = "" if answers and session is None else session_name(session)
     from packetgate.connectors.terminal.last_question import LastQuestion, only_open
 
-    shown = LastQuestion(settings)
-    said = start(shown.of(name))
-    context = run_settings_from(checked(settings), *run_given).context
+    last = LastQuestion(settings)
+    turn = start(last.of(session or ""))
+    context: RoutingContext = run_settings_from(checked(settings), *run_options).context
     from packetgate.connectors.opening import open_sessions
     from packetgate.connectors.terminal.reading import at_a_terminal
     from packetgate.connectors.terminal.turns import Terminal
     from packetgate.graph.kept import kept_in
 
     async with open_sessions(settings) as sessions:
-        if not name:
-            name = await only_open(sessions, shown)
-            said = start(shown.of(name))
+        if session is None:
+            session = await only_open(sessions, last)
+            turn = start(last.of(session))
+        options = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items() if value is not None]
         terminal = Terminal(
-            sessions=sessions,
-            session=name,
-            context=context,
-            as_json=as_json,
+            *(sessions, session, context, last, kept_in(settings), as_json),
             interactive=at_a_terminal() and not as_json,
-            shown=shown,
-            kept=kept_in(settings),
-            options=_again(given),
+            options=tuple(part for option in options for part in option),
         )
-        return await terminal.run_once(said)
+        return await terminal.run(turn)
 
 
-def _again(given: "dict[str, Any]") -> tuple[str, ...]:
-    """Return the options that `packetgate answer` must repeat."""
-    named = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items() if value is not None]
-    return tuple(part for pair in named for part in pair)
-
-
-def turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnRequest":
-    """Return the request's origin, user and context; `ways` are the hints for enabling writes and commands.
+def turn_request(context_type: str | None, hints: tuple[str, str, str]) -> "TurnRequest":
+    """Return the request's origin, user, context and hints for enabling writes and commands.
 
     Raises:
         InputError: the kind of conversation is empty.
@@ -203,14 +208,11 @@ def turn_request(context_type: str | None, ways: tuple[str, str, str]) -> "TurnR
     kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
     if kind == "":
         raise InputError("--context is empty: name a kind of conversation, or leave it out")
-    return TurnRequest(origin="terminal", person=_who(), context_type=kind, way_out=SwitchHints.by(*ways))
-
-
-def _who() -> str:
     try:
-        return getpass.getuser()
+        person = getpass.getuser()
     except (OSError, KeyError):
-        return ""
+        person = ""
+    return TurnRequest(origin="terminal", person=person, context_type=kind, way_out=SwitchHints.by(*hints))
 
 
 def _request_text(given: str | None) -> str:

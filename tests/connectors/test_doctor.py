@@ -1,0 +1,152 @@
+"""`packetgate doctor`: what is configured, what answers, and with `--models` how each model does."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.command_line import CommandLine
+from support.gguf_model import write_tiny_gguf
+from support.prompts import BROKEN, offered, review
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError, Raw, Reply, Thinks
+
+from packetgate.connectors.terminal.doctor import exit_status, probed
+from packetgate.graph.settings import Settings
+
+ABOUT = "It is about plans."
+CALLED = '<tool_call>{"name": "ai__read", "arguments": {"path": "README.md"}}</tool_call>'
+
+
+def doctor(cli: CommandLine, *args: str, **variables: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Return the exit status, and verdict and text of the last finding by subject."""
+    done = cli.run("doctor", "--json", *args, **variables)
+    assert done.out, done.err
+    return done.status, {one["what"]: (one["verdict"], one["how"]) for one in json.loads(done.out)}
+
+
+def test_everything_is_ok_out_of_the_box(cli: CommandLine) -> None:
+    done = cli.run("doctor")
+    assert done.status == 0
+    assert "reflex (no model)" in done.out
+    assert str(cli.home / "packetgate.db") in done.out.replace("\n", "")
+
+
+def test_missing_programs_servers_and_models_are_named(cli: CommandLine) -> None:
+    servers = {"gone": {"command": "no-such-program"}, "sick": {"command": "sh", "args": ["-c", "echo no token >&2"]}}
+    (cli.folder / "mcp.json").write_text(json.dumps({"builtin": True, "mcpServers": servers}))
+    status, found = doctor(cli, "--lite", "llamacpp:no.gguf")
+    assert status == 1
+    assert "'no-such-program' is not installed" in found["gone"][1]
+    assert found["ai"] == ("ok", "13 tools")
+    assert "no token" not in found["sick"][1], "the output of a server goes only to its log"
+    assert "no token" in (cli.home / "logs" / "sick.log").read_text()
+    assert found["models"][0] == "bad"
+    assert "no.gguf" in found["models"][1]
+
+
+def test_the_sandbox_is_described(cli: CommandLine) -> None:
+    assert doctor(cli)[1]["sandbox"][0] in {"ok", "note"}
+    (cli.folder / "packetgate.toml").write_text('sandbox = "off"\n')
+    assert doctor(cli)[1]["sandbox"][0] == "note"
+
+
+@pytest.mark.parametrize("table", ["colour = 1", "[setings]\nenabled = false", "[settings]\nconfidence_threshold = 9"])
+def test_each_unusable_file_is_one_finding(cli: CommandLine, table: str) -> None:
+    (cli.folder / "packetgate.toml").write_text(table)
+    (cli.folder / "mcp.json").write_text("[]")
+    done = cli.run("doctor", "--json")
+    bad = [one["how"] for one in json.loads(done.out) if one["verdict"] == "bad"]
+    assert done.status == 1
+    assert sorted(how.partition(":")[0] for how in bad) == ["mcp.json", "packetgate.toml"]
+
+
+def test_patterns_and_rules_that_match_nothing_are_notes(cli: CommandLine) -> None:
+    rules = (
+        'effect = "allow"\ntool = "ai.write"\narguments = { path = "../shared/*" }',
+        'effect = "allow"\ntool = "ai.write"\narguments = { file = "notes/*" }',
+        'effect = "ask"\ntool = "ai.write"\narguments = { mode = "replcae" }',
+        'effect = "deny"\ntool = "ai.write"\narguments = { path = "private/**" }',
+        'effect = "deny"\ntool = "ai.wrte"',
+    )
+    preferences = 'permanent = ["ai.raed"]\n' + "".join(f"[[policy.rules]]\n{rule}\n" for rule in rules)
+    (cli.folder / "packetgate.toml").write_text(preferences)
+    done = cli.run("doctor", "--json")
+    assert done.status == 0
+    notes = [one["how"] for one in json.loads(done.out) if one["verdict"] == "note" and one["what"] == "preferences"]
+    places = [how.split(": ")[1] for how in notes]
+    assert places == ["permanent", "policy.rules.4", *(f"policy.rules.{number}" for number in range(3))]
+    assert "\n! packetgate.toml: permanent: 'ai.raed'" in cli.run("tools").out
+
+
+def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tmp_path: Path) -> None:
+    path = write_tiny_gguf(tmp_path / "terse.gguf", terse=True, seed=6)
+    status, found = doctor(cli, "--models", "--lite", f"llamacpp:{path}?n_ctx=16384&seed=1")
+    assert status == 0
+    assert found["lite, prime"][1].startswith("terse.gguf in llama.cpp, ready in ")
+    assert found["context"][1].startswith("16,384 tokens of the 32,768")
+    assert found["template"] == ("ok", "the file's own")
+    for stage in ("selection", "review"):
+        assert "enforced by a grammar" in found[stage][1]
+    assert "prompt tokens/s" in found["speed"][1]
+    assert found["confidence"][0] == "ok"
+
+
+async def test_a_model_with_a_short_context_and_no_template(llama_cpp_installed: None, tmp_path: Path) -> None:
+    path = write_tiny_gguf(tmp_path / "plain.gguf", terse=True, seed=6, template=None)
+    settings = Settings(lite=f"llamacpp:{path}?n_ctx=256", root=tmp_path, home=tmp_path)
+    found = [one async for one in probed(settings)]
+    assert {"template": "note", "context": "ok"}.items() <= {one.subject: one.verdict for one in found}.items()
+    assert (found[-1].verdict, found[-1].subject) == ("bad", "lite, prime")
+    assert exit_status(found) == 2
+
+
+def test_a_missing_model_and_one_that_answers_nonsense(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(ABOUT, BROKEN, BROKEN, review(0.9))
+    models = ("--lite", "llamacpp:no.gguf", "--prime", "openai:small")
+    status, found = doctor(cli, "--models", *models, OPENAI_BASE_URL=scripted_openai.base_url)
+    assert status == 2
+    assert found["lite"][0] == "bad"
+    assert found["prime"][1].startswith("small at ")
+    assert found["selection"][0] == "note"
+    assert found["confidence"] == ("note", "selection by nothing, review by stated")
+
+
+def test_a_thinking_model_behind_an_endpoint(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+    scripted_openai.script(*(Thinks(700, text) for text in [ABOUT, CALLED, review(0.9)]))
+    status, found = doctor(cli, "--models", "--lite", "openai:small", OPENAI_BASE_URL=scripted_openai.base_url)
+    assert status == 0
+    assert "enforced by the server's tool calling; 6" in found["selection"][1]
+    assert "tokens of thoughts; " in found["answer"][1]
+    assert "reasoning_effort=low" in found["thoughts"][1]
+    assert "prompt tokens included" in found["speed"][1]
+    assert "ai__read" in offered(scripted_openai, 1)
+
+
+def test_without_a_model_there_is_nothing_to_try(cli: CommandLine) -> None:
+    status, found = doctor(cli, "--models")
+    assert (status, found["lite, prime"][0]) == (0, "note")
+
+
+def probable(probability: float, call: str = "call_1") -> Raw:
+    answer = {"name": call, "type": "predicate", "probability": probability}
+    return Raw(json.dumps({"model": "d", "answers": [answer], "usage": {"input_tokens": 7}}))
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "verdict", "names"),
+    [
+        (probable(0.93), 0, "ok", "0.93 that ai.read should run"),
+        (probable(0.2), 0, "note", "0.20 that ai.read should run"),
+        (probable(0.9, call="other"), 2, "bad", "calls count 0.0"),
+        (HttpError(401), 2, "bad", "PACKETGATE_PRIME_API_KEY"),
+    ],
+)
+def test_a_decision_endpoint(
+    reply: Reply, status: int, verdict: str, names: str, cli: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
+    scripted_openai.script(reply)
+    variables = {"PACKETGATE_PRIME_BASE_URL": scripted_openai.base_url, "PACKETGATE_PRIME_API_KEY": "sk-for-decisions"}
+    done, found = doctor(cli, "--models", "--prime", "decisions:d", **variables)
+    result = found["question" if status == 0 else "reviewer"]
+    assert (done, result[0], names in result[1]) == (status, verdict, True), result
+    assert len(scripted_openai.requests) == 1
