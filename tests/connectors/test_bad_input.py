@@ -57,7 +57,6 @@ CASES = [
     ),
     Case("unbounded rule", ("ask", "Hello"), ("policy.rules.0",), files=toml("[[policy.rules]]\neffect = 'allow'")),
     Case("unknown option of a model", ("ask", "Hello"), ("models.lite.x",), files=toml("[models.lite]\nx = 1")),
-    Case("negative cache", ("tools",), ("cache_seconds",), files=toml("[tools.'ai.read']\ncache_seconds = -1")),
 ]
 
 

@@ -10,7 +10,7 @@ from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, appro
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.terminal.slash import SLASH_COMMANDS as TYPED
+from packetgate.connectors.terminal.slash import COMMANDS as TYPED
 from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.channels import SLASH_COMMANDS
