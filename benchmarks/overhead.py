@@ -41,8 +41,8 @@ from packetgate import PacketgateMiddleware
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.journal.opening import journal_in
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.model import Model
@@ -157,7 +157,7 @@ class Place:
             settings = Settings(home=self.folder / f"home{next(self._numbers)}", root=self.folder)
             options["checkpointer"] = await self.stack.enter_async_context(open_checkpointer(settings))
             options["store"] = await self.stack.enter_async_context(open_store(settings))
-            journal = journal_in(settings)
+            journal = open_journal(settings)
         graph = build_graph(deciders, toolbox, journal=journal).compile(**options)
         return Agent(graph, lambda words: TurnInput(messages=[HumanMessage(words)]), answer, request)
 

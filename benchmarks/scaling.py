@@ -20,7 +20,7 @@ from pathlib import Path
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.turn import Finished, Say, run_turn
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext
@@ -69,7 +69,7 @@ async def _packets(load: Load, together: Barrier) -> float:
 
 
 async def _entries(load: Load, together: Barrier) -> float:
-    journal, room = journal_in(load.settings), asyncio.Semaphore(AT_ONCE)
+    journal, room = open_journal(load.settings), asyncio.Semaphore(AT_ONCE)
 
     async def write() -> None:
         async with room:

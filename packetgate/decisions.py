@@ -6,7 +6,7 @@ from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Ques
 from pydantic import PrivateAttr
 
 from packetgate.deciders.language.decisions import answered
-from packetgate.graph.loops import LoopThread
+from packetgate.graph.event_loops import LoopThread
 from packetgate.models.decisions import words_in
 from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ModelError

@@ -21,8 +21,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
 from packetgate.deciders.reflex.reading import access_of
-from packetgate.graph.journal.opening import journal_at
-from packetgate.graph.loops import LoopThread
+from packetgate.graph.event_loops import LoopThread
+from packetgate.graph.journal.database import journal_at
 from packetgate.graph.pipeline import Pipeline, Wanted
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context

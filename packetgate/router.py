@@ -25,13 +25,11 @@ from packetgate.connectors.turn import Turn as Said
 from packetgate.deciders.choosing import language_deciders, reviewed_by
 from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.graph.building import build_graph
+from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store
 from packetgate.graph.composition import Graph, deciders_for, sandbox_settings
-from packetgate.graph.journal.opening import journal_at
-from packetgate.graph.journal.table import DatabaseJournal
-from packetgate.graph.loops import LoopThread, LoopTools
-from packetgate.graph.private import private_folder
-from packetgate.graph.serializer import PacketSerializer
-from packetgate.graph.sync_storage import store_with_async_methods, with_async_methods
+from packetgate.graph.event_loops import LoopThread, LoopTools
+from packetgate.graph.journal.database import DatabaseJournal, journal_at
+from packetgate.graph.private_files import private_folder
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext, routing_context
@@ -331,8 +329,8 @@ def create_router(
     opened, written, loop = LoopTools(make), _journal(journal, checkpointer), LoopThread()
     made = deciders if isinstance(deciders, Deciders) else _deciders(model, prime, deciders or {})
     graph = build_graph(made, opened, journal=written, settings=context, loop=loop).compile(
-        checkpointer=with_async_methods(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
-        store=store_with_async_methods(store) if store else InMemoryStore(),
+        checkpointer=async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
+        store=async_store(store) if store else InMemoryStore(),
         name="packetgate",
     )
     return Router(graph, opened, context, written, loop)

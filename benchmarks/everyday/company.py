@@ -13,7 +13,7 @@ from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.base import new_id
@@ -74,7 +74,7 @@ class Company:
         home = self._settings.home / new_id()
         settings = self._settings.model_copy(update={"home": home})
         async with open_checkpointer(settings) as checkpointer, open_store(settings) as store:
-            journal = journal_in(settings)
+            journal = open_journal(settings)
             graph = build_graph(self._deciders, self.hub, settings.usage_days, settings.prompt_days, journal)
             yield Sessions(graph.compile(checkpointer=checkpointer, store=store, name="packetgate"))
         shutil.rmtree(home, ignore_errors=True)

@@ -13,9 +13,8 @@ from benchmarks.gate.sets import Labelled
 from benchmarks.stand_ins import Shelf, needing_a_tool, select_carelessly
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.composition import deciders_for
-from packetgate.graph.pool import model_pool
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.graph.composition import deciders_for, model_pool
 from packetgate.graph.settings import Settings
 from packetgate.state.base import Confidence, Section
 from packetgate.state.context import RoutingContext

@@ -12,7 +12,7 @@ from packetgate.connectors.turn import Asked, Reply, Say, Turn, run_turn
 from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.base import new_id
@@ -117,5 +117,5 @@ async def packetgate(dojo: Dojo, folder: Path) -> AsyncIterator[Packetgate]:
     ):
         if not await hub.catalogue():
             raise InputError("; ".join(f"{one.name}: {one.problem}" for one in hub.health()))
-        graph = build_graph(deciders, hub, 0, 0, journal_in(settings)).compile(checkpointer=checkpointer, store=store)
+        graph = build_graph(deciders, hub, 0, 0, open_journal(settings)).compile(checkpointer=checkpointer, store=store)
         yield Packetgate(Sessions(graph), player)

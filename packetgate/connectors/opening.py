@@ -28,14 +28,14 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
                 yield remote
         return
     from packetgate.graph.composition import open_graph_and_servers
-    from packetgate.graph.journal.opening import journal_in
-    from packetgate.graph.kept import kept_in
+    from packetgate.graph.journal.database import open_journal
     from packetgate.graph.leases import open_leases
+    from packetgate.graph.shared_results import result_store
 
     async with open_graph_and_servers(settings, models) as opened, open_leases(settings) as leases:
         with _running():
-            kept, with_models = kept_in(settings), opened.with_models
-            yield Sessions(opened.graph, leases, journal_in(settings), kept, opened.hub, with_models=with_models)
+            kept, with_models = result_store(settings), opened.with_models
+            yield Sessions(opened.graph, leases, open_journal(settings), kept, opened.hub, with_models=with_models)
 
 
 @contextmanager

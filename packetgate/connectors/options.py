@@ -91,7 +91,7 @@ def checked(settings: "Settings") -> "Settings":
     """
     if settings.url:
         return settings
-    from packetgate.graph.pool import model_pool
+    from packetgate.graph.composition import model_pool
 
     model_pool(settings)
     return checked_files(settings)

@@ -15,10 +15,10 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 
-from packetgate.graph.building import LAST
-from packetgate.graph.journal.table import DatabaseJournal
+from packetgate.graph.building import LAST_STAGE
+from packetgate.graph.journal.database import DatabaseJournal
 from packetgate.graph.leases import Leases, NoLeases
-from packetgate.graph.records.recording import forget_records
+from packetgate.graph.records import forget_records
 from packetgate.models.options import ROLES
 from packetgate.models.pool import ModelPool
 from packetgate.nodes.select_tool import STAGE as SELECTING
@@ -250,7 +250,7 @@ def _event(data: object) -> StageEvent | None:
 
 
 def _message(message: Any, metadata: dict[str, Any]) -> BaseMessage | None:
-    if metadata.get("langgraph_node") not in {SELECTING, LAST}:
+    if metadata.get("langgraph_node") not in {SELECTING, LAST_STAGE}:
         return None
     if isinstance(message, BaseMessage):
         return message if isinstance(message, AIMessageChunk) else None

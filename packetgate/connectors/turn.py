@@ -10,7 +10,7 @@ from langgraph.errors import UnknownInterruptError
 from langgraph.types import Command
 
 from packetgate.connectors.sessions import AnswerPiece, Given, Sessions, SessionState
-from packetgate.graph.building import LAST
+from packetgate.graph.building import LAST_STAGE
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError
 from packetgate.state.events import StageEvent, StageFinished
@@ -157,7 +157,7 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
             async for event in stream:
                 if isinstance(event, StageFinished):
                     decided = decided or bool(event.decisions)
-                    ended = event.packet_id if event.stage == LAST else ended
+                    ended = event.packet_id if event.stage == LAST_STAGE else ended
                 yield event
         after = await sessions.state(session)
         aside = await _kept(sessions, session, ended) if ended and after.question is not None else None

@@ -1,4 +1,4 @@
-"""The diagram: nine stages, one edge a line."""
+"""Builds the graph: nine stages, and one line for each edge."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -7,8 +7,8 @@ from typing import Any, get_args, get_type_hints
 from langgraph.graph import START, StateGraph
 
 from packetgate.deciders.protocols import Deciders
-from packetgate.graph.loops import LoopThread
-from packetgate.graph.records.recording import calibration_by, learned_by, record_requests, turn_recorder
+from packetgate.graph.event_loops import LoopThread
+from packetgate.graph.records import calibration_by, learned_by, record_requests, turn_recorder
 from packetgate.graph.routes import (
     after_answering,
     after_asking,
@@ -19,7 +19,7 @@ from packetgate.graph.routes import (
     after_selection,
 )
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
-from packetgate.graph.stages import Direct, Stage, recovering, review_failed
+from packetgate.graph.stages import Direct, Stage, review_error_handler
 from packetgate.models.endpoint import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
@@ -36,10 +36,9 @@ from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal, MemoryJournal
 
-Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
+LAST_STAGE = "respond"
 
-LAST = "respond"
-"""The stage that ends a turn."""
+Builder = StateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]
 
 
 def build_graph(
@@ -52,11 +51,12 @@ def build_graph(
     settings: RoutingContext | None = None,
     loop: LoopThread | None = None,
 ) -> Builder:
-    """Return the graph, not yet compiled: with a checkpointer it can ask the user, with a store it records turns.
+    """Return the uncompiled graph. It needs a checkpointer to ask the user, and a store to record turns.
 
-    Where sessions outlast the process, so must `journal`: it keeps answers from being taken, and calls from being
-    run, twice. `settings` are those of a run whose context is nobody's or another graph's. `loop` runs the stages of
-    a graph that is called without `await`.
+    Args:
+        journal: must outlast the process if sessions do: it prevents that answers are used, and calls run, twice.
+        settings: defaults of a graph inside another graph.
+        loop: runs the stages for synchronous callers.
     """
     journal, loop = journal or MemoryJournal(), loop or LoopThread()
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
@@ -65,14 +65,14 @@ def build_graph(
         model = getattr(deciders, role) if role else None
         if name == "review_selection":
             model = deciders.reviewing or model
-        keeping = partial(record_requests, role=role) if role and model and prompt_days else None
-        ending = turn_recorder(usage_days, prompt_days) if name == LAST else None
-        stage = Stage(name, node, journal, needs, model, settings, keeping, ending, loop)
+        requests = partial(record_requests, role=role) if role and model and prompt_days else None
+        turn = turn_recorder(usage_days, prompt_days) if name == LAST_STAGE else None
+        stage = Stage(name, node, journal, needs, model, settings, requests, turn, loop)
         special: dict[str, Any] = {}
         if name == "open_packet":
             special = {"input_schema": OpeningPacket}
         elif name == "review_selection":
-            special = {"error_handler": recovering(stage, review_failed, after_review)}
+            special = {"error_handler": review_error_handler(stage, after_review)}
         graph.add_node(name, stage, **special)
 
     def branch(name: str, route: Callable[[CognitionPacket], str]) -> None:

@@ -1,4 +1,4 @@
-"""What a stage changed, told from the packet before it and after it."""
+"""Differences between the packet before and after a stage."""
 
 from collections import Counter
 from functools import cached_property
@@ -13,16 +13,16 @@ from packetgate.state.transitions import ToolExecutionStatus
 
 T = TypeVar("T")
 
-_NEW = CognitionPacket()
+_EMPTY = CognitionPacket()
 _NO_ROUTING = ToolRouting()
-_NONE = TokenUsage()
+_NO_TOKENS = TokenUsage()
 
 
 class StageChange:
-    """A packet's sections before a stage and after it. One that opens a packet starts from an empty one."""
+    """Sections before and after a stage. A stage that opens a packet starts from an empty one."""
 
     def __init__(self, stage: str, packet: CognitionPacket, update: PacketUpdate) -> None:
-        before = _NEW if "header" in update else packet
+        before = _EMPTY if "header" in update else packet
         self.stage = stage
         self.header = update.get("header", packet.header)
         self.context = packet.context, update.get("context", packet.context)
@@ -32,17 +32,11 @@ class StageChange:
         self.status = update.get("status", before.status)
         self.governance = before.governance, update.get("governance", before.governance)
         self.request = update["content"].original_prompt if {"header", "content"} <= update.keys() else None
-        """What was asked, where the stage opened a packet with it."""
-
-    def ended(self, update: PacketUpdate) -> "StageChange":
-        """Take the update as it is with the stage's time in it."""
-        self.metrics = self.metrics[0], update["metrics"]
-        self.reasoning = self.reasoning[0], update["reasoning"]
-        return self
+        """The request, if the stage opened a packet."""
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the stage put into another status, or made."""
+        """New calls, and calls with a new status."""
         before, after = self.routing
         if after is None or after is before:
             return ()
@@ -51,21 +45,24 @@ class StageChange:
 
     @cached_property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """The judgements made."""
-        before, after = self.reasoning
-        return _new(before.evaluations, after.evaluations)
+        """New judgements."""
+        return _added(self.reasoning[0].evaluations, self.reasoning[1].evaluations)
 
-    def event(self, duration_ms: float) -> StageFinished:
-        """Return the event that tells the change. Most stages leave most of a packet alone, and this runs at each."""
+    def event(self, update: PacketUpdate, duration_ms: float) -> StageFinished:
+        """Return the stage's event; `update` contains its duration. Runs at every stage, so it must be fast."""
+        self.metrics = self.metrics[0], update["metrics"]
+        self.reasoning = self.reasoning[0], update["reasoning"]
         metrics, reasoning, routing = self.metrics, self.reasoning, self.routing
-        decisions = _new(reasoning[0].reflection_log, reasoning[1].reflection_log)
+        decisions = _added(reasoning[0].reflection_log, reasoning[1].reflection_log)
         modes = [entry.decided_by for entry in decisions if entry.decided_by]
-        spent = metrics[1].token_usage.get(self.stage, _NONE)
+        spent = metrics[1].token_usage.get(self.stage, _NO_TOKENS)
         changed: dict[str, Any] = {}
         if self.context[0].palette is not self.context[1].palette:
-            changed = self._palette()
+            had, has = [tuple([entry.tool_name for entry in context.palette]) for context in self.context]
+            added, removed = [name for name in has if name not in had], [name for name in had if name not in has]
+            changed = {"loaded": has, "added": tuple(added), "removed": tuple(removed)}
         if routing[0] is not routing[1]:
-            changed |= self._routing()
+            changed |= self._routing_fields()
         return StageFinished(
             stage=self.stage,
             session_id=self.header.session_id,
@@ -74,29 +71,21 @@ class StageChange:
             is_fallback=True in [entry.is_fallback for entry in decisions],
             decisions=decisions,
             duration_ms=duration_ms,
-            usage=spent.since(metrics[0].token_usage.get(self.stage, _NONE)) if spent is not _NONE else _NONE,
+            usage=spent if spent is _NO_TOKENS else spent.since(metrics[0].token_usage.get(self.stage, _NO_TOKENS)),
             escalation=self._escalation(),
             reinjection_count=routing[1].reinjection_count if routing[1] else 0,
             violations=metrics[1].violations - metrics[0].violations,
-            errors=_new(metrics[0].errors, metrics[1].errors),
+            errors=_added(metrics[0].errors, metrics[1].errors),
             shift="" if self.context[0].shift == self.context[1].shift else self.context[1].shift,
             **changed,
         )
 
-    def _palette(self) -> dict[str, Any]:
-        had, has = [tuple([entry.tool_name for entry in context.palette]) for context in self.context]
-        return {
-            "loaded": has,
-            "added": tuple([name for name in has if name not in had]),
-            "removed": tuple([name for name in had if name not in has]),
-        }
-
-    def _routing(self) -> dict[str, Any]:
+    def _routing_fields(self) -> dict[str, Any]:
         before, after = self.routing[0] or _NO_ROUTING, self.routing[1] or _NO_ROUTING
-        corrections = _new(before.corrections, after.corrections)
+        corrections = _added(before.corrections, after.corrections)
         return {
             "used": tuple([call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED]),
-            "missed": _new(before.missed_tools, after.missed_tools),
+            "missed": _added(before.missed_tools, after.missed_tools),
             "escalated": tuple([call.tool_name for call in self.calls if call.status.awaits_user]),
             "calls": Counter([call.status.value for call in self.calls]),
             "corrections": tuple([one.problem for one in corrections if not one.mended]),
@@ -111,9 +100,9 @@ class StageChange:
         return "approval" if ToolExecutionStatus.AWAITING_APPROVAL in statuses else "question"
 
 
-def _new(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...]:
-    """Return what a stage added to a record, or all of it where the stage began the record anew."""
+def _added(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...]:
+    """Return the entries that a stage appended, or all entries if it replaced them."""
     if after is before:
         return ()
-    goes_on = len(after) > len(before) and after[: len(before)] == before
-    return after[len(before) :] if goes_on else after
+    appended = len(after) > len(before) and after[: len(before)] == before
+    return after[len(before) :] if appended else after

@@ -1,4 +1,4 @@
-"""The composition root: models, tools and deciders put together from settings."""
+"""The composition root: models, tools, deciders and graph from settings."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,20 +12,21 @@ from langgraph.graph.state import CompiledStateGraph
 from packetgate.deciders.choosing import language_deciders, reflex_deciders, reviewed_by
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.journal.opening import journal_in
-from packetgate.graph.kept import kept_in
-from packetgate.graph.pool import model_pool
-from packetgate.graph.private import private_folder
-from packetgate.graph.records.recording import prune_records
+from packetgate.graph.journal.database import open_journal
+from packetgate.graph.private_files import private_folder
+from packetgate.graph.records import prune_records
 from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.embeddings import open_embeddings
+from packetgate.models.options import MODEL, ROLES, file_options, named_models
 from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ModelError
 from packetgate.state.packet import CognitionPacket, TurnInput
+from packetgate.state.setting_values import SettingValue
 from packetgate.tools.builtin.sandbox import SandboxSettings
-from packetgate.tools.catalogue.preferences import Preferences, load_preferences
+from packetgate.tools.catalogue.preferences import Preferences, load_preferences, read_file
 from packetgate.tools.ranking.ranking import Meaning
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.hub import McpHub
@@ -40,15 +41,50 @@ Graph = CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, Cognition
 
 @dataclass(frozen=True)
 class OpenGraph:
-    """A graph, the servers of its tools, and what makes another graph over the same servers and sessions."""
+    """A graph, its servers, and a function that builds another graph on the same servers and sessions."""
 
     graph: Graph
     hub: McpHub
     with_models: Callable[[ModelPool], Graph]
 
 
+def model_pool(settings: Settings) -> ModelPool:
+    """Return the settings' models with the options of `packetgate.toml`. Nothing is loaded yet.
+
+    Raises:
+        ModelError: a name is not a model's.
+        ConfigError: an option does not exist, or does not accept its value.
+    """
+    path = settings.preferences_path
+    models = {} if path is None else read_file(path).get("models", {})
+    options, named = file_options(models, str(path)), named_models(models)
+    for role, name in named.items():
+        if getattr(settings, role) != name:
+            options.pop(role, None)  # the options belong to the model of the file
+        for other in ROLES:
+            if other != role and getattr(settings, other) == "reflex":  # one model plays both roles
+                options[other] = options.get(role, {}) | options.get(other, {})
+    return ModelPool(settings.lite, settings.prime, options)
+
+
+def model_names(settings: Settings) -> dict[str, SettingValue]:
+    """Return the model of each role, and where it is set.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    path = settings.preferences_path
+    named = {} if path is None else named_models(read_file(path).get("models", {}))
+    found: dict[str, SettingValue] = {}
+    for role in ROLES:
+        name = getattr(settings, role)
+        where = f"--{role} or PACKETGATE_{role.upper()}" if role in settings.model_fields_set else "default"
+        found[role] = SettingValue(name, f"{path}: models.{role}.{MODEL}" if named.get(role) == name else where)
+    return found
+
+
 def deciders_for(models: ModelPool, kept: ResultStore | None = None) -> Deciders:
-    """Return deciders by model when there is one, by reflex when not; models that see are shown what is `kept`."""
+    """Return language deciders, or reflex without a model. Models with vision see pictures from `kept`."""
     made = (
         reflex_deciders()
         if models.is_reflex
@@ -70,7 +106,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
     Raises:
         ConfigError, ModelError: a server's entry, or the embedding model, cannot be used.
     """
-    if config.servers:  # their logs are kept there
+    if config.servers:  # for their logs
         await asyncio.to_thread(private_folder, settings.home)
     embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
     preferences = await asyncio.to_thread(load_preferences, settings.preferences_path)
@@ -82,7 +118,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
         patience_s=settings.patience_s,
         preferences=preferences,
         sandbox=sandbox_settings(preferences, settings),
-        kept=kept_in(settings),
+        kept=result_store(settings),
         meaning=await asyncio.to_thread(make_meaning, settings),
         listings=settings.listings_path,
         has_reader=has_reader,
@@ -90,7 +126,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
 
 
 def make_meaning(settings: Settings) -> Meaning:
-    """Return what compares tools and requests by meaning.
+    """Return the encoder that compares tools with requests.
 
     Raises:
         ModelError: the embedding model cannot be used.
@@ -101,7 +137,7 @@ def make_meaning(settings: Settings) -> Meaning:
 
 
 def sandbox_settings(preferences: Preferences, settings: Settings | None = None) -> SandboxSettings:
-    """Return how programs are confined: the environment's settings, if any, override those of the file."""
+    """Return the sandbox settings: those of the environment override those of the file."""
     network = settings.sandbox_network if settings else None
     return SandboxSettings(
         mode=(settings.sandbox if settings else None) or preferences.sandbox,
@@ -113,11 +149,11 @@ def sandbox_settings(preferences: Preferences, settings: Settings | None = None)
 
 @asynccontextmanager
 async def open_tools(settings: Settings, *, only_configured: bool = False) -> AsyncIterator[McpHub]:
-    """Open the servers alone.
+    """Open only the servers.
 
     Args:
-        only_configured: Leave out the built-in tools that the configuration does not ask for. Whoever opens the
-            servers has a reader of long results of its own.
+        only_configured: leave out built-in tools that the configuration does not name. The caller must have its own
+            reader of long results.
 
     Raises:
         ConfigError, ModelError: as `make_hub`.
@@ -131,16 +167,16 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
 
 @asynccontextmanager
 async def open_graph(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Graph]:
-    """Open the graph alone, as `open_graph_and_servers`."""
+    """Open only the graph of `open_graph_and_servers`."""
     async with open_graph_and_servers(settings, models) as opened:
         yield opened.graph
 
 
 @asynccontextmanager
 async def open_graph_and_servers(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[OpenGraph]:
-    """Open the graph with its servers, its checkpointer and its store; on leaving, everything is closed.
+    """Open the graph with its servers, checkpointer and store, and close them afterwards.
 
-    `models`: those of the settings, where somebody has them already.
+    `models`: the settings' models, if already created.
 
     Raises:
         ConfigError, ModelError: something in the settings cannot be used.
@@ -155,8 +191,8 @@ async def open_graph_and_servers(settings: Settings, models: ModelPool | None = 
         await prune_records(store, settings.usage_days, settings.prompt_days)
 
         def made(models: ModelPool) -> Graph:
-            deciders = deciders_for(models, kept_in(settings))
-            graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal_in(settings))
+            deciders = deciders_for(models, result_store(settings))
+            graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, open_journal(settings))
             return graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
 
         yield OpenGraph(made(models), hub, made)

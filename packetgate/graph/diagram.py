@@ -7,7 +7,7 @@ from langchain_core.runnables.graph import Edge, Graph
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.served import without_handlers
+from packetgate.graph.server_graph import without_handlers
 from packetgate.tools.servers.hub import McpHub
 
 WIDTH, ROW, BOX, HEIGHT = 560, 58, 170, 32

@@ -11,8 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from packetgate.deciders.language.review import risks_nothing
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.records.passports import version
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.graph.records import evaluation_version
 from packetgate.models.requests import collected
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -82,7 +82,7 @@ def _played(case: Case, packet: CognitionPacket, seconds: float, problem: str) -
     spent = sum(packet.metrics.token_usage.values(), start=TokenUsage())
     answered = not problem and bool(routing.question) == case.asks
     return Played(
-        version=version(),
+        version=evaluation_version(),
         case=case.name,
         kind=case.kind,
         right=answered and all(judged) and len(judged) == len(case.calls),

@@ -1,7 +1,4 @@
-"""Beside a LangGraph server's own routes: the settings of assistants and runs are checked before they are kept.
-
-The server itself takes any settings for an assistant, and drops those that it does not know.
-"""
+"""Checks the settings of assistants and runs in front of a LangGraph server, which ignores unknown settings."""
 
 import json
 from typing import Any
@@ -16,13 +13,13 @@ from packetgate.state.errors import ConfigError
 
 
 class ContextCheck:
-    """Answers 422, and names the field, where a request's `context` holds settings that there are not."""
+    """Answers 422 to requests whose `context` has unknown or invalid settings; the answer names the field."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it."""
+        """Forward a request, or refuse it."""
         if scope["type"] != "http" or scope["method"] not in {"POST", "PATCH"}:
             await self._app(scope, receive, send)
             return
@@ -39,13 +36,12 @@ class ContextCheck:
 
 
 def _problem(body: bytes) -> str:
-    """Return what is wrong with the settings in a request, or in each of several; empty where nothing is."""
     try:
-        asked: Any = json.loads(body)
-    except (ValueError, RecursionError):  # for the server to refuse
+        content: Any = json.loads(body)
+    except (ValueError, RecursionError):  # the server refuses it
         return ""
-    for one in asked if isinstance(asked, list) else [asked]:
-        context = one.get("context") if isinstance(one, dict) else None
+    for request in content if isinstance(content, list) else [content]:
+        context = request.get("context") if isinstance(request, dict) else None
         try:
             routing_context(context if isinstance(context, dict) else None)
         except ConfigError as error:

@@ -1,6 +1,6 @@
-"""Who runs a session's turn: one process at a time, by a lock that the kernel or the database drops when it dies.
+"""Session locks: one process at a time runs a session's turn. The kernel or database drops a dead process's locks.
 
-A LangGraph server needs none of it: runs of one thread wait in its own queue.
+LangGraph servers do not need them: their own queue orders the runs of a thread.
 """
 
 import asyncio
@@ -8,85 +8,81 @@ import fcntl
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packetgate.graph.postgres import noticed, reached_postgres
-from packetgate.graph.private import private_folder
+from packetgate.graph.postgres import keepalive_options, postgres_errors
+from packetgate.graph.private_files import private_folder
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-log = logging.getLogger(__name__)
-
 RETRY_S = 0.1
-"""Between two looks whether a session is free; nobody is told when it is, nor in which order they asked."""
-
-LOOK_S = 2.0
-"""Between two looks whether the connection still is that holds locks of PostgreSQL: nobody tells when it breaks."""
+"""Between two attempts to take a lock."""
+CHECK_S = 2.0
+"""Between two checks of the connection that holds PostgreSQL's locks."""
 
 _TAKE = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+_RELEASE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 
 
 class Leases(ABC):
-    """Locks of sessions, of which this process holds some."""
+    """Session locks of this process."""
 
     @abstractmethod
     async def take(self, session: str) -> bool:
-        """Take a session's lock, unless somebody has it; return whether it is taken now."""
+        """Try to take a session's lock."""
 
     @abstractmethod
-    async def give_back(self, session: str) -> None:
-        """Give back a lock that was taken."""
+    async def release(self, session: str) -> None:
+        """Release a lock."""
 
     async def is_taken(self, session: str) -> bool:
-        """Whether somebody has a session's lock."""
-        if await self._taken(session):
-            await asyncio.shield(self.give_back(session))
+        """Whether any process holds a session's lock."""
+        if await self._take_unless_cancelled(session):
+            await asyncio.shield(self.release(session))
             return False
         return True
 
     @asynccontextmanager
     async def held(self, session: str) -> AsyncIterator[None]:
-        """Hold a session's lock, once nobody else does: however long that takes, it can be cancelled."""
-        while not await self._taken(session):  # noqa: ASYNC110  no event comes from another process
+        """Wait for a session's lock, and hold it."""
+        while not await self._take_unless_cancelled(session):  # noqa: ASYNC110  no event comes from another process
             await asyncio.sleep(RETRY_S)
         try:
             yield
         finally:
-            await asyncio.shield(self.give_back(session))
+            await asyncio.shield(self.release(session))
 
-    async def _taken(self, session: str) -> bool:
-        """Take a session's lock; whoever is cancelled meanwhile has not got it."""
+    async def _take_unless_cancelled(self, session: str) -> bool:
         taking = asyncio.create_task(self.take(session))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
             if await taking:
-                await self.give_back(session)
+                await self.release(session)
             raise
 
 
 class FileLeases(Leases):
-    """Locks on files in a folder, a file a session, which is there as long as its lock is held."""
+    """Locks on files in a folder. A file exists while its lock is held."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._held: dict[str, int] = {}
 
     async def take(self, session: str) -> bool:
-        """Take a session's lock, unless somebody has it."""
+        """Try to take a session's lock."""
         return await asyncio.to_thread(self._take, session)
 
-    async def give_back(self, session: str) -> None:
-        """Give back a lock that was taken."""
-        await asyncio.to_thread(self._give_back, session)
+    async def release(self, session: str) -> None:
+        """Release a lock."""
+        await asyncio.to_thread(self._release, session)
 
     def _take(self, session: str) -> bool:
         path = self._file(session)
@@ -95,19 +91,19 @@ class FileLeases(Leases):
             self._folder.mkdir(mode=0o700, exist_ok=True)
             file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
-            raise ConfigError(f"{path}: cannot keep turns apart: {error}; set PACKETGATE_HOME") from error
+            raise ConfigError(f"{path}: cannot lock sessions: {error}; set PACKETGATE_HOME") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             current = path.exists() and os.path.samestat(os.fstat(file), path.stat())
         except BlockingIOError:
             current = False
-        if not current:  # somebody has it, or had it and took the file away
+        if not current:  # locked, or deleted by the last holder
             os.close(file)
             return False
         self._held[session] = file
         return True
 
-    def _give_back(self, session: str) -> None:
+    def _release(self, session: str) -> None:
         self._file(session).unlink(missing_ok=True)
         os.close(self._held.pop(session))
 
@@ -116,79 +112,82 @@ class FileLeases(Leases):
 
 
 class PostgresLeases(Leases):
-    """Advisory locks, all held by one connection of this process; where it breaks, another takes them anew."""
+    """Advisory locks on one connection. A new connection takes them again if it breaks."""
 
-    def __init__(self, connect: "Callable[[], Awaitable[AsyncConnection[Any]]]") -> None:
-        self._connect = connect
+    def __init__(self, url: str) -> None:
+        self._url = url
         self._connection: AsyncConnection[Any] | None = None
         self._held: set[str] = set()
-        self._renewing = asyncio.Lock()
-        self._looking: asyncio.Task[None] | None = None
+        self._connecting = asyncio.Lock()
+        self._checking: asyncio.Task[None] | None = None
 
     async def take(self, session: str) -> bool:
-        """Take a session's lock, unless somebody has it."""
-        taken = await self._asked(_TAKE, session)
+        """Try to take a session's lock."""
+        taken = await self._ask(_TAKE, session)
         if taken:
             self._held.add(session)
-            if self._looking is None or self._looking.done():
-                self._looking = asyncio.create_task(self._look())
+            if self._checking is None or self._checking.done():
+                self._checking = asyncio.create_task(self._check())
         return taken
 
-    async def give_back(self, session: str) -> None:
-        """Give back a lock that was taken."""
+    async def release(self, session: str) -> None:
+        """Release a lock."""
         self._held.discard(session)
-        await self._asked("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", session)
+        await self._ask(_RELEASE, session)
 
     async def close(self) -> None:
-        """Give everything back."""
-        if self._looking is not None:
-            self._looking.cancel()
+        """Release all locks."""
+        if self._checking is not None:
+            self._checking.cancel()
         if self._connection is not None:
             await self._connection.close()
 
-    async def _look(self) -> None:
-        """See to it, as long as locks are held, that a connection holds them."""
+    async def _check(self) -> None:
+        """Reconnect soon after the connection breaks."""
         from psycopg import OperationalError
 
         while self._held:
-            await asyncio.sleep(LOOK_S)
-            with suppress(OperationalError):  # the database is away: the next look may find it
-                await self._asked("SELECT %s <> ''", "held")
+            await asyncio.sleep(CHECK_S)
+            with suppress(OperationalError):  # the next check may succeed
+                await self._ask("SELECT %s <> ''", "held")
 
-    async def _asked(self, sql: str, session: str) -> bool:
+    async def _ask(self, sql: str, session: str) -> bool:
         from psycopg import OperationalError
 
-        connection = await self._renewed()
+        connection = await self._connected()
         try:
             answer = await (await connection.execute(sql, (session,))).fetchone()
         except OperationalError:
             if not connection.closed:
                 raise
-            answer = await (await (await self._renewed()).execute(sql, (session,))).fetchone()
+            answer = await (await (await self._connected()).execute(sql, (session,))).fetchone()
         return bool(answer and answer[0])
 
-    async def _renewed(self) -> "AsyncConnection[Any]":
-        """Return a connection that holds what this process holds, as far as nobody took it since the last one broke."""
-        async with self._renewing:
+    async def _connected(self) -> "AsyncConnection[Any]":
+        async with self._connecting:
             if self._connection is None or self._connection.closed:
-                connection = await self._connect()
+                from psycopg import AsyncConnection
+
+                options = {"application_name": "packetgate-leases", "options": keepalive_options(self._url)}
+                connection = await AsyncConnection.connect(self._url, autocommit=True, **options)  # type: ignore[arg-type]
                 for session in self._held:
                     answer = await (await connection.execute(_TAKE, (session,))).fetchone()
                     if not (answer and answer[0]):
-                        log.warning("session %s: another process took its turn while the database was away", session)
+                        message = "session %s: another process took its turn while the database was away"
+                        logging.getLogger(__name__).warning(message, session)
                 self._connection = connection
             return self._connection
 
 
 class NoLeases(Leases):
-    """Nobody but this process runs turns here."""
+    """For sessions that no other process can open."""
 
     async def take(self, session: str) -> bool:
-        """Take nothing."""
+        """Return True."""
         return True
 
-    async def give_back(self, session: str) -> None:
-        """Give nothing back."""
+    async def release(self, session: str) -> None:
+        """Do nothing."""
 
 
 @asynccontextmanager
@@ -201,17 +200,9 @@ async def open_leases(settings: Settings) -> AsyncIterator[Leases]:
     if not settings.database_url:
         yield FileLeases(settings.home / "leases")
         return
-    with reached_postgres(settings.database_url) as url:
-        leases = PostgresLeases(partial(_connected, url))
+    with postgres_errors(settings.database_url) as url:
+        leases = PostgresLeases(url)
         try:
             yield leases
         finally:
             await leases.close()
-
-
-async def _connected(url: str) -> "AsyncConnection[Any]":
-    """Return a connection for locks alone."""
-    from psycopg import AsyncConnection
-
-    name = "packetgate-leases"
-    return await AsyncConnection.connect(url, autocommit=True, application_name=name, options=noticed(url))

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from packetgate.deciders.protocols import CallReview, Review
 from packetgate.graph.changes import StageChange
-from packetgate.graph.stages import REVIEWED, trail
+from packetgate.graph.stages import CALL_REVIEWED, journal_entries
 from packetgate.nodes.execute_tool import execute_tool
 from packetgate.nodes.review_selection import reviewed
 from packetgate.state.base import ConfidenceSource
@@ -118,10 +118,10 @@ class Pipeline:
         )
         judged = await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
         told = (
-            *trail(StageChange("open_packet", CognitionPacket(), proposal)),
-            *trail(StageChange("review_selection", packet, judged)),
+            *journal_entries(StageChange("open_packet", CognitionPacket(), proposal)),
+            *journal_entries(StageChange("review_selection", packet, judged)),
         )
-        entries = tuple(entry for entry in told if entry.event != REVIEWED)  # it was not
+        entries = tuple(entry for entry in told if entry.event != CALL_REVIEWED)  # it was not
         packet = packet.merged(judged)
         if wanted.call_id and packet.governance.question:
             again = packet.governance.question.changed(question_id=wanted.call_id)
@@ -160,7 +160,7 @@ class Pipeline:
             update = decision.update
         governance = (update.get("governance") or packet.governance).asking(None)
         update = {**update, "governance": governance}
-        await self.journal.record(*trail(StageChange("ask_user", packet, update)))
+        await self.journal.record(*journal_entries(StageChange("ask_user", packet, update)))
         return packet.merged(update)
 
     async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
@@ -178,7 +178,7 @@ class Pipeline:
             self._running.discard(packet.header.packet_id)
         await journal.flush()
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
-        return ended, tuple(trail(StageChange("execute_tool", packet, update)))
+        return ended, tuple(journal_entries(StageChange("execute_tool", packet, update)))
 
     async def _cut_off(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
         """Return when the same change for the same client was started by a process that never told its end."""

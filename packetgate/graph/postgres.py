@@ -1,4 +1,4 @@
-"""PostgreSQL for a process: one bounded pool of connections, tables made once, errors without the password."""
+"""PostgreSQL: one pool of connections for a process, and errors without the password."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -14,59 +14,59 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg_pool import AsyncConnectionPool
 
-MOST_CONNECTIONS = 8
-"""Of a process at once, beside the one that holds its leases and those that make tables when it starts."""
-PATIENCE_S = 30.0
-"""Longest wait for one of them."""
+MAX_CONNECTIONS = 8
+"""Of a process, beside the connection that holds its leases."""
+_POOL_TIMEOUT_S = 30.0
 _TABLES_LOCK = 7_326_451_904
 _POLL_S = 0.05
 
-SetUp = Callable[["AsyncConnection[Any]"], Awaitable[object]]
-"""Makes tables that are not there; with what is there already it does nothing."""
+CreateTables = Callable[["AsyncConnection[Any]"], Awaitable[object]]
+"""Creates missing tables; may run again."""
 
 
 @dataclass
-class _Shared:
+class _SharedPool:
     pool: "AsyncConnectionPool[AsyncConnection[Any]]"
-    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    setting_up: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
 
 
-_open: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Shared]] = WeakKeyDictionary()
-_made: set[tuple[str, str]] = set()
-"""What this process knows to be there: a URL, and the name of some tables."""
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedPool]] = WeakKeyDictionary()
+_created: set[tuple[str, str]] = set()
+"""URL and table group, for all tables that this process has created or found."""
 
 
 @asynccontextmanager
-async def pooled(url: str, tables: str, set_up: SetUp) -> "AsyncIterator[AsyncConnectionPool[AsyncConnection[Any]]]":
-    """Return the pool that all of this event loop share, with some tables there; whoever leaves last closes it.
+async def open_pool(
+    url: str, tables: str, create: CreateTables
+) -> "AsyncIterator[AsyncConnectionPool[AsyncConnection[Any]]]":
+    """Open the event loop's shared pool, with the named tables created; the last user closes it.
 
     Raises:
         ConfigError: the database cannot be reached.
     """
-    with reached_postgres(url):
+    with postgres_errors(url):
         from psycopg_pool import AsyncConnectionPool
 
-        pools = _open.setdefault(asyncio.get_running_loop(), {})
+        pools = _pools.setdefault(asyncio.get_running_loop(), {})
         if url not in pools:
-            pools[url] = _Shared(
-                AsyncConnectionPool(
-                    url,
-                    kwargs=_options(url),
-                    min_size=1,
-                    max_size=MOST_CONNECTIONS,
-                    timeout=PATIENCE_S,
-                    check=_still_open,
-                    open=False,
-                )
+            pool = AsyncConnectionPool(
+                url,
+                kwargs=_options(url),
+                min_size=1,
+                max_size=MAX_CONNECTIONS,
+                timeout=_POOL_TIMEOUT_S,
+                check=_check,
+                open=False,
             )
+            pools[url] = _SharedPool(pool)
         shared = pools[url]
         shared.users += 1
         try:
-            async with shared.making:
-                if (url, tables) not in _made:
-                    await _make(url, set_up)
-                    _made.add((url, tables))
+            async with shared.setting_up:
+                if (url, tables) not in _created:
+                    await _create(url, create)
+                    _created.add((url, tables))
             await shared.pool.open()
             yield shared.pool
         finally:
@@ -76,55 +76,48 @@ async def pooled(url: str, tables: str, set_up: SetUp) -> "AsyncIterator[AsyncCo
                 await shared.pool.close()
 
 
-async def _make(url: str, set_up: SetUp) -> None:
-    """Make tables, one process at a time. None waits in the database: an index made there would wait for it in turn."""
+async def _create(url: str, create: CreateTables) -> None:
+    """Create tables, one process at a time; polls, because a waiting statement would block index creation."""
     from psycopg import AsyncConnection
 
     async with await AsyncConnection.connect(url, **_options(url)) as connection:
         while True:
             taken = await connection.execute("SELECT pg_try_advisory_lock(%s) AS taken", (_TABLES_LOCK,))
             if (await taken.fetchone() or {}).get("taken"):
-                await set_up(connection)
-                return  # and the lock ends with the connection
+                await create(connection)
+                return  # the lock ends with the connection
             await asyncio.sleep(_POLL_S)
 
 
-async def _still_open(connection: "AsyncConnection[Any]") -> None:
-    """Raise where the database has closed a connection: it has said so then. To ask it every time is a round trip."""
+async def _check(connection: "AsyncConnection[Any]") -> None:
+    """Ping the server only if the socket is readable, as it is after the server has closed the connection."""
     from psycopg_pool import AsyncConnectionPool
 
-    heard = poll()
-    heard.register(connection.fileno(), POLLIN)
-    if heard.poll(0):
+    readable = poll()
+    readable.register(connection.fileno(), POLLIN)
+    if readable.poll(0):
         await AsyncConnectionPool.check_connection(connection)
 
 
-def noticed(url: str) -> str:
-    """Return the options of a connection whose end the database notices within a minute, though its machine died.
-
-    Else what it has locked would stay so for hours.
-    """
+def keepalive_options(url: str) -> str:
+    """Return connection options with which the server notices a dead client within a minute, and drops its locks."""
     from psycopg.conninfo import conninfo_to_dict
 
-    after = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "user_timeout": 60_000}
+    options = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "user_timeout": 60_000}
     given = str(conninfo_to_dict(url).get("options") or "")
-    return " ".join([*(f"-c tcp_{name}={value}" for name, value in after.items()), given]).strip()
+    return " ".join([*(f"-c tcp_{name}={value}" for name, value in options.items()), given]).strip()
 
 
 def _options(url: str) -> dict[str, Any]:
-    """Return how a connection behaves, as LangGraph's saver and store want it."""
+    """Return connection arguments that LangGraph's saver and store require."""
     from psycopg.rows import dict_row
 
-    return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row, "options": noticed(url)}
+    return {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row, "options": keepalive_options(url)}
 
 
 @contextmanager
-def reached_postgres(url: str) -> Iterator[str]:
-    """Check the URL, and say of a database that cannot be used why not.
-
-    Raises:
-        ConfigError: it is no URL, or the database cannot be reached.
-    """
+def postgres_errors(url: str) -> Iterator[str]:
+    """Check the URL, and turn connection errors into a `ConfigError` without the password."""
     try:
         import langgraph.checkpoint.postgres  # noqa: F401
         from psycopg import OperationalError, ProgrammingError
@@ -133,23 +126,19 @@ def reached_postgres(url: str) -> Iterator[str]:
     except ImportError as error:
         raise ConfigError("PACKETGATE_DATABASE_URL needs the extra: pip install 'packetgate[postgres]'") from error
     try:
-        where = conninfo_to_dict(url)
-    except ProgrammingError as error:  # its text would show the URL, and with it the password
+        parts = conninfo_to_dict(url)
+    except ProgrammingError as error:
         raise ConfigError(
             "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         ) from error
     try:
         yield url
     except (OperationalError, InsufficientPrivilege) as error:
+        user = f"{parts['user']}@" if "user" in parts else ""
+        port = f":{parts['port']}" if "port" in parts else ""
+        place = f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(
-            f"PACKETGATE_DATABASE_URL: {_shown(where)} cannot be used: {reason}; mend that or the URL: without one, "
-            "sessions are kept in a file"
+            f"PACKETGATE_DATABASE_URL: {place} cannot be used: {reason}; fix that or the URL, or unset it to store "
+            "sessions in a file"
         ) from error
-
-
-def _shown(where: dict[str, Any]) -> str:
-    """Return where a database is, without its password."""
-    user = f"{where['user']}@" if "user" in where else ""
-    port = f":{where['port']}" if "port" in where else ""
-    return f"postgresql://{user}{where.get('host', '')}{port}/{where.get('dbname', '')}"

@@ -1,4 +1,4 @@
-"""Where sessions and the record of turns are kept: one SQLite file, or PostgreSQL when a URL is given."""
+"""Open checkpoints and records: in one SQLite file, or in PostgreSQL if a URL is set."""
 
 import asyncio
 import random
@@ -11,126 +11,112 @@ from typing import TYPE_CHECKING, Any, cast
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
-from packetgate.graph.postgres import pooled
-from packetgate.graph.private import private_file
-from packetgate.graph.savers import Whole
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import AtomicSaver, PacketSerializer
+from packetgate.graph.postgres import open_pool
+from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from aiosqlite import Connection
-    from langgraph.store.sqlite.aio import AsyncSqliteStore
     from psycopg import AsyncConnection
 
-ATTEMPTS = 10
-PATIENCE_S = 60.0
-"""Longest wait for another connection that writes, of this process or another."""
+SQLITE_TIMEOUT_S = 60.0
+"""Longest wait for another connection that writes."""
+_SETUP_ATTEMPTS = 10
 
 
 @asynccontextmanager
 async def open_checkpointer(
-    settings: Settings, patience_s: float = PATIENCE_S
+    settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S
 ) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open where sessions are kept.
+    """Open the checkpoints.
 
     Raises:
-        ConfigError: it cannot be opened.
+        ConfigError: the database cannot be opened.
     """
     if settings.database_url:
-        async with pooled(settings.database_url, "checkpoints", _make_checkpoints) as pool:
-            from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
-            class PostgresSaver(Whole, AsyncPostgresSaver): ...
+        class PostgresSaver(AtomicSaver, AsyncPostgresSaver): ...
 
+        async def set_up(connection: "AsyncConnection[Any]") -> None:
+            await AsyncPostgresSaver(connection).setup()
+
+        async with open_pool(settings.database_url, "checkpoints", set_up) as pool:
             postgres = PostgresSaver(pool, serde=PacketSerializer())
-            postgres.lock = cast("asyncio.Lock", nullcontext())  # it is for one connection; the pool has a bound
+            postgres.lock = cast("asyncio.Lock", nullcontext())  # needed for one connection only, not for a pool
             yield postgres
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    class SqliteSaver(Whole, AsyncSqliteSaver): ...
+    class AtomicSqliteSaver(AtomicSaver, AsyncSqliteSaver): ...
 
-    async with _sqlite(settings.database, patience_s) as connection:
-        sqlite = SqliteSaver(connection, serde=PacketSerializer())
+    async with _open_sqlite(settings.database, timeout_s) as connection:
+        sqlite = AtomicSqliteSaver(connection, serde=PacketSerializer())
         await sqlite.setup()
         yield sqlite
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, patience_s: float = PATIENCE_S) -> AsyncIterator[BaseStore]:
-    """Open where the record of turns is kept: in the same database.
+async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) -> AsyncIterator[BaseStore]:
+    """Open the records, in the same database.
 
     Raises:
-        ConfigError: it cannot be opened.
+        ConfigError: the database cannot be opened.
     """
     if settings.database_url:
-        async with pooled(settings.database_url, "store", _make_store) as pool:
-            from langgraph.store.postgres.aio import AsyncPostgresStore
+        from langgraph.store.postgres.aio import AsyncPostgresStore
 
+        async def set_up(connection: "AsyncConnection[Any]") -> None:
+            await AsyncPostgresStore(connection).setup()
+
+        async with open_pool(settings.database_url, "store", set_up) as pool:
             yield AsyncPostgresStore(pool)
         return
+    import aiosqlite
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-    async with _sqlite(settings.database, patience_s, isolation_level=None, factory=_Writing) as connection:
+    async with _open_sqlite(
+        settings.database, timeout_s, isolation_level=None, factory=_ImmediateConnection
+    ) as connection:
         sqlite = AsyncSqliteStore(connection)
-        await _set_up(sqlite)
+        for attempt in range(_SETUP_ATTEMPTS):  # fails in all but one of the processes that meet at a new file
+            try:
+                await sqlite.setup()
+                break
+            except aiosqlite.DatabaseError:
+                if attempt == _SETUP_ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(random.uniform(0.01, 0.1))  # noqa: S311
         yield sqlite
 
 
-class _Writing(sqlite3.Connection):
-    """A connection whose transactions take their turn to write when they begin.
-
-    The store reads and writes in one. Begun as a reading one, it would fail where another connection wrote in between,
-    and waiting would not help it.
-    """
+class _ImmediateConnection(sqlite3.Connection):
+    """Takes the write lock when a transaction begins: the store reads first, and the lock would fail later."""
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         return super().execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, *parameters)
 
 
-async def _set_up(store: "AsyncSqliteStore") -> None:
-    """Make the tables. Of processes that meet at a new file all but one fail, and find them made a moment later."""
-    import aiosqlite
-
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return await store.setup()
-        except aiosqlite.DatabaseError:
-            await asyncio.sleep(random.uniform(0.01, 0.1))  # noqa: S311
-    return await store.setup()
-
-
-async def _make_checkpoints(connection: "AsyncConnection[Any]") -> None:
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-
-    await AsyncPostgresSaver(connection).setup()
-
-
-async def _make_store(connection: "AsyncConnection[Any]") -> None:
-    from langgraph.store.postgres.aio import AsyncPostgresStore
-
-    await AsyncPostgresStore(connection).setup()
-
-
 @asynccontextmanager
-async def _sqlite(path: Path, patience_s: float, **options: Any) -> "AsyncIterator[Connection]":
+async def _open_sqlite(path: Path, timeout_s: float, **options: Any) -> "AsyncIterator[Connection]":
     import aiosqlite
 
     try:
         await asyncio.to_thread(private_file, path)
-        connection = await aiosqlite.connect(path, timeout=patience_s, **options)
+        connection = await aiosqlite.connect(path, timeout=timeout_s, **options)
     except (OSError, aiosqlite.Error) as error:
         raise ConfigError(
-            f"{path}: cannot keep sessions there: {error}; set PACKETGATE_HOME to a folder of yours"
+            f"{path}: cannot store sessions: {error}; set PACKETGATE_HOME to a folder of yours"
         ) from error
     try:
         await connection.execute("PRAGMA journal_mode = WAL")
-        # No step waits for the disk; what the journal waits for takes all that was committed before it along.
+        # Stages do not wait for the disk. A write of the journal that waits also flushes everything before it.
         await connection.execute("PRAGMA synchronous = NORMAL")
         yield connection
     except aiosqlite.OperationalError as error:
-        raise ConfigError(f"{path}: sessions cannot be kept there now: {error}") from error
+        raise ConfigError(f"{path}: cannot store sessions: {error}") from error
     except aiosqlite.DatabaseError as error:
         raise ConfigError(
             f"{path}: not a usable session file: {error}; move it away, or set PACKETGATE_HOME"

@@ -8,7 +8,7 @@ from getpass import getuser
 import pytest
 from support.command_line import CommandLine
 
-from packetgate.graph.journal.chain import Chain, Row
+from packetgate.graph.journal.chain import JournalChain, JournalRow
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_entries_are_printed_by_turn(kept: CommandLine) -> None:
 
 def test_the_export_is_complete(kept: CommandLine) -> None:
     lines = kept.run("audit", "--json").out.splitlines()
-    rows, chain = [Row(**json.loads(line)) for line in lines], Chain()
+    rows, chain = [JournalRow(**json.loads(line)) for line in lines], JournalChain()
     assert [chain.breach(row) for row in rows] == [None] * len(rows)
     assert {"turn_opened", "call_proposed", "call_reviewed", "question_asked", "call_approved", "call_denied",
             "call_started", "call_ended"} <= {row.event for row in rows}  # fmt: skip

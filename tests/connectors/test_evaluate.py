@@ -12,7 +12,7 @@ from support.prompts import call, review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from packetgate.graph.records.passports import keep, version
+from packetgate.graph.records import evaluation_version, save_evaluation
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
@@ -44,8 +44,10 @@ def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
                     PlayedCall(tool="files.read", right=right, review=kind, score=0.93, passed=True, only_reads=True)
                     for kind in kinds
                 )
-                row = Played(version=version(), case=case.name, kind=case.kind, right=right, calls=calls, seconds=3.0)
-                await keep(store, name, row)
+                row = Played(
+                    version=evaluation_version(), case=case.name, kind=case.kind, right=right, calls=calls, seconds=3.0
+                )
+                await save_evaluation(store, name, row)
 
     asyncio.run(record())
 

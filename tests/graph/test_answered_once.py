@@ -17,7 +17,7 @@ from support.scripted_deciders import call, clarify, none, scripted
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
 from packetgate.state.transitions import ToolExecutionStatus
@@ -162,7 +162,7 @@ async def test_a_fork_of_a_question_in_words_asks_again(notebook: Notebook) -> N
 async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Settings) -> None:
     """Between the claim and the checkpoint: nobody knows of the answer, and nothing runs by it."""
     asked = await ask(settings, "s", APPEND)
-    assert await journal_in(settings).claim(asked.question["question_id"])
+    assert await open_journal(settings).claim(asked.question["question_id"])
     again = (await events(settings, "s", Reply("yes")))[-1]
     while isinstance(again, Asked):
         assert not (settings.root / "log.txt").exists()
@@ -194,7 +194,7 @@ DOUBT = r"it was started at 20\d\d-\d\d-\d\d .* UTC, and nobody knows whether it
 async def test_a_write_that_a_process_died_in_is_asked_about(
     settings: Settings, notebook: Notebook, word: str, runs: int
 ) -> None:
-    journal = journal_in(settings)
+    journal = open_journal(settings)
     async with session(scripted(WRITE, none(), none()), notebook, journal=journal, **STOPPING) as talk:
         question = await in_doubt(talk, journal)
         (request,), (config,) = question["action_requests"], question["review_configs"]
@@ -214,7 +214,7 @@ async def test_a_write_that_a_process_died_in_is_asked_about(
 
 
 async def test_what_may_have_been_run_is_not_edited(settings: Settings, notebook: Notebook) -> None:
-    journal = journal_in(settings)
+    journal = open_journal(settings)
     async with session(scripted(WRITE), notebook, journal=journal, **STOPPING) as talk:
         await in_doubt(talk, journal)
         edit = {"type": "edit", "edited_action": {"name": "notebook.write_note", "args": {"name": "b", "text": "b"}}}
@@ -240,4 +240,4 @@ async def test_an_approval_lapses_before_the_call_begins(notebook: Notebook) -> 
 
 @pytest.mark.parametrize("key", ["a", "b:c"])
 async def test_a_claim_holds_for_every_process(settings: Settings, key: str) -> None:
-    assert [await journal_in(settings).claim(key) for _ in range(3)] == [True, False, False]
+    assert [await open_journal(settings).claim(key) for _ in range(3)] == [True, False, False]

@@ -14,7 +14,7 @@ from support.command_line import CommandLine
 from support.graphs import session
 from support.scripted_deciders import call, scripted
 
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.tools.servers.connection import Connection
 
 WRITE = call("desk.write_note", text="hello")

@@ -17,8 +17,8 @@ from support.fuzzing import fuzzed, spoilt, texts, values
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.serializer import PacketSerializer
-from packetgate.graph.served import ServedGraph
+from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.tools.approval.questions import parse_answer, parse_replies
 from packetgate.tools.servers.hub import McpHub
@@ -47,7 +47,7 @@ async def served(root: Path, what: str, value: Any) -> str:
     """Ask something that waits for an answer, and then send it the value; what came of that."""
     async with McpHub(builtin_servers(root).values()) as hub:
         built = build_graph(reflex_deciders(), hub)
-        graph = ServedGraph.of(built.compile(checkpointer=InMemorySaver(serde=PacketSerializer())))
+        graph = ServerGraph.of(built.compile(checkpointer=InMemorySaver(serde=PacketSerializer())))
         config: Any = {"configurable": {"thread_id": "t"}}
         async for _ in graph.astream(SAID, config, context=WRITES):
             pass
@@ -74,7 +74,7 @@ async def served(root: Path, what: str, value: Any) -> str:
         return "waits" if after.question else "went on"
 
 
-async def _run(graph: ServedGraph, given: Any, config: Any, context: Any) -> None:
+async def _run(graph: ServerGraph, given: Any, config: Any, context: Any) -> None:
     async for _ in graph.astream(given, config, context=context):
         pass
 

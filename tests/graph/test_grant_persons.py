@@ -11,8 +11,8 @@ from support.vouching import worded
 
 from packetgate.connectors.turn import Asked, Finished, Reply, Say
 from packetgate.graph.building import build_graph
-from packetgate.graph.serializer import PacketSerializer
-from packetgate.graph.served import ServedGraph
+from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
@@ -93,7 +93,7 @@ async def test_a_refusal_that_names_nobody_holds_for_all(notebook: Notebook):
 async def test_whom_a_server_knows_counts_and_not_what_a_client_says_of_itself(notebook: Notebook):
     async with McpHub([notebook.connection()], preferences=worded()) as hub:
         saver = InMemorySaver(serde=PacketSerializer())
-        graph = ServedGraph.of(build_graph(scripted(none()), hub).compile(checkpointer=saver))
+        graph = ServerGraph.of(build_graph(scripted(none()), hub).compile(checkpointer=saver))
         for number, (known, person) in enumerate([("ann", "ann"), ("", "ben")]):
             config: Any = {"configurable": {"thread_id": f"t{number}", "langgraph_auth_user_id": known}}
             given: Any = {"messages": [{"role": "user", "content": "Hello"}], "request": {"person": "ben"}}

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.graph.journal.chain import FORGOTTEN, Chain
-from packetgate.graph.journal.opening import journal_at, journal_in
-from packetgate.graph.journal.table import DatabaseJournal
+from packetgate.graph.journal.chain import FORGOTTEN, JournalChain
+from packetgate.graph.journal.database import DatabaseJournal, journal_at, open_journal
 from packetgate.graph.settings import Settings
 from packetgate.tools.execution.journal import Entry, Journal, MemoryJournal
 
@@ -22,8 +21,8 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, database_url=url)
 
 
-async def verified(journal: DatabaseJournal) -> Chain:
-    chain = Chain()
+async def verified(journal: DatabaseJournal) -> JournalChain:
+    chain = JournalChain()
     async for row in journal.rows():
         assert chain.breach(row) is None
     assert chain.end(await journal.head()) is None
@@ -47,13 +46,13 @@ async def test_in_memory() -> None:
 
 
 async def test_in_a_database(settings: Settings) -> None:
-    await written_to(journal_in(settings))
-    assert (await verified(journal_in(settings))).head.seq >= 3
+    await written_to(open_journal(settings))
+    assert (await verified(open_journal(settings))).head.seq >= 3
 
 
 async def test_many_write_at_once(settings: Settings) -> None:
     """Several connections, each with several writers: one chain, and of one key one row."""
-    journals = [journal_in(settings) for _ in range(3)]
+    journals = [open_journal(settings) for _ in range(3)]
     before = (await journals[0].head()).seq
     work = [journal.record(Entry("x", "many", detail={"n": n})) for journal in journals for n in range(20)]
     claims = [journal.claim("contended") for journal in journals * 5]
@@ -64,7 +63,7 @@ async def test_many_write_at_once(settings: Settings) -> None:
 
 
 async def test_what_is_forgotten_leaves_the_chain_whole(settings: Settings) -> None:
-    journal = journal_in(settings)
+    journal = open_journal(settings)
     await journal.record(Entry("x", "gone", detail={"secret": "avocado"}), Entry("x", "here", detail={"kept": 1}))
     await journal.forget("gone")
     await journal.forget("gone")
@@ -83,7 +82,7 @@ async def test_what_is_forgotten_leaves_the_chain_whole(settings: Settings) -> N
     ["DELETE FROM journal", "UPDATE journal SET event = 'y'", "UPDATE journal SET detail = '{}'"],
 )
 async def test_rows_are_never_changed(settings: Settings, change: str) -> None:
-    journal = journal_in(settings)
+    journal = open_journal(settings)
     await journal.record(Entry("x", "s"))
     if settings.database_url:
         import psycopg
@@ -100,8 +99,8 @@ async def test_rows_are_never_changed(settings: Settings, change: str) -> None:
 
 
 FORGERIES = {
-    "UPDATE journal SET event = 'call_denied' WHERE seq = 2": "row 2 is not as it was written",
-    "UPDATE journal SET detail = '{}' WHERE seq = 2": "the detail of row 2 is not as it was written",
+    "UPDATE journal SET event = 'call_denied' WHERE seq = 2": "row 2 has been changed",
+    "UPDATE journal SET detail = '{}' WHERE seq = 2": "the detail of row 2 has been changed",
     "UPDATE journal SET detail = NULL WHERE seq = 2": "the detail of row 2 was removed",
     "UPDATE journal SET detail = NULL WHERE seq > 1": "the detail of row 2 was removed",
     "DELETE FROM journal WHERE seq = 2": "row 2 is missing: row 3 follows",
@@ -114,12 +113,12 @@ FORGERIES = {
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 async def test_whoever_gets_round_the_triggers_is_seen(tmp_path: Path, forgery: str) -> None:
-    journal = journal_in(Settings(home=tmp_path))
+    journal = open_journal(Settings(home=tmp_path))
     await journal.record(*(Entry("x", "s", detail={"n": n}) for n in range(4)))
     with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
         connection.executescript("DROP TRIGGER journal_kept; DROP TRIGGER journal_unchanged;")
         connection.execute(forgery)
-    chain = Chain()
+    chain = JournalChain()
     breaches = [chain.breach(row) async for row in journal.rows()]
     found = next((one for one in breaches if one), None) or chain.end(await journal.head())
     assert found is not None
@@ -127,31 +126,31 @@ async def test_whoever_gets_round_the_triggers_is_seen(tmp_path: Path, forgery: 
 
 
 async def test_a_detail_that_is_removed_after_its_session_was_forgotten_is_seen(tmp_path: Path) -> None:
-    journal = journal_in(Settings(home=tmp_path))
+    journal = open_journal(Settings(home=tmp_path))
     await journal.record(Entry("x", "s"))
     await journal.forget("s")
     await journal.record(Entry("x", "s"))
     with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
         connection.execute("UPDATE journal SET detail = NULL WHERE seq = 3")
-    chain = Chain()
+    chain = JournalChain()
     assert [chain.breach(row) async for row in journal.rows()] == [None, None, None]
     assert (chain.end(await journal.head()) or "").startswith("the detail of row 3 was removed")
 
 
 async def test_a_tail_that_was_cut_off_does_not_grow_again_unseen(tmp_path: Path) -> None:
-    journal = journal_in(Settings(home=tmp_path))
+    journal = open_journal(Settings(home=tmp_path))
     await journal.record(*(Entry("x", "s") for _ in range(3)))
     with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
         connection.executescript("DROP TRIGGER journal_kept; DELETE FROM journal WHERE seq = 3;")
-    await journal_in(Settings(home=tmp_path)).record(Entry("x", "s"))
-    chain = Chain()
+    await open_journal(Settings(home=tmp_path)).record(Entry("x", "s"))
+    chain = JournalChain()
     breaches = [chain.breach(row) async for row in journal.rows()]
     assert breaches == [None, None, "row 3 is missing: row 4 follows"]
 
 
 FORKED = """
 import asyncio, os, sys
-from packetgate.graph.journal.opening import journal_at
+from packetgate.graph.journal.database import journal_at
 from packetgate.tools.execution.journal import Entry
 
 journal = journal_at(sys.argv[1])

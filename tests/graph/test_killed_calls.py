@@ -13,8 +13,8 @@ from support.mcp_servers import until
 from support.palettes import NIGHTLY
 
 from packetgate.connectors.turn import Asked, Continue, Finished, GoingOn, Reply, Say
-from packetgate.graph.journal.chain import Chain
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.chain import JournalChain
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.state.transitions import ToolExecutionStatus
@@ -37,7 +37,7 @@ def settings(tmp_path: Path, hotel: Hotel) -> Settings:
 async def unfinished_writes(settings: Settings, session: str) -> int:
     """Return how many writes of a session were started and never told their end."""
     runs: Counter[str] = Counter()
-    async for row in journal_in(settings).rows(session):
+    async for row in open_journal(settings).rows(session):
         entry = row.recorded.entry
         if entry.detail.get("tool") == "hotel.book_room":
             runs["left"] += {STARTED: 1, ENDED: -1}.get(entry.event, 0)
@@ -68,10 +68,10 @@ async def checked(settings: Settings, hotel: Hotel, session: str, room: str, tex
 
 
 async def chain_holds(settings: Settings) -> int:
-    chain = Chain()
-    async for row in journal_in(settings).rows():
+    chain = JournalChain()
+    async for row in open_journal(settings).rows():
         assert chain.breach(row) is None
-    assert chain.end(await journal_in(settings).head()) is None
+    assert chain.end(await open_journal(settings).head()) is None
     return chain.head.seq
 
 
@@ -146,7 +146,7 @@ async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_
     settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the call came to is not lost either: whoever goes on is asked, as after a kill."""
-    monkeypatch.setattr("packetgate.graph.journal.sqlite.PATIENCE_S", 0.2)
+    monkeypatch.setattr("packetgate.graph.journal.database.SQLITE_TIMEOUT_S", 0.2)
     await asked(settings, "s", 'Book the room "r1"')
     hotel.hold("after")
     turn = asyncio.create_task(events(settings, "s", Reply("yes")))
@@ -154,7 +154,7 @@ async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_
     with closing(sqlite3.connect(settings.database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         hotel.release()
-        with pytest.raises(ConfigError, match="cannot keep the journal: database is locked"):
+        with pytest.raises(ConfigError, match="packetgate[.]db"):
             await turn
     end = (await events(settings, "s", Continue()))[-1]
     assert isinstance(end, Asked)

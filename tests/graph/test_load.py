@@ -12,8 +12,8 @@ from support.palettes import NIGHTLY
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, run_turn
-from packetgate.graph.journal.chain import Chain
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.chain import JournalChain
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 
@@ -71,8 +71,8 @@ async def test_many_sessions(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             assert [message.text for message in packet.messages if message.type == "human"][1:] == [
                 f"Read note{number}.txt"
             ] * 2
-    chain, opened, crossed = Chain(), 0, 0
-    async for row in journal_in(settings).rows():
+    chain, opened, crossed = JournalChain(), 0, 0
+    async for row in open_journal(settings).rows():
         assert chain.breach(row) is None
         opened += row.event == "turn_opened"
         said = json.dumps(row.recorded.entry.detail)

@@ -6,9 +6,9 @@ import pytest
 from psycopg import AsyncConnection
 from support.command_line import CommandLine
 
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.leases import open_leases
-from packetgate.graph.postgres import MOST_CONNECTIONS, pooled
+from packetgate.graph.postgres import MAX_CONNECTIONS, open_pool
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.errors import ConfigError
@@ -52,8 +52,8 @@ async def test_an_unusable_database_is_one_line_without_the_password(url: str, s
 
 
 async def test_a_process_takes_few_connections_and_goes_on_when_they_break(postgres: str) -> None:
-    settings, most = Settings(database_url=postgres), MOST_CONNECTIONS + 2  # of leases there are two here
-    journal = journal_in(settings)
+    settings, most = Settings(database_url=postgres), MAX_CONNECTIONS + 2  # of leases there are two here
+    journal = open_journal(settings)
     async with (
         open_checkpointer(settings) as checkpointer,
         open_store(settings) as store,
@@ -105,7 +105,7 @@ async def test_a_lock_is_held_again_where_its_connection_broke_in_the_middle_of_
 
 async def test_the_database_soon_notices_a_machine_that_died_and_the_urls_own_options_hold(postgres: str) -> None:
     url = f"{postgres}{'&' if '?' in postgres else '?'}options=-c%20statement_timeout%3D54321"
-    async with pooled(url, "nothing", nothing) as pool, pool.connection() as connection:
+    async with open_pool(url, "nothing", nothing) as pool, pool.connection() as connection:
         found = await connection.execute("SELECT name, reset_val FROM pg_settings")  # shown they are 0 on a socket
         settings = {row["name"]: row["reset_val"] for row in await found.fetchall()}
     assert settings["statement_timeout"] == "54321"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.graph.private import private_file
+from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 

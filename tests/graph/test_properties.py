@@ -19,7 +19,7 @@ from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Finished, Reply, Say, run_turn
 from packetgate.deciders.protocols import CallReview, Selection
 from packetgate.graph.building import build_graph
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket

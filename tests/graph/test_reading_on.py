@@ -11,7 +11,7 @@ from support.scripted_deciders import call, scripted
 from support.vouching import worded
 
 from packetgate.graph.building import build_graph
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub

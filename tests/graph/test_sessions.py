@@ -10,7 +10,7 @@ from support.scripted_deciders import call, scripted
 
 from packetgate.connectors.turn import Aside, Asked, Reply, Say
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError, SessionError
 from packetgate.state.packet import CognitionPacket

@@ -64,11 +64,11 @@ def test_a_damaged_page_is_one_line(cli: CommandLine) -> None:
 
 def test_a_home_that_is_a_file_is_named(cli: CommandLine) -> None:
     cli.home.write_text("in the way\n")
-    assert f"{cli.home / 'packetgate.db'}: cannot keep sessions there" in fails(cli)
+    assert f"{cli.home / 'packetgate.db'}: cannot store sessions" in fails(cli)
 
 
 def test_a_home_on_a_read_only_system_is_named(cli: CommandLine) -> None:
-    assert "cannot keep sessions there" in fails(cli, PACKETGATE_HOME="/proc/packetgate")
+    assert "cannot store sessions" in fails(cli, PACKETGATE_HOME="/proc/packetgate")
 
 
 async def test_a_read_only_database_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.full_packet import full_packet, inside
 
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import TurnInput, checkpoint_types

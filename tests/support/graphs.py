@@ -17,7 +17,7 @@ from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError
 from packetgate.state.events import StageFinished

@@ -15,7 +15,7 @@ from support.vouching import worded
 
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.base import ConfidenceSource, now

@@ -19,8 +19,8 @@ from packetgate.connectors.discord.messages import UNSENT, is_addressed
 from packetgate.connectors.discord.presenting import Press
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
 from packetgate.state.errors import ConfigError
 from packetgate.state.printing import counted
 
@@ -39,7 +39,7 @@ class PacketBot(discord.Client):
         super().__init__(intents=INTENTS, allowed_mentions=discord.AllowedMentions.none())
         self._config = config
         self._questions = OpenQuestions(settings.home / "discord-questions.json", self._mark)
-        self._conversations = Conversations(sessions, self._questions, kept_in(settings))
+        self._conversations = Conversations(sessions, self._questions, result_store(settings))
         self._decisions = Decisions(self._conversations, config)
         rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
         self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)

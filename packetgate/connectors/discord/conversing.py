@@ -17,7 +17,7 @@ from packetgate.connectors.discord.messages import LiveMessage, pictures_of, rea
 from packetgate.connectors.discord.presenting import buttons, headline, parts
 from packetgate.connectors.sessions import Sessions, SessionState
 from packetgate.connectors.turn import GONE_ON_FIRST, Aside, Asked, Finished, GoingOn, Reply, Turn, Waiting, run_turn
-from packetgate.graph.private import private_file
+from packetgate.graph.private_files import private_file
 from packetgate.state.base import Section, now
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketgateError, RequestError

@@ -15,7 +15,7 @@ from packetgate.connectors.proxy.chain import Chain
 from packetgate.connectors.proxy.listing import is_small, permanent, wanted_by, whole
 from packetgate.connectors.proxy.sessions import CHANNEL, Newest, ProxySession, SessionBook
 from packetgate.connectors.proxy.storage import Recorder
-from packetgate.graph.records.recording import learned_by
+from packetgate.graph.records import learned_by
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header, PaletteEntry

@@ -34,9 +34,9 @@ from packetgate.connectors.proxy.meta import add_meta_tools
 from packetgate.connectors.proxy.passing import RedactionMiddleware, completing, upstream_providers
 from packetgate.connectors.proxy.storage import LOCKED_S, QUICK_S, LateJournal, Recorder, Storage
 from packetgate.graph.composition import open_tools
-from packetgate.graph.journal.opening import journal_in
-from packetgate.graph.kept import kept_in
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
 from packetgate.state.private_names import add_method
 from packetgate.tools.servers.hub import McpHub
@@ -128,11 +128,11 @@ async def gateway_to(
     Raises:
         ConfigError: the database cannot be used.
     """
-    journal = journal_in(settings, LOCKED_S)
+    journal = open_journal(settings, LOCKED_S)
     process.restore_gc()
     async with (
         Storage(settings, hub, journal) as storage,
-        LateJournal(journal_in(settings, QUICK_S), journal).writing() as late,
+        LateJournal(open_journal(settings, QUICK_S), journal).writing() as late,
         Recorder(storage, late).writing() as recorder,
         Announcer(hub).running() as announcer,
     ):
@@ -143,7 +143,7 @@ async def gateway_to(
             recorder=recorder,
             announcer=announcer,
             patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
-            kept=kept_in(settings),
+            kept=result_store(settings),
             client=client,
         )
 

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.graph.building import LAST, build_graph
+from packetgate.graph.building import LAST_STAGE, build_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.errors import ConfigError
@@ -321,7 +321,7 @@ class Recorder:
             if one.use is not None:
                 await keep_use(opened.used, header, f"{header.packet_id}-0", one.use)
         config = opened.sessions.config(header.session_id)
-        await opened.sessions.graph.aupdate_state(config, _sections(one.packet), as_node=LAST)
+        await opened.sessions.graph.aupdate_state(config, _sections(one.packet), as_node=LAST_STAGE)
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:

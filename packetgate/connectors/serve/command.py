@@ -58,7 +58,7 @@ async def open_app(
     """Open the sessions of the settings, and yield the application over them."""
     from packetgate.connectors.opening import open_sessions
     from packetgate.connectors.serve.app import ServeEndpoint, make_app
-    from packetgate.graph.pool import model_pool
+    from packetgate.graph.composition import model_pool
 
     models = model_pool(settings)
     async with open_sessions(settings, models) as sessions:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from langgraph.store.base import BaseStore
 
 from packetgate.connectors.serve.protocol import HistoryMessage
-from packetgate.graph.records.recording import CONVERSATIONS
+from packetgate.graph.records import CONVERSATIONS
 
 MAX_LOOKUPS = 200
 MAX_BEGUN = 10

@@ -8,8 +8,8 @@ from typing import Any
 from rich.text import Text
 
 from packetgate.connectors import rendering
-from packetgate.graph.journal.chain import Chain, Row
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.chain import JournalChain, JournalRow
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.printing import escaped, shorten
 from packetgate.tools.execution.journal import CALL_MARKED, CLAIMED
@@ -40,7 +40,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
 
 async def verify(settings: Settings, head: str | None) -> int:
     """Verify the hash chain of the journal; the exit status is 1 if it is broken."""
-    journal, chain, breach, has_head = journal_in(settings), Chain(), None, head is None
+    journal, chain, breach, has_head = open_journal(settings), JournalChain(), None, head is None
     async for row in _rows(settings, None):
         breach = chain.breach(row)
         if breach:
@@ -60,7 +60,7 @@ async def verify(settings: Settings, head: str | None) -> int:
     return 0
 
 
-def describe(row: Row) -> str:
+def describe(row: JournalRow) -> str:
     """Return an entry in plain words."""
     if row.detail is None:
         return f"{_words(row.event)} (its detail is erased)"
@@ -97,9 +97,9 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-async def _rows(settings: Settings, session: str | None) -> AsyncIterator[Row]:
+async def _rows(settings: Settings, session: str | None) -> AsyncIterator[JournalRow]:
     if _exists(settings):
-        async for row in journal_in(settings).rows(session):
+        async for row in open_journal(settings).rows(session):
             yield row
 
 

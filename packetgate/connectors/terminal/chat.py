@@ -17,8 +17,8 @@ from packetgate.connectors.terminal.reading import at_a_terminal, composer, read
 from packetgate.connectors.terminal.slash import Conversation, completions, is_command, run_command
 from packetgate.connectors.terminal.turns import WAITING, Terminal
 from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, Turn, run_turn
-from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError, PacketgateError, RequestError
 from packetgate.state.request import TurnRequest
@@ -34,7 +34,7 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
     """Read messages and run a turn for each; an error leaves the session as it was."""
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
-            *(sessions, session, context, LastQuestion(settings), kept_in(settings)),
+            *(sessions, session, context, LastQuestion(settings), result_store(settings)),
             interactive=True,
             shows_trace=False,
         )

@@ -12,10 +12,8 @@ from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import run_settings_from
 from packetgate.connectors.terminal.reports import unmatched
 from packetgate.deciders.language.probe import REQUEST, ProbeResult, Trial, load, probe_model, probe_reviewer
-from packetgate.graph.composition import open_tools, sandbox_settings
-from packetgate.graph.pool import model_pool
-from packetgate.graph.records.passports import read_passport
-from packetgate.graph.records.passports import version as version_of_cases
+from packetgate.graph.composition import model_pool, open_tools, sandbox_settings
+from packetgate.graph.records import evaluation_version, read_passport
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.calling import HeldBy
@@ -150,7 +148,7 @@ async def _evaluated(settings: Settings) -> AsyncIterator[Finding]:
         return
     async with open_store(settings) as store:
         passport = await read_passport(store, known_as)
-    if passport is None or passport.version != version_of_cases():
+    if passport is None or passport.version != evaluation_version():
         state = "not yet" if passport is None else "by another version"
         yield Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
         return

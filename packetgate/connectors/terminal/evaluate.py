@@ -7,10 +7,9 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.terminal.calibrate import diagram
-from packetgate.graph.composition import deciders_for
+from packetgate.graph.composition import deciders_for, model_pool
 from packetgate.graph.evaluation import play
-from packetgate.graph.pool import model_pool
-from packetgate.graph.records.passports import forget_evaluation, keep, read_played, version
+from packetgate.graph.records import evaluation_version, forget_evaluation, read_played, save_evaluation
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
@@ -45,7 +44,7 @@ async def evaluate(
             await forget_evaluation(store, known_as)
         rows = [row async for row in _played(cases, pool, context, store, known_as)]
         passport = Passport(
-            version=version(),
+            version=evaluation_version(),
             model=pool.describe("lite"),
             own_language=model.calls_tools,
             threshold=context.confidence_threshold,
@@ -54,7 +53,7 @@ async def evaluate(
             curves=curves_of(rows),
         )
         if len(rows) == total:
-            await keep(store, known_as, passport)
+            await save_evaluation(store, known_as, passport)
     if as_json:
         figures = {kind or "all": passport.figures(kind)._asdict() for kind in ("", *load_cases().kinds)}
         fitting = {"review": passport.review, "confidence_threshold": passport.fitting and passport.fitting[0]}
@@ -95,7 +94,7 @@ async def _played(
             if problem:
                 raise DecisionError(f"{row.problem} (finished cases are stored: run the same command to continue)")
         else:
-            await keep(store, known_as, row)
+            await save_evaluation(store, known_as, row)
         problem = row.problem
         line = f"{at} of {len(cases)}, {case.name}: {'right' if row.right else 'not right'}"
         out.print(Text(line.ljust(60), style="dim"), end="\r" if out.is_terminal else "\n")

@@ -11,7 +11,7 @@ from packetgate.connectors import rendering
 from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_ours, is_same, place_of, write
 from packetgate.connectors.rendering import plain
 from packetgate.connectors.terminal.reading import Reader
-from packetgate.graph.pool import model_pool
+from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.models.discovery import Discovery, discover
 from packetgate.models.endpoint import HOSTED

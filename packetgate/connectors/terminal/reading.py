@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.turn import Continue, Reply
-from packetgate.graph.private import private_file
+from packetgate.graph.private_files import private_file
 from packetgate.state.errors import RequestError
 from packetgate.tools.attached.parts import Part, part_of
 from packetgate.tools.attached.pictures import MAX_BYTES

@@ -12,7 +12,7 @@ from packetgate.connectors import rendering
 from packetgate.connectors.rendering import plain, say, table, write_json
 from packetgate.connectors.run_settings import RunSettings
 from packetgate.graph.composition import open_tools
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.endpoint import Role
@@ -132,7 +132,7 @@ async def forget_learned(settings: Settings, name: str | None, session: str | No
 async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
     """Print the rules of `packetgate.toml` and the valid grants; with `every`, also expired and revoked ones."""
     policy = load_preferences(settings.preferences_path).policy
-    grants = [grant for grant in await Grants(journal_in(settings)).all() if every or grant.holds]
+    grants = [grant for grant in await Grants(open_journal(settings)).all() if every or grant.holds]
     if as_json:
         rules = [{**rule.model_dump(mode="json", exclude_defaults=True), "line": rule.line} for rule in policy.rules]
         write_json({"remember": policy.remember, "rules": rules, "grants": [_grant_as_json(one) for one in grants]})
@@ -152,7 +152,7 @@ async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
 
 async def revoke(settings: Settings, grant_id: str) -> int:
     """Revoke a grant. Raise RequestError if no valid grant has this id."""
-    if not await Grants(journal_in(settings)).revoke(grant_id):
+    if not await Grants(open_journal(settings)).revoke(grant_id):
         raise RequestError(f"no valid grant has the id {grant_id!r}: `packetgate policy` lists them")
     say(f"grant {grant_id} is revoked", "")
     return 0

@@ -93,7 +93,7 @@ async def _tools(chat: Conversation, _: str) -> None:
 
 
 async def _model(chat: Conversation, words: str) -> None:
-    from packetgate.graph.pool import model_pool
+    from packetgate.graph.composition import model_pool
 
     role, _, name = words.partition(" ")
     if role in ROLES and not name.strip():

@@ -31,7 +31,7 @@ from packetgate.connectors.turn import (
     Waiting,
     run_turn,
 )
-from packetgate.graph.building import LAST
+from packetgate.graph.building import LAST_STAGE
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.events import StageFinished, StageStarted
@@ -217,7 +217,7 @@ class Terminal:
 
     def _show_decisions(self, decisions: tuple[Reflection, ...], status: Status) -> None:
         for entry in decisions:
-            if sys.stderr.isatty() and not self.as_json and entry.step != LAST:
+            if sys.stderr.isatty() and not self.as_json and entry.step != LAST_STAGE:
                 line = Text(f"  {entry.step}: ", style="dim").append_text(rendering.decision(entry))
                 status.console.print(line, no_wrap=True, overflow="ellipsis")
 

@@ -15,7 +15,7 @@ from langgraph.types import StateSnapshot
 
 from packetgate.connectors import rendering
 from packetgate.connectors.sessions import Sessions, SessionState
-from packetgate.graph.records.prompts import StagePrompts, read_prompts
+from packetgate.graph.records import StagePrompts, read_prompts
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.packet import CognitionPacket, read_packet

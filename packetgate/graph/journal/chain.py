@@ -1,8 +1,7 @@
-"""A row of the journal, and the chain that the rows make.
+"""Rows of the journal and their hash chain.
 
-Each row's hash covers all of it and the hash of the row before. Of the detail it covers the digest: the detail itself
-can be erased when a session is forgotten, and the chain still holds. Forgetting is a row of its own, after the erased
-ones: a detail that is missing without such a row was removed by somebody else.
+A row's hash covers the row before, and of its own detail only the digest: a detail can be erased when its session is
+forgotten, and the chain still holds. Forgetting appends a row, which accounts for the erased details before it.
 """
 
 import hashlib
@@ -16,15 +15,12 @@ from packetgate.state.base import now
 from packetgate.tools.execution.journal import Entry, Recorded
 from packetgate.tools.spec.tool_spec import digest_of
 
-_SALT = "salt"
-"""In every detail: a short one could otherwise be guessed from its digest after it is erased."""
-
-
 FORGOTTEN = "session_forgotten"
-"""The event of the row that accounts for the erased details before it, of the same session."""
+_SALT = "salt"
+"""In every detail: its digest cannot be guessed after it is erased."""
 
 
-class Row(NamedTuple):
+class JournalRow(NamedTuple):
     """A row, in the order of the table's columns."""
 
     seq: int
@@ -37,70 +33,70 @@ class Row(NamedTuple):
     digest: str
     """Of the detail."""
     previous: str
-    """The hash of the row before, of the first row empty."""
+    """Hash of the previous row; empty in the first."""
     hash: str
     detail: str | None
-    """JSON; None where it was erased."""
+    """JSON; None if erased."""
 
     @property
     def recorded(self) -> Recorded:
-        """What it says."""
+        """The entry with its number and time."""
         detail = json.loads(self.detail or "{}")
         detail.pop(_SALT, None)
         entry = Entry(self.event, self.session_id, self.packet_id, self.call_id, detail, self.key)
         return Recorded(self.seq, datetime.fromisoformat(self.at), entry)
 
 
-class Head(NamedTuple):
-    """The newest row's number and hash; of an empty journal zero and nothing."""
+class ChainHead(NamedTuple):
+    """Number and hash of the newest row."""
 
     seq: int = 0
     hash: str = ""
 
 
-def chained(entries: Iterable[Entry], head: Head) -> list[Row]:
-    """Return entries as the rows that follow `head`."""
-    rows: list[Row] = []
+def chained(entries: Iterable[Entry], head: ChainHead) -> list[JournalRow]:
+    """Return entries as rows that follow `head`."""
+    rows: list[JournalRow] = []
     for entry in entries:
         detail = json.dumps({**entry.detail, _SALT: secrets.token_hex(8)}, separators=(",", ":"))
         digest = hashlib.sha256(detail.encode()).hexdigest()
         names = (entry.session_id, entry.packet_id, entry.call_id, entry.event, entry.key)
-        row = Row(head.seq + 1, now().isoformat(), *names, digest, head.hash, "", detail)
+        row = JournalRow(head.seq + 1, now().isoformat(), *names, digest, head.hash, "", detail)
         rows.append(row._replace(hash=_hash(row)))
-        head = Head(row.seq, rows[-1].hash)
+        head = ChainHead(row.seq, rows[-1].hash)
     return rows
 
 
-class Chain:
-    """Walks the rows from the first, and says where they are not as they were written."""
+class JournalChain:
+    """Verifies rows from the first to the last."""
 
     def __init__(self) -> None:
-        self.head = Head()
+        self.head = ChainHead()
         self.erased = 0
-        """Rows without their details."""
+        """Number of erased details."""
         self._unexplained: dict[str, int] = {}
-        """The first row without its detail, by session, where no later row says that the session was forgotten."""
+        """First erased row by session, for sessions without a later `FORGOTTEN`."""
 
-    def breach(self, row: Row) -> str | None:
-        """Return what is wrong with the next row, None where nothing is."""
+    def breach(self, row: JournalRow) -> str | None:
+        """Return the problem with the next row, or None."""
         if row.seq != self.head.seq + 1:
             return f"row {self.head.seq + 1} is missing: row {row.seq} follows"
         if row.previous != self.head.hash:
             return f"row {row.seq} does not follow from row {self.head.seq}"
         if row.hash != _hash(row):
-            return f"row {row.seq} is not as it was written"
+            return f"row {row.seq} has been changed"
         if row.detail is None:
             self.erased += 1
             self._unexplained.setdefault(row.session_id, row.seq)
         elif hashlib.sha256(row.detail.encode()).hexdigest() != row.digest:
-            return f"the detail of row {row.seq} is not as it was written"
+            return f"the detail of row {row.seq} has been changed"
         elif row.event == FORGOTTEN:
             self._unexplained.pop(row.session_id, None)
-        self.head = Head(row.seq, row.hash)
+        self.head = ChainHead(row.seq, row.hash)
         return None
 
-    def end(self, head: Head) -> str | None:
-        """Return what is wrong with where the rows end, as the head that is kept beside them says."""
+    def end(self, head: ChainHead) -> str | None:
+        """Return the problem with the end of the rows, given the stored head, or None."""
         if head != self.head:
             return f"the journal ended with row {head.seq} ({head.hash[:12]}), and now with row {self.head.seq}"
         if self._unexplained:
@@ -109,5 +105,5 @@ class Chain:
         return None
 
 
-def _hash(row: Row) -> str:
-    return digest_of([*row[: Row._fields.index("hash")]])
+def _hash(row: JournalRow) -> str:
+    return digest_of([*row[: JournalRow._fields.index("hash")]])

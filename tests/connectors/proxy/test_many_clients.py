@@ -18,8 +18,8 @@ from support.palettes import NIGHTLY
 from support.proxies import Era, Make, Talk, talking
 
 from packetgate.connectors.trace.finding import find, open_archive
-from packetgate.graph.journal.chain import Chain, Row
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.chain import JournalChain, JournalRow
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.packet import CognitionPacket
@@ -153,9 +153,14 @@ def others(text: str, number: int | None) -> set[str]:
     return set(WORD.findall(text)) - ({word_of(number)} if number is not None else set())
 
 
-async def rows_of(cli: CommandLine) -> tuple[list[Row], dict[str, int]]:
+async def rows_of(cli: CommandLine) -> tuple[list[JournalRow], dict[str, int]]:
     """Return the journal, each row in its place, and whose each session is."""
-    chain, rows, owner, journal = Chain(), list[Row](), dict[str, int](), journal_in(Settings(home=cli.home))
+    chain, rows, owner, journal = (
+        JournalChain(),
+        list[JournalRow](),
+        dict[str, int](),
+        open_journal(Settings(home=cli.home)),
+    )
     async for row in journal.rows():
         assert chain.breach(row) is None
         rows.append(row)
@@ -166,7 +171,7 @@ async def rows_of(cli: CommandLine) -> tuple[list[Row], dict[str, int]]:
     return rows, owner
 
 
-async def packets_of(cli: CommandLine, rows: list[Row]) -> list[CognitionPacket]:
+async def packets_of(cli: CommandLine, rows: list[JournalRow]) -> list[CognitionPacket]:
     """Return what `packetgate trace` finds of every call; that is written after its client has the answer."""
     packets: list[CognitionPacket] = []
     async with open_archive(Settings(home=cli.home)) as archive, asyncio.timeout(600):

@@ -15,8 +15,8 @@ from support.endpoints import Chat, started
 from support.mcp_servers import until
 
 from packetgate.connectors.serve.conversations import is_question_message
-from packetgate.graph.journal.chain import Chain
-from packetgate.graph.journal.opening import journal_in
+from packetgate.graph.journal.chain import JournalChain
+from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -98,8 +98,8 @@ async def test_no_booking_is_lost_or_doubled_when_a_machine_dies(
 
         answers, in_calls = await asyncio.gather(asyncio.gather(*map(one, range(THREADS))), dies())
     done = Counter(of for what, of, _ in hotel.lines() if what == "booked")
-    chain, events = Chain(), Counter[str]()
-    async for row in journal_in(settings).rows():
+    chain, events = JournalChain(), Counter[str]()
+    async for row in open_journal(settings).rows():
         assert chain.breach(row) is None
         events[row.event] += 1
     moved, again = sum(guest.moved > 0 for guest in guests), sum(guest.asked_again for guest in guests)

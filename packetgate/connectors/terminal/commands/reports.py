@@ -71,7 +71,7 @@ async def settings(
     given = settings_from(lite=lite, prime=prime, own=True)
     found = run_settings_from(given, chosen, allow_writes, allow_commands)
     from packetgate.connectors.terminal.reports import show_settings
-    from packetgate.graph.pool import model_names, model_pool
+    from packetgate.graph.composition import model_names, model_pool
 
     return show_settings(found, model_names(given), model_pool(given).given, as_json=as_json)
 

@@ -181,7 +181,7 @@ async def _turn(
     from packetgate.connectors.opening import open_sessions
     from packetgate.connectors.terminal.reading import at_a_terminal
     from packetgate.connectors.terminal.turns import Terminal
-    from packetgate.graph.kept import kept_in
+    from packetgate.graph.shared_results import result_store
 
     async with open_sessions(settings) as sessions:
         if session is None:
@@ -189,7 +189,7 @@ async def _turn(
             turn = start(last.of(session))
         options = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items() if value is not None]
         terminal = Terminal(
-            *(sessions, session, context, last, kept_in(settings), as_json),
+            *(sessions, session, context, last, result_store(settings), as_json),
             interactive=at_a_terminal() and not as_json,
             options=tuple(part for option in options for part in option),
         )

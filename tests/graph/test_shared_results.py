@@ -8,15 +8,15 @@ from support.pictures import png
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.turn import Finished, Say, run_turn
-from packetgate.graph.kept import kept_in
 from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
 from packetgate.tools.attached.parts import part_of
 from packetgate.tools.text.result_store import MAX_RESULTS, ResultStore, session_results
 
 
 def machine(tmp_path: Path, name: str, url: str) -> ResultStore:
-    return kept_in(Settings(home=tmp_path / name, database_url=url))
+    return result_store(Settings(home=tmp_path / name, database_url=url))
 
 
 async def test_a_handle_is_read_on_another_machine_by_its_session_alone(tmp_path: Path, postgres: str) -> None:
@@ -49,7 +49,7 @@ async def test_what_is_kept_there_has_a_bound(tmp_path: Path, postgres: str) -> 
 async def test_all_sessions_together_have_a_bound(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("packetgate.graph.kept.MOST_BYTES", 100)
+    monkeypatch.setattr("packetgate.graph.shared_results.MAX_SHARED_BYTES", 100)
     here, handles = machine(tmp_path, "here", postgres), {}
     for session in ("oldest", "old", "new"):
         with session_results(session):

@@ -1,4 +1,4 @@
-"""Tools for a graph that runs on whatever event loop calls it, and a loop for callers that have none."""
+"""An event loop for synchronous callers, and tools for graphs that run on any event loop."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop on a thread of its own, begun when it is first used: synchronous code runs coroutines on it."""
+    """An event loop in its own thread, started on first use: synchronous code runs coroutines on it."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -25,19 +25,19 @@ class LoopThread:
         self._starting = threading.Lock()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what comes of a coroutine."""
+        """Run a coroutine and return its result."""
         return self.begin(work).result()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin to run a coroutine."""
+        """Start a coroutine."""
         with self._starting:
-            if self._loop is None or self._process != os.getpid():  # a fork takes no threads along
+            if self._loop is None or self._process != os.getpid():  # a fork does not copy threads
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
                 threading.Thread(target=_run_until_stopped, args=[self._loop], name="packetgate", daemon=True).start()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """End the thread, where there is one; `last` runs on it before."""
+        """Run `last` on the thread, if it was started, and end it."""
         with self._starting:
             loop, self._loop = self._loop, None
         if loop is not None and self._process == os.getpid():
@@ -53,17 +53,17 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class LoopTools:
-    """A toolbox that opens a hub on first use, one for each event loop: sessions belong to the loop they began in."""
+    """A toolbox that opens a hub on first use for each event loop: MCP sessions belong to their loop."""
 
     def __init__(self, make: Callable[[], Awaitable[McpHub]]) -> None:
-        """Take what makes a hub, which is not yet entered."""
+        """`make` returns a hub that is not yet entered."""
         self._make = make
         self._hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[McpHub]] = (
             weakref.WeakKeyDictionary()
         )
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the tools that are there now."""
+        """Return the available tools."""
         return await (await self._hub()).catalogue(patient=patient)
 
     @property
@@ -73,7 +73,7 @@ class LoopTools:
         return opened.known if opened else Catalogue()
 
     def health(self) -> tuple[ServerHealth, ...]:
-        """Return how every server is doing."""
+        """Return the state of every server."""
         opened = self._opened()
         return opened.health() if opened else ()
 
@@ -82,7 +82,7 @@ class LoopTools:
         return await (await self._hub()).call(tool_name, params, idempotency_key)
 
     async def aclose(self) -> None:
-        """Close the hub of the running loop."""
+        """Close the running loop's hub."""
         opened, opening = self._opened(), self._hubs.pop(asyncio.get_running_loop(), None)
         if opened:
             await opened.__aexit__(None, None, None)

@@ -1,11 +1,10 @@
 """Sections and messages are encoded once, to the bytes of LangGraph's own serializer but for computed fields."""
 
-import ormsgpack
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from packetgate.graph.serializer import PacketSerializer
+from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.packet import checkpoint_types
 from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Header, Intent, Reasoning, Reflection
@@ -62,22 +61,3 @@ def test_no_section_is_taken_for_another_and_none_outlives_its_packet() -> None:
         assert serializer.loads_typed(serializer.dumps_typed(intent)) == intent
     del intent
     assert serializer._encoded == {}
-
-
-def test_what_0_1_0_kept_is_restored_at_any_depth() -> None:
-    """Its modules were packages of their own: `state.sections`, not `packetgate.state.sections`."""
-    plain, packed = ormsgpack.OPT_NON_STR_KEYS, JsonPlusSerializer().dumps_typed
-
-    def old(code: int, data: bytes) -> ormsgpack.Ext:
-        module, *rest = ormsgpack.unpackb(data, ext_hook=old, option=plain)
-        return ormsgpack.Ext(code, ormsgpack.packb((module.removeprefix("packetgate."), *rest), option=plain))
-
-    checkpoint = {"v": 4, "channel_values": {"header": Header(), "tool_routing": ROUTING, "messages": MESSAGES}}
-    kind, content = packed(checkpoint)
-    kept = ormsgpack.packb(ormsgpack.unpackb(content, ext_hook=old, option=plain), option=plain)
-    assert b"packetgate" not in kept
-    ours = PacketSerializer()
-    for serializer in (ours, ours.with_msgpack_allowlist([("decimal", "Decimal")])):
-        assert serializer.loads_typed((kind, kept)) == checkpoint
-    text = {"said": "\u00acstate.sections"}
-    assert ours.loads_typed(packed(text)) == text

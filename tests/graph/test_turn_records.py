@@ -113,7 +113,7 @@ async def test_a_broken_store_is_logged_once_and_the_turn_goes_on(
 async def test_a_store_that_hangs_is_left_after_a_while(
     notebook: Notebook, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("packetgate.graph.records.recording.PATIENCE_S", 0.01)
+    monkeypatch.setattr("packetgate.graph.records.TIMEOUT_S", 0.01)
     async with recording(reflex_deciders(), Hanging(), notebook) as talk:
         packet = await talk.say("Hello")
     assert packet.response.candidate
@@ -123,7 +123,7 @@ async def test_a_store_that_hangs_is_left_after_a_while(
 async def test_a_process_that_lives_long_prunes_now_and_then(
     store: BaseStore, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("packetgate.graph.records.recording.PRUNE_EVERY", 2)
+    monkeypatch.setattr("packetgate.graph.records.PRUNE_EVERY", 2)
     await keep(store, turn("old", used(READ), days_ago=100))
     async with recording(reflex_deciders(), store, notebook) as talk:
         await talk.say("Hello")

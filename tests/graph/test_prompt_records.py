@@ -18,8 +18,7 @@ from support.usage import recording, turn
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.composition import open_graph
-from packetgate.graph.records.prompts import ROOT, StagePrompts, read_prompts, save_prompts
-from packetgate.graph.records.recording import forget_records
+from packetgate.graph.records import PROMPTS, StagePrompts, forget_records, read_prompts, save_prompts
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.endpoint import Endpoint
@@ -131,7 +130,7 @@ async def test_no_key_is_kept(
 async def test_reflexes_say_nothing_that_would_be_kept(store: BaseStore, notebook: Notebook) -> None:
     async with recording(reflex_deciders(), store, notebook) as talk:
         await talk.say("Read note name=b")
-    assert await store.asearch(ROOT) == []
+    assert await store.asearch(PROMPTS) == []
 
 
 async def test_nothing_is_kept_where_that_is_switched_off(
@@ -141,7 +140,7 @@ async def test_nothing_is_kept_where_that_is_switched_off(
     async with recording(by_model, store, notebook, prompt_days=0) as talk:
         await talk.say("What is new?")
     assert len((await read_usage(store)).records) == 1
-    assert await store.asearch(ROOT) == []
+    assert await store.asearch(PROMPTS) == []
 
 
 async def test_without_a_record_of_usage_prompts_are_kept_all_the_same(
@@ -197,7 +196,7 @@ async def test_opening_a_graph_prunes(tmp_path: Path, days: int, left: list[str]
 
 
 async def test_only_so_many_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packetgate.graph.records.prompts.KEPT", 10)
+    monkeypatch.setattr("packetgate.graph.records.MAX_PROMPTS", 10)
     settings = Settings(home=tmp_path, root=tmp_path)
     async with open_store(settings) as store:
         for number in range(12):
@@ -213,8 +212,3 @@ async def test_a_session_that_is_forgotten_leaves_no_prompts(store: BaseStore) -
         await save_prompts(store, with_prompt_record("p", session))
     await forget_records(store, "s")
     assert [bool(await read_prompts(store, session, "p")) for session in ("s", "other")] == [False, True]
-
-
-async def test_what_a_newer_packetgate_wrote_is_passed_over(store: BaseStore) -> None:
-    await save_prompts(store, with_prompt_record("p").model_copy(update={"version": 2}))
-    assert await read_prompts(store, "s", "p") == ()

@@ -1,0 +1,133 @@
+"""Checkpointers: the packet's serializer, atomic writes, and async methods for sync savers and stores."""
+
+import asyncio
+import weakref
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from copy import copy
+from typing import Any, TypeVar
+
+import ormsgpack
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.store.base import BaseStore, Op, Result
+from langgraph.store.sqlite import SqliteStore
+
+from packetgate.state.base import Section
+from packetgate.state.packet import checkpoint_types
+from packetgate.state.private_names import ERROR_WRITES, allow_checkpoint_types
+
+T = TypeVar("T")
+
+_CACHED = (Section, BaseMessage)
+
+allow_checkpoint_types(checkpoint_types())
+
+
+class PacketSerializer(JsonPlusSerializer):
+    """Writes checkpoints as LangGraph does, without computed fields; restores only Packetgate's types and messages.
+
+    A checkpoint holds all sections and messages, and a stage changes only a few, so encoded ones are cached.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(allowed_msgpack_modules=checkpoint_types())
+        self._encoded: dict[int, tuple[weakref.ref[Any], Any, ormsgpack.Ext]] = {}
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        """Return a channel's value, or a checkpoint, as bytes with their kind."""
+        if isinstance(obj, dict) and isinstance(obj.get("channel_values"), dict):
+            channels = {name: self._encoded_value(value) for name, value in obj["channel_values"].items()}
+            return super().dumps_typed({**obj, "channel_values": channels})
+        return super().dumps_typed(self._encoded_value(obj))
+
+    def _encoded_value(self, value: Any) -> Any:
+        if type(value) is list:
+            return [self._encoded_value(item) if isinstance(item, _CACHED) else item for item in value]
+        if not isinstance(value, _CACHED):
+            return value
+        key = id(value)  # unique while the value lives
+        cached, message = self._encoded.get(key), value.model_dump() if isinstance(value, BaseMessage) else None
+        if cached is None or cached[1] != message:  # messages are mutable
+            kind = type(value)
+            fields = value.model_dump(exclude_computed_fields=True) if message is None else message
+            parts = (kind.__module__, kind.__name__, fields, "model_validate_json")
+            gone = weakref.ref(value, lambda _: self._encoded.pop(key, None))
+            cached = gone, message, ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
+            self._encoded[key] = cached
+        return cached[2]
+
+
+class AtomicSaver(BaseCheckpointSaver[str]):
+    """Mixin for a saver: a cancelled turn waits for the running write, and leaves no writes of the cancelled stage."""
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: Any
+    ) -> RunnableConfig:
+        """Store a checkpoint."""
+        return await _uncancelled(super().aput(config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store a stage's writes; of a failed or cancelled stage, only the error: it runs again."""
+        errors = [write for write in writes if write[0] in ERROR_WRITES]
+        await _uncancelled(super().aput_writes(config, errors or writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a session."""
+        await _uncancelled(super().adelete_thread(thread_id))
+
+
+async def _uncancelled(writing: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.ensure_future(writing)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+def async_saver(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return the checkpointer; if it has only sync methods, a copy that runs them in threads."""
+    if not isinstance(saver, SqliteSaver) and type(saver).aget_tuple is not BaseCheckpointSaver.aget_tuple:
+        return saver
+    made = copy(saver)
+    made.__class__ = type(f"{type(saver).__name__}InThreads", (_SaverInThreads, type(saver)), {})
+    return made
+
+
+def async_store(store: BaseStore) -> BaseStore:
+    """Return the store; if it has only sync methods, one that runs them in threads."""
+    return _StoreInThreads(store) if isinstance(store, SqliteStore) else store
+
+
+class _SaverInThreads(BaseCheckpointSaver[Any]):
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
+        for item in await asyncio.to_thread(lambda: [*self.list(config, **options)]):
+            yield item
+
+    async def aput(self, *args: Any, **kwargs: Any) -> RunnableConfig:
+        return await asyncio.to_thread(self.put, *args, **kwargs)
+
+    async def aput_writes(self, *args: Any, **kwargs: Any) -> None:
+        await asyncio.to_thread(self.put_writes, *args, **kwargs)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+
+class _StoreInThreads(BaseStore):
+    def __init__(self, store: BaseStore) -> None:
+        self._store = store
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return self._store.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await asyncio.to_thread(self._store.batch, ops)

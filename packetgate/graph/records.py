@@ -1,0 +1,193 @@
+"""Records in the graph's store: turns, prompts, lessons and model evaluations.
+
+A failing store costs the record, never the turn.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import cache
+from itertools import count
+
+from langgraph.store.base import BaseStore
+from pydantic import ConfigDict, ValidationError
+
+from packetgate.deciders.protocols import KnownAs
+from packetgate.graph.telemetry import guarded
+from packetgate.models.endpoint import Role
+from packetgate.models.requests import ModelRequest
+from packetgate.state.base import Section, new_id
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.sections import Header
+from packetgate.tools.evaluation.passport import Passport, Played, PlayedCall
+from packetgate.tools.usage.calibration import Calibration, read_history
+from packetgate.tools.usage.learning import Learned
+from packetgate.tools.usage.record import record_of
+from packetgate.tools.usage.store import (
+    LEARNED,
+    USAGE,
+    day_of,
+    delete,
+    forget,
+    keep,
+    learn,
+    namespace,
+    prune,
+    read_learned,
+)
+
+TIMEOUT_S = 5.0
+"""Longest wait of a turn for the store."""
+PRUNE_EVERY = 1_000
+"""Turns of a process between two prunings."""
+PROMPTS = ("packetgate", "prompts")
+EVALUATIONS = ("packetgate", "evaluations")
+CONVERSATIONS = ("serve",)
+"""Where `packetgate serve` maps digests of conversations to sessions."""
+MAX_PROMPTS = 2_000
+_PASSPORT = "passport"
+_ALL = 1_000_000
+
+
+class StagePrompts(Section):
+    """Requests of one run of a stage to its model, with the answers. Contains users' words, no headers, no keys."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    session_id: str
+    packet_id: str
+    stage: str
+    role: Role
+    at: datetime
+    """When the first request was sent, in UTC."""
+    exchanges: tuple[ModelRequest, ...]
+
+
+def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, BaseStore], Awaitable[None]]:
+    """Return a function that records a finished turn and sometimes prunes old records."""
+    turns = count(1)
+
+    async def record(ended: CognitionPacket, store: BaseStore) -> None:
+        with guarded(ended.header.packet_id):
+            async with asyncio.timeout(TIMEOUT_S):
+                if days:
+                    await keep(store, record_of(ended))
+                    await learn(store, ended)
+                if next(turns) % PRUNE_EVERY == 0:
+                    await prune_records(store, days, prompt_days)
+
+    return record
+
+
+async def record_requests(
+    header: Header, stage: str, requests: list[ModelRequest], store: BaseStore, *, role: Role
+) -> None:
+    """Record a stage's requests to its model."""
+    with guarded(header.packet_id):
+        async with asyncio.timeout(TIMEOUT_S):
+            await save_prompts(
+                store,
+                StagePrompts(
+                    session_id=header.session_id,
+                    packet_id=header.packet_id,
+                    stage=stage,
+                    role=role,
+                    at=requests[0].at,
+                    exchanges=tuple(requests),
+                ),
+            )
+
+
+async def save_prompts(store: BaseStore, prompts: StagePrompts) -> None:
+    """Store prompts. They are not embedded."""
+    value = {**prompts.model_dump(mode="json"), "day": day_of(prompts.at)}
+    await store.aput(namespace(PROMPTS, prompts.session_id, prompts.packet_id), new_id(), value, index=False)
+
+
+async def read_prompts(store: BaseStore, session_id: str, packet_id: str) -> tuple[StagePrompts, ...]:
+    """Return the prompts of a turn in order."""
+    items = await store.asearch(namespace(PROMPTS, session_id, packet_id), limit=_ALL)
+    return tuple(sorted((StagePrompts.model_validate(item.value) for item in items), key=lambda one: one.at))
+
+
+async def prune_records(store: BaseStore, days: int, prompt_days: int) -> None:
+    """Delete turns and lessons older than `days`, and prompts older than `prompt_days`; 0 deletes nothing."""
+    if days:
+        await prune(store, days)
+        await prune(store, days, root=LEARNED)
+    if prompt_days:
+        await prune(store, prompt_days, MAX_PROMPTS, PROMPTS)
+
+
+async def forget_records(store: BaseStore, session_id: str) -> None:
+    """Delete all records of a session."""
+    for root in (USAGE, PROMPTS):
+        await delete(store, await store.asearch(namespace(root, session_id), limit=_ALL))
+    await delete(store, await store.asearch(CONVERSATIONS, filter={"session": session_id}, limit=_ALL))
+    await forget(store, session=session_id)
+
+
+async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
+    """Return what the user's confirmed calls have taught; None without a store that answers."""
+    learned = None
+    if store is not None:
+        with guarded(packet.header.packet_id):
+            async with asyncio.timeout(TIMEOUT_S):
+                learned = await read_learned(store, packet.header)
+    return learned
+
+
+async def calibration_by(
+    packet: CognitionPacket, store: BaseStore | None, known_as: KnownAs | None = None
+) -> Calibration:
+    """Return the calibration curves for a turn; empty without a store that answers."""
+    if store is not None:
+        with guarded(packet.header.packet_id):
+            async with asyncio.timeout(TIMEOUT_S):
+                return await calibration_for(store, known_as)
+    return Calibration()
+
+
+async def calibration_for(store: BaseStore, known_as: KnownAs | None) -> Calibration:
+    """Return a model's curves: from the user's answers, or if those are few, from its passport."""
+    name = await known_as() if known_as else None
+    passport = await read_passport(store, name) if name else None
+    curves = passport.curves if passport and passport.version == evaluation_version() else {}
+    return Calibration(curves=curves | (await read_history(store)).current.curves)
+
+
+@cache
+def evaluation_version() -> str:
+    """Return a digest of the evaluation's cases and weights: curves of other versions do not apply."""
+    from packetgate.deciders.language.evidence import FITTED  # imports numpy
+    from packetgate.tools.evaluation.cases import FILE
+
+    form = f"{[*PlayedCall.model_fields, *Played.model_fields]}"
+    return hashlib.sha256(FILE.read_bytes() + FITTED.read_bytes() + form.encode()).hexdigest()[:16]
+
+
+async def read_played(store: BaseStore, known_as: str) -> dict[str, Played]:
+    """Return a model's results of cases, by case."""
+    items = await store.asearch((*EVALUATIONS, known_as), filter={"version": evaluation_version()}, limit=_ALL)
+    return {item.key: Played.model_validate(item.value) for item in items if item.key != _PASSPORT}
+
+
+async def read_passport(store: BaseStore, known_as: str) -> Passport | None:
+    """Return a model's passport of any version; None without a readable one."""
+    item = await store.aget((*EVALUATIONS, known_as), _PASSPORT)
+    try:
+        return Passport.model_validate(item.value) if item else None
+    except ValidationError:  # of another Packetgate
+        return None
+
+
+async def save_evaluation(store: BaseStore, known_as: str, result: Played | Passport) -> None:
+    """Store the result of a case, or replace the passport."""
+    key = _PASSPORT if isinstance(result, Passport) else result.case
+    await store.aput((*EVALUATIONS, known_as), key, result.model_dump(mode="json"), index=False)
+
+
+async def forget_evaluation(store: BaseStore, known_as: str) -> None:
+    """Delete all evaluation results of a model."""
+    await delete(store, await store.asearch((*EVALUATIONS, known_as), limit=_ALL))

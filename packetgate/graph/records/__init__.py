@@ -1,1 +1,0 @@
-"""What is kept of turns in the graph's store."""

@@ -1,0 +1,120 @@
+"""The graph for LangGraph servers: checks what clients send before it is stored."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from itertools import chain
+from typing import Any, Self, cast
+
+from langchain_core.messages import convert_to_messages
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.graph import Graph
+from langgraph.constants import START
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateUpdate
+
+from packetgate.state.context import RoutingContext, routing_context
+from packetgate.state.errors import PacketgateError
+from packetgate.state.packet import CognitionPacket, TurnInput, check_update, request_in
+from packetgate.state.request import TurnRequest, check_reply
+from packetgate.tools.attached.parts import take_files
+from packetgate.tools.text.result_store import ResultStore
+
+USER_ID = "langgraph_auth_user_id"
+"""Where a server with authentication puts the user's id; clients cannot set it."""
+
+
+class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
+    """A compiled graph that validates a server's input, and is drawn without error handlers."""
+
+    def __init__(self, *, kept: ResultStore | None = None, **parts: Any) -> None:
+        """Take the parts of a graph, as a server does to copy it."""
+        super().__init__(**parts)
+        self.kept = kept
+
+    @classmethod
+    def of(
+        cls,
+        graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket],
+        kept: ResultStore | None = None,
+    ) -> Self:
+        """Return a server graph that stores attached files in `kept`."""
+        made = cls.__new__(cls)
+        vars(made).update(vars(graph), kept=kept)
+        return made
+
+    async def astream(  # type: ignore[override]
+        self, given: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncGenerator[Any]:
+        """Run the graph.
+
+        Raises:
+            PacketgateError: also a ValueError, because a server shows only the class of other errors.
+        """
+        configurable = dict((config or {}).get("configurable", {}))
+        person = configurable.get(USER_ID) or ""
+        if self.checkpointer is None:  # a server gives an id to runs without a thread; they cannot be resumed
+            configurable.pop("thread_id", None)
+            config = {**(config or {}), "configurable": configurable}
+        context = options.get("context")
+        if context is None or isinstance(context, dict):  # Studio shows the models' reasons
+            options["context"] = context = {"explain": True, **(context or {})}
+        with _value_errors():
+            routing_context(context)
+            if isinstance(given, Command):
+                check_update(given.update)
+                if given.resume is not None or not (given.update or given.goto):
+                    check_reply(given.resume)
+            elif isinstance(given, dict):
+                given = {name: given[name] for name in TurnInput.model_fields if name in given}
+                check_update(given)
+                request = TurnRequest.model_validate(given.get("request") or {})
+                request = request.changed(origin="server", person=person or request.person)
+                given = await asyncio.to_thread(self._with_files, given, request, configurable.get("thread_id", ""))
+                request_in(given["messages"])  # an invalid request must not replace the open question
+            async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, config, **options))) as parts:
+                async for part in parts:
+                    yield part
+
+    def _with_files(self, given: dict[str, Any], request: TurnRequest, thread: str) -> dict[str, Any]:
+        messages = given.get("messages", [])
+        messages = convert_to_messages(messages if isinstance(messages, list) else [messages])
+        messages, files = take_files(messages, self.kept, thread)
+        return {**given, "messages": messages, "request": request.with_files(files)}
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Change the state.
+
+        Raises:
+            RequestError: also a ValueError: a change is invalid.
+        """
+        with _value_errors():
+            for update in chain.from_iterable(supersteps):
+                check_update(update.values)
+        return await super().abulk_update_state(config, supersteps)
+
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Return the drawable graph."""
+        return without_handlers(super().get_graph(config, xray=xray))
+
+    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Return the drawable graph."""
+        return without_handlers(await super().aget_graph(config, xray=xray))
+
+
+def without_handlers(drawn: Graph) -> Graph:
+    """Remove error handlers, the nodes that no edge leads to, from a drawable graph."""
+    reached = {START, *(edge.target for edge in drawn.edges)}
+    for handler in [node for name, node in drawn.nodes.items() if name not in reached]:
+        drawn.remove_node(handler)
+    return drawn
+
+
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    try:
+        yield
+    except PacketgateError as error:
+        raise type(type(error).__name__, (type(error), ValueError), {})(str(error)) from error
