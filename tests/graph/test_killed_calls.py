@@ -154,7 +154,7 @@ async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_
     with closing(sqlite3.connect(settings.database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         hotel.release()
-        with pytest.raises(ConfigError, match="packetgate[.]db"):
+        with pytest.raises(ConfigError, match=r"packetgate\.db"):
             await turn
     end = (await events(settings, "s", Continue()))[-1]
     assert isinstance(end, Asked)
