@@ -116,7 +116,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         written = journal_at(journal) if journal is not None else MemoryJournal()
         preferences = load_preferences(Path(policy)) if policy else Preferences()
         self._toolbox = _AgentTools(self.tools, preferences)
-        self._pipeline = Pipeline(self._toolbox, written, written, SERVER)
+        self._pipeline = Pipeline(self._toolbox, written, SERVER)
         self._loop = LoopThread()
 
     def wrap_model_call(

@@ -27,7 +27,7 @@ from fastmcp import Client
 from benchmarks.palette.__main__ import USES, as_listed
 from benchmarks.tokens.counting import count
 from benchmarks.train.data import sources
-from packetgate.connectors.proxy.listing import wanted_by
+from packetgate.connectors.proxy.listing import palette_request
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json
@@ -175,7 +175,7 @@ def listed(data: Path, most: int) -> Iterator[dict[str, Any]]:
             queries = source.queries[:: -(-len(source.queries) // most)]
             shares = []
             for query in queries:
-                palette = choose_palette(wanted_by(query.text, settings, tools), tools)
+                palette = choose_palette(palette_request(query.text, settings, tools), tools)
                 names = {entry.tool_name for entry in palette.entries}
                 shares.append(statistics.fmean(bool(group & names) for group in query.wanted))
             yield {

@@ -5,9 +5,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import ValidationError
 
 from packetgate.state.context import NO_TOOLS, RoutingContext, intersect_patterns
 from packetgate.state.errors import ConfigError
@@ -17,17 +17,6 @@ LOCAL = "local"
 """The client without configuration: a process of this user on this machine."""
 SHORTEST_TOKEN = 16
 
-CONTEXT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-"""A context's name in a URL."""
-
-
-def _context_name(name: str) -> str:
-    if not CONTEXT_NAME.fullmatch(name):
-        raise ValueError("a name in a URL is at most 64 of a-z, 0-9, - and _")
-    return name
-
-
-ContextName = Annotated[str, AfterValidator(_context_name)]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -108,16 +97,8 @@ class ProxyConfig(Clients):
 
     TABLE: ClassVar[str] = "proxy"
     SETTINGS: ClassVar[str] = (
-        "not known: `[proxy]` may hold `[proxy.clients.NAME]` with token, servers, tools, allow_writes, "
-        "allow_commands, and `[proxy.contexts]` with what each name stands for"
+        "not known: `[proxy]` may hold `[proxy.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
     )
-
-    contexts: dict[ContextName, NonEmpty] = {}
-    """By the name in `/context/NAME/mcp`: the task for which its tools are chosen."""
-
-    def query_of(self, context: str) -> str:
-        """Return the task of a context named in a URL: the configured text, or the words of the name."""
-        return self.contexts.get(context) or context.replace("-", " ").replace("_", " ")
 
 
 C = TypeVar("C", bound=Clients)

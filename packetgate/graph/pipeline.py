@@ -77,8 +77,6 @@ class Pipeline:
 
     tools: Toolbox
     journal: Journal
-    late: Journal
-    """For calls that only read; it may be the same."""
     channel: str
     way_on: str = ""
     """What is told of a tool that is not there, beside the nearest."""
@@ -167,10 +165,9 @@ class Pipeline:
         """Return the packet with its call run, if it may run, and what is to be written down of that beside its end."""
         toolbox = self.toolbox(packet.governance.settings)
         runtime = self._runtime(packet, can_ask=False)
-        only_reads = not packet.governance.approvals and all(one.risk is Risk.READ for one in packet.routing.calls)
         held = self._proposed.pop(packet.header.packet_id, ())
         marked = _marked(packet, await toolbox.catalogue())
-        journal = HeldJournal(self.late if only_reads else self.journal, *held, *marked)
+        journal = HeldJournal(self.journal, *held, *marked)
         self._running.add(packet.header.packet_id)
         try:
             update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)

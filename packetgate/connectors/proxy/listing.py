@@ -17,39 +17,38 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE
 from packetgate.tools.usage.learning import GENERAL
 
-WHOLE_TOKENS = 4_000
-"""A catalogue of at most so many tokens is listed whole: choosing from it would save little."""
-FEWEST = 16
+SMALL_CATALOGUE_TOKENS = 4_000
+"""A catalogue of at most so many tokens is listed completely."""
+MIN_CONTEXT_TOOLS = 16
 """Least number of tools for a context, if that is not more than half of the catalogue."""
-LISTED = 3.5
+LIST_BUDGET_FACTOR = 3.5
 """Factor from the palette's token budget to that of a list, which is JSON."""
 NAMED_CHARS = 80
 """Characters of the description of a tool that is listed by name."""
 
 _TEXTS = {"description", "title", "examples"}
 
-Run = Callable[[str, dict[str, Any]], Any]
+CallTool = Callable[[str, dict[str, Any]], Any]
 
 
 class ListedTool(Tool):
     """A tool of a server behind the proxy."""
 
     canonical: str
-    called: Run
-    said_meta: dict[str, Any] | None = None
-    """The `_meta` of its server."""
+    call: CallTool
+    upstream_meta: dict[str, Any] | None = None
 
     def to_mcp_tool(self, **overrides: Any) -> mcp_types.Tool:
         """Return the MCP tool, with the server's `_meta` only."""
-        return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.said_meta})
+        return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.upstream_meta})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the tool through the pipeline."""
-        result: ToolResult = await self.called(self.canonical, arguments)
+        result: ToolResult = await self.call(self.canonical, arguments)
         return result
 
 
-def listed(spec: ToolSpec, shown: PaletteDetail, called: Run) -> ListedTool:
+def listed_tool(spec: ToolSpec, shown: PaletteDetail, call: CallTool) -> ListedTool:
     """Return a list entry of a tool, with Packetgate's risk hints in place of the server's."""
     in_full = shown == "full"
     return ListedTool(
@@ -59,90 +58,54 @@ def listed(spec: ToolSpec, shown: PaletteDetail, called: Run) -> ListedTool:
         description=_description(spec, shown),
         parameters=_schema(spec, shown),
         output_schema=spec.output_schema if in_full else None,
-        annotations=annotations(spec),
-        said_meta=spec.meta if in_full else None,
-        called=called,
+        annotations=_annotations(spec),
+        upstream_meta=spec.meta if in_full else None,
+        call=call,
     )
 
 
-def text_of(spec: ToolSpec, shown: PaletteDetail) -> str:
-    """Return the text of a list entry, to count its tokens."""
-    hints = annotations(spec).model_dump(by_alias=True, exclude_none=True)
-    more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
-    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), hints, *more])
-
-
-def wanted_by(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
+def palette_request(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
     """Return the request by which a context's tools are chosen."""
     return PaletteRequest(
         words=words,
         access=access_of(words),
-        size=min(settings.palette_size, max(FEWEST, len(catalogue) // 2)),
-        token_budget=int(LISTED * settings.palette_token_budget),
-        text=text_of,
+        size=min(settings.palette_size, max(MIN_CONTEXT_TOOLS, len(catalogue) // 2)),
+        token_budget=int(LIST_BUDGET_FACTOR * settings.palette_token_budget),
+        text=_counted_text,
         **more,
     )
 
 
-def annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
-    """Return a tool's risk as MCP annotations."""
-    hints = {"open_world_hint": spec.is_external or spec.reaches_outside, "idempotent_hint": spec.idempotent}
-    if spec.risk is Risk.READ:
-        return mcp_types.ToolAnnotations(read_only_hint=True, **hints)
-    return mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, **hints)
-
-
-def is_small(catalogue: Catalogue, most: int) -> bool:
-    """Whether a catalogue is small enough to list whole. May block to count tokens."""
-    if len(catalogue) > most:
+def is_small(catalogue: Catalogue, limit: int) -> bool:
+    """Whether a catalogue is small enough to list completely. Blocking."""
+    if len(catalogue) > limit:
         return False
     spent = 0
     for spec in catalogue.values():
         spent += ESTIMATE.count(compact_json([spec.listed_name, spec.full, spec.input_schema]))
-        if spent > WHOLE_TOKENS:
+        if spent > SMALL_CATALOGUE_TOKENS:
             return False
     return True
 
 
-def whole(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
+def all_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
     """Return a palette of all tools in full."""
-    return tuple(_full_entry(spec, "permanent") for spec in catalogue.values())
+    return tuple(
+        PaletteEntry(tool_name=spec.name, shown="full", reason="permanent", risk=spec.risk)
+        for spec in catalogue.values()
+    )
 
 
-def permanent(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
-    """Return a palette of the tools that stand on every palette of a client."""
-    names = catalogue.fitting(catalogue.preferences.permanent_for(GENERAL, client))
-    return tuple(_full_entry(catalogue[name], "permanent") for name in names)
-
-
-def _full_entry(spec: ToolSpec, reason: Any) -> PaletteEntry:
-    return PaletteEntry(tool_name=spec.name, shown="full", reason=reason, risk=spec.risk)
+def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
+    """Return a palette of a client's permanent tools."""
+    names = {*catalogue.fitting(catalogue.preferences.permanent_for(GENERAL, client))}
+    return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in names)
 
 
 def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     """Return the entries in a stable order: permanent tools first, then by level of detail and name."""
     levels = {"full": 0, "brief": 1, "name": 2}
     return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.shown], entry.tool_name))
-
-
-def _description(spec: ToolSpec, shown: PaletteDetail) -> str:
-    if shown == "full":
-        return spec.full
-    if shown == "brief":
-        return spec.brief
-    return spec.brief if len(spec.brief) <= NAMED_CHARS else f"{spec.brief[: NAMED_CHARS - 1]}…"
-
-
-def _schema(spec: ToolSpec, shown: PaletteDetail) -> dict[str, Any]:
-    if shown == "full":
-        return spec.input_schema
-    if shown == "brief":
-        return {name: without_texts(part) for name, part in spec.input_schema.items()}
-    return {
-        "type": "object",
-        "properties": {name: {} for name in spec.parameters},
-        **({"required": list(spec.required)} if spec.required else {}),
-    }
 
 
 def without_texts(schema: Any) -> Any:
@@ -155,3 +118,32 @@ def without_texts(schema: Any) -> Any:
         case list():
             return [without_texts(part) for part in schema]
     return schema
+
+
+def _annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
+    hints = {"open_world_hint": spec.is_external or spec.reaches_outside, "idempotent_hint": spec.idempotent}
+    if spec.risk is Risk.READ:
+        return mcp_types.ToolAnnotations(read_only_hint=True, **hints)
+    return mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, **hints)
+
+
+def _counted_text(spec: ToolSpec, shown: PaletteDetail) -> str:
+    hints = _annotations(spec).model_dump(by_alias=True, exclude_none=True)
+    more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
+    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), hints, *more])
+
+
+def _description(spec: ToolSpec, shown: PaletteDetail) -> str:
+    if shown == "full":
+        return spec.full
+    is_short = shown == "brief" or len(spec.brief) <= NAMED_CHARS
+    return spec.brief if is_short else f"{spec.brief[: NAMED_CHARS - 1]}…"
+
+
+def _schema(spec: ToolSpec, shown: PaletteDetail) -> dict[str, Any]:
+    if shown == "full":
+        return spec.input_schema
+    if shown == "brief":
+        return {name: without_texts(part) for name, part in spec.input_schema.items()}
+    required = {"required": list(spec.required)} if spec.required else {}
+    return {"type": "object", "properties": {name: {} for name in spec.parameters}, **required}

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -16,39 +16,36 @@ from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import SubscriptionsListenRequestParams
-from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.routing import Mount
-from starlette.types import Receive, Scope, Send
 
 from packetgate.connectors import process
-from packetgate.connectors.clients import CONTEXT_NAME, LOCAL, ProxyConfig, client_of
+from packetgate.connectors.clients import LOCAL, ProxyConfig, client_of
 from packetgate.connectors.http import check_guarded, serve_app
 from packetgate.connectors.process import end, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
-from packetgate.connectors.proxy.calling import Calling
-from packetgate.connectors.proxy.chain import Chain
-from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway
-from packetgate.connectors.proxy.listing import in_order, listed
-from packetgate.connectors.proxy.meta import add_meta_tools
-from packetgate.connectors.proxy.passing import RedactionMiddleware, completing, upstream_providers
-from packetgate.connectors.proxy.storage import LOCKED_S, QUICK_S, LateJournal, Recorder, Storage
+from packetgate.connectors.proxy.calling import call_listed
+from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, HubTools, ProxyPipeline
+from packetgate.connectors.proxy.listing import in_order, listed_tool
+from packetgate.connectors.proxy.meta_tools import add_meta_tools
+from packetgate.connectors.proxy.recording import LOCK_PATIENCE_S, open_recorder
+from packetgate.connectors.proxy.upstream import UpstreamMiddleware, completion_handler, upstream_providers
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal.database import open_journal
-from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
+from packetgate.graph.settings import Settings
+from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.private_names import add_method
 from packetgate.tools.servers.hub import McpHub
 
-PAGE = 100
-"""Tools on a page of a list."""
-FRESH_S = 300
+PATH = "/mcp"
+PROXY_TOKEN_VARIABLE = "PACKETGATE_PROXY_TOKEN"  # noqa: S105
+PAGE_TOOLS = 100
+CACHE_S = 300
 """Seconds that a client may cache a list: without a context it changes only with the servers."""
 INSTRUCTIONS = (
     "A proxy in front of several MCP servers. Call set_context first, with what you are trying to accomplish: relevant "
-    "tools are then listed, or returned. Any other tool is found by search_tools, read by fetch_tool_description, and "
-    "called by call_read_tool or call_changing_tool."
+    "tools are then listed, or returned. Find any other tool by search_tools, read it by fetch_tool_description, and "
+    "call it by call_read_tool or call_changing_tool."
 )
 
 
@@ -62,24 +59,24 @@ class PaletteProvider(Provider):
     async def _list_tools(self) -> Sequence[Tool]:
         session = self._gateway.session_of(get_context())
         await self._gateway.catalogue(session)
-        await self._gateway.announcer.has_shown(get_context())
-        catalogue = await self._gateway.catalogue(session)  # what comes later is announced
+        await self._gateway.announcer.remember_shown(get_context())
+        catalogue = await self._gateway.catalogue(session)  # later changes are announced
         entries = in_order(await self._gateway.listed(session, catalogue))
-        tools = [listed(catalogue[entry.tool_name], entry.shown, self._called) for entry in entries]
-        return [*{tool.name: tool for tool in tools}.values()]  # a name twice is an error to whole clients
+        tools = [listed_tool(catalogue[entry.tool_name], entry.shown, self._call) for entry in entries]
+        return [*{tool.name: tool for tool in tools}.values()]  # some clients reject a list with a name twice
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         session = self._gateway.session_of(get_context())
         catalogue = await self._gateway.catalogue(session, name)
         known = catalogue.exactly(name)
-        return listed(catalogue[known], "full", self._called) if known else None
+        return listed_tool(catalogue[known], "full", self._call) if known else None
 
     async def get_tasks(self) -> Sequence[FastMCPComponent]:
         """Return no background tasks: approvals wait for the client."""
         return []
 
-    async def _called(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        return await Calling(self._gateway).call_listed(get_context(), name, arguments)
+    async def _call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
+        return await call_listed(self._gateway, get_context(), name, arguments)
 
 
 def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[Any]:
@@ -90,22 +87,22 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         version=version("packetgate"),
         auth=auth,
         providers=[PaletteProvider(gateway), upstream_providers(gateway)],
-        middleware=[RedactionMiddleware(gateway)],
+        middleware=[UpstreamMiddleware(gateway)],
         mask_error_details=True,
-        list_page_size=PAGE,
-        cache_ttl=FRESH_S,
+        list_page_size=PAGE_TOOLS,
+        cache_ttl=CACHE_S,
         cache_scope="private",
-        dereference_schemas=False,  # a chain of definitions grows a hundredfold where each is written out
+        dereference_schemas=False,  # nested definitions would grow a hundredfold
     )
     add_method(server, "subscriptions/listen", SubscriptionsListenRequestParams, gateway.announcer.listening())
-    server.add_completion_handler(completing(gateway))
+    server.add_completion_handler(completion_handler(gateway))
     add_meta_tools(server, gateway)
     return server
 
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, config: ProxyConfig, started: RoutingContext, client: str = LOCAL
+    settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to the configured servers.
 
@@ -114,44 +111,34 @@ async def open_gateway(
     """
     async with (
         open_tools(settings, only_configured=True) as hub,
-        gateway_to(hub, settings, config, started, client) as gateway,
+        gateway_to(hub, settings, config, context, client) as gateway,
     ):
         yield gateway
 
 
 @asynccontextmanager
 async def gateway_to(
-    hub: McpHub, settings: Settings, config: ProxyConfig, started: RoutingContext, client: str = LOCAL
+    hub: McpHub, settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to a hub's servers; on exit, write the pending records and close everything.
 
     Raises:
         ConfigError: the database cannot be used.
     """
-    journal = open_journal(settings, LOCKED_S)
+    journal = open_journal(settings, LOCK_PATIENCE_S)
     process.restore_gc()
-    async with (
-        Storage(settings, hub, journal) as storage,
-        LateJournal(open_journal(settings, QUICK_S), journal).writing() as late,
-        Recorder(storage, late).writing() as recorder,
-        Announcer(hub).running() as announcer,
-    ):
+    async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).running() as announcer:
         yield Gateway(
-            chain=Chain.of(hub, journal, late, storage),
+            pipeline=ProxyPipeline(
+                HubTools(hub), journal, PROXY, "; search_tools finds more", hub=hub, recorder=recorder
+            ),
             config=config,
-            started=started,
-            recorder=recorder,
+            context=context,
             announcer=announcer,
             patience_s=settings.patience_s if "patience_s" in settings.model_fields_set else LIST_PATIENCE_S,
-            kept=result_store(settings),
+            results=result_store(settings),
             client=client,
         )
-
-
-PATH = "/mcp"
-CONTEXTS = "/context/"
-TOKEN = "PACKETGATE_PROXY_TOKEN"  # noqa: S105
-"""Environment variable with the token of the client `local`."""
 
 
 class ClientTokens(TokenVerifier):
@@ -167,27 +154,6 @@ class ClientTokens(TokenVerifier):
         return AccessToken(token=token, client_id=known, scopes=[]) if known else None
 
 
-class ByContext:
-    """Routes `/context/NAME/mcp` to the server of fixed lists, and all other requests to the main server."""
-
-    def __init__(self, follows: StarletteWithLifespan, fixed: StarletteWithLifespan) -> None:
-        self._follows = follows
-        self._fixed = fixed
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Route a request."""
-        path = scope.get("path", "")
-        if not path.startswith(CONTEXTS):
-            await self._follows(scope, receive, send)
-            return
-        name = path.removeprefix(CONTEXTS).removesuffix(PATH)
-        if path.endswith(PATH) and CONTEXT_NAME.fullmatch(name):
-            await self._fixed(scope, receive, send)
-            return
-        error = f"{path}: a context's address is /context/NAME/mcp, its name at most 64 of a-z, 0-9, - and _"
-        await JSONResponse({"error": error}, status_code=404)(scope, receive, send)
-
-
 async def serve_stdio(gateway: Gateway) -> None:
     """Serve the client at standard input and output until it disconnects.
 
@@ -196,7 +162,7 @@ async def serve_stdio(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
 
     async def stopped() -> None:
-        await gateway.recorder.written()
+        await gateway.pipeline.recorder.written()
         end()
 
     with stopped_by_ctrl_c(lambda: asyncio.run_coroutine_threadsafe(stopped(), loop)):
@@ -209,25 +175,11 @@ async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[st
     Raises:
         ConfigError: others than this machine could reach it, and no client has a token.
     """
-    check_guarded(listening, has_tokens=bool(tokens), table="proxy", variable=TOKEN)
+    check_guarded(listening, has_tokens=bool(tokens), table="proxy", variable=PROXY_TOKEN_VARIABLE)
     await serve_app(http_app(gateway, tokens, hosts), listening)
 
 
-def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> Starlette:
-    """Return both servers as one application."""
-    auth = ClientTokens(tokens) if tokens else None
-
-    def guarded(server: FastMCP[Any], path: str) -> StarletteWithLifespan:
-        return server.http_app(path=path, host_origin_protection=True, allowed_hosts=hosts)
-
-    follows = guarded(make_server(gateway, auth), PATH)
-    fixed = guarded(make_server(gateway, auth), f"{CONTEXTS}{{name}}{PATH}")
-
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with AsyncExitStack() as running:
-            for app in (follows, fixed):
-                await running.enter_async_context(app.lifespan(app))
-            yield
-
-    return Starlette(routes=[Mount("/", ByContext(follows, fixed))], lifespan=lifespan)
+def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> StarletteWithLifespan:
+    """Return the application; `hosts` are more host names by which clients may reach it."""
+    server = make_server(gateway, ClientTokens(tokens) if tokens else None)
+    return server.http_app(path=PATH, host_origin_protection=True, allowed_hosts=hosts)

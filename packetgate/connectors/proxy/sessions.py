@@ -1,11 +1,10 @@
-"""Sessions of the proxy's clients: their context, tool list and earlier outputs.
+"""Sessions of the proxy's clients: their context, tool list and earlier results.
 
-Sessions of one client share one thing: the outputs that the values of a call are traced to. Otherwise a client would
-switch tracing off when it opens another session or leaves out its `context_id`.
+Sessions of one client share the results to which a call's values are traced. Otherwise a client could avoid tracing by
+opening another session or omitting its `context_id`.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
 from typing import TypeVar
@@ -19,41 +18,48 @@ from packetgate.state.sections import Content, Context, Governance, Header, Pack
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.palette.choice import with_recent
 
-CHANNEL = PROXY
 MAX_SESSIONS = 1_000
-MAX_CALLS = 20
-"""Most earlier calls whose outputs are kept to trace later values."""
-MAX_OUTPUT_CHARS = 200_000
-"""Most characters of these outputs together."""
-
+MAX_TRACED_CALLS = 20
+MAX_TRACED_CHARS = 200_000
+MAX_HANDLES = 100
+"""Long results of one client that can be read on."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Newest(OrderedDict[K, V]):
-    """A dict of at most `most` entries: the one that was set longest ago is dropped."""
+class BoundedDict(OrderedDict[K, V]):
+    """A dict of at most `limit` entries: the entry that was set longest ago is dropped."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__()
-        self._most = most
+        self._limit = limit
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
-        while len(self) > self._most:
+        while len(self) > self._limit:
             self.popitem(last=False)
 
 
 @dataclass
-class Outputs:
-    """The newest calls with a result, oldest first, within limits."""
+class EarlierResults:
+    """The newest calls with a result, oldest first, and the long results that can be read on."""
 
     calls: tuple[ToolCall, ...] = ()
+    storage_keys: BoundedDict[str, str] = field(default_factory=lambda: BoundedDict(MAX_HANDLES))
+    """By handle of a long result."""
 
-    def keep(self, *calls: ToolCall) -> None:
-        """Remember calls, and forget the oldest where there are too many."""
-        self.calls = tuple(reversed([*_within_bounds([*self.calls, *calls])]))
+    def add(self, call: ToolCall) -> None:
+        """Remember a call, and forget the oldest calls beyond the limits."""
+        kept: list[ToolCall] = []
+        room = MAX_TRACED_CHARS
+        for one in (call, *reversed(self.calls)):
+            room -= len(one.result.output) if one.result else 0
+            if room < 0 or len(kept) == MAX_TRACED_CALLS:
+                break
+            kept.insert(0, one)
+        self.calls = tuple(kept)
 
 
 @dataclass
@@ -62,40 +68,31 @@ class ProxySession:
 
     client: str
     settings: RoutingContext
+    shared: EarlierResults
+    """Results of all sessions of the client."""
+    is_stored: bool = True
+    """Whether later requests can find it."""
     session_id: str = field(default_factory=lambda: f"proxy-{new_id()[:12]}")
     query: str = ""
     """The context that the client set: the only text that counts as the user's words."""
     palette: tuple[PaletteEntry, ...] = ()
     """The tools chosen for the context; empty without one."""
-    is_fixed: bool = False
-    """Whether the list is fixed because the client's URL names the context."""
     searched: set[str] = field(default_factory=set)
     """Tools that a search or description returned."""
     recent: tuple[str, ...] = ()
-    own: Outputs = field(default_factory=Outputs)
-    of_client: Outputs = field(default_factory=Outputs)
-    """Outputs of all sessions of the client."""
+    own: EarlierResults = field(default_factory=EarlierResults)
     parent: str | None = None
 
     @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The session's own calls."""
-        return self.own.calls
-
-    @property
     def sources(self) -> tuple[ToolCall, ...]:
-        """The calls whose outputs a call's values are traced to: those of all sessions of the client."""
+        """The calls to whose results values are traced: those of all sessions of the client."""
         own = {call.call_id for call in self.own.calls}
-        return (*(call for call in self.of_client.calls if call.call_id not in own), *self.own.calls)
+        return (*(call for call in self.shared.calls if call.call_id not in own), *self.own.calls)
 
     @property
     def seen(self) -> frozenset[str]:
         """The tools that the client was shown in any way."""
         return frozenset({entry.tool_name for entry in self.palette} | self.searched)
-
-    def chose(self, query: str, palette: tuple[PaletteEntry, ...]) -> None:
-        """Replace the context."""
-        self.query, self.palette = query, palette
 
     def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
         """Return the packet of a new call; its palette is the one tool.
@@ -104,7 +101,7 @@ class ProxySession:
         """
         session_id = f"{self.session_id}-{new_id()[:6]}" if apart else self.session_id
         return CognitionPacket(
-            header=Header(session_id=session_id, parent_packet_id=self.parent, origin=CHANNEL, person=self.client),
+            header=Header(session_id=session_id, parent_packet_id=self.parent, origin=PROXY, person=self.client),
             context=Context(palette=(entry,), recent_tools=self.recent),
             content=Content(original_prompt=self.query),
             governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
@@ -112,65 +109,62 @@ class ProxySession:
         )
 
     def remember_text(self, source: str, text: str) -> None:
-        """Remember a text that is no call's result, such as a resource, for tracing later values."""
-        result = ToolResult(success=True, output=text[:MAX_OUTPUT_CHARS])
-        self._keep(ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result))
+        """Remember a text that is not a call's result, such as a resource, to trace later values to it."""
+        result = ToolResult(success=True, output=text[:MAX_TRACED_CHARS])
+        self._remember(ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result))
 
     def remember_call(self, packet: CognitionPacket) -> None:
         """Remember an ended call."""
-        self.parent = packet.header.packet_id
-        calls = packet.routing.calls
-        used = [call.tool_name for call in calls if call.status is ToolExecutionStatus.EXECUTED]
-        self.recent = with_recent(self.recent, used)
-        self._keep(*(call for call in calls if call.result is not None))
-
-    def _keep(self, *calls: ToolCall) -> None:
-        self.own.keep(*calls)
-        self.of_client.keep(*calls)
-
-
-def _within_bounds(calls: Sequence[ToolCall]) -> Iterator[ToolCall]:
-    room = MAX_OUTPUT_CHARS
-    for call in list(reversed(calls))[:MAX_CALLS]:
-        room -= len(call.result.output) if call.result else 0
-        if room < 0:
+        self.parent, call = packet.header.packet_id, packet.routing.calls[0]
+        if call.status is ToolExecutionStatus.EXECUTED:
+            self.recent = with_recent(self.recent, [call.tool_name])
+        if call.result is None:
             return
-        yield call
+        self._remember(call)
+        if call.result.handle:
+            readable_by = self.own if self.is_stored else self.shared
+            readable_by.storage_keys[call.result.handle] = packet.header.session_id
+
+    def _remember(self, call: ToolCall) -> None:
+        self.own.add(call)
+        self.shared.add(call)
+
+    def storage_key(self, handle: str) -> str:
+        """Return the storage key of a long result; empty if this session may not read it."""
+        return self.own.storage_keys.get(handle) or self.shared.storage_keys.get(handle, "")
 
 
 class SessionBook:
-    """The sessions of a process, by key; of too many, the one that was longest unused is forgotten."""
+    """The sessions of a process; beyond the limit, the session unused for longest is dropped."""
 
-    def __init__(self, most: int = MAX_SESSIONS) -> None:
-        self._sessions: Newest[str, ProxySession] = Newest(most)
-        self._outputs: Newest[tuple[str, str], Outputs] = Newest(most)
+    def __init__(self, limit: int = MAX_SESSIONS) -> None:
+        self.sessions: BoundedDict[str, ProxySession] = BoundedDict(limit)
+        self._shared: BoundedDict[tuple[str, str], EarlierResults] = BoundedDict(limit)
 
-    def new(self, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
-        """Return a session that is not stored. `app` distinguishes programs of one client."""
-        outputs = self._outputs[client, app] = self._outputs.get((client, app)) or Outputs()
-        return ProxySession(client, settings, of_client=outputs)
+    def session(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
+        """Return the session of a key, creating it if necessary; without a key, a new session that is not stored.
 
-    def of(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
-        """Return the session of a key, creating it if necessary."""
-        session = self._sessions[key] = self.found(key, client) or self.new(client, settings, app)
+        `app` tells programs of one client apart.
+        """
+        found = self.find(key, client)
+        if found is not None:
+            return found
+        shared = self._shared[client, app] = self._shared.get((client, app)) or EarlierResults()
+        session = ProxySession(client, settings, shared, is_stored=bool(key))
+        if key:
+            self.sessions[key] = session
         return session
 
-    def opened(self, beside: ProxySession) -> tuple[str, ProxySession]:
-        """Return the unguessable id of a new session of the same client, and the session."""
+    def open_context(self, session: ProxySession) -> tuple[str, ProxySession]:
+        """Return the id of a new session of the same client, which cannot be guessed, and the session."""
         key = f"ctx_{token_urlsafe(18)}"
-        session = self._sessions[key] = ProxySession(beside.client, beside.settings, of_client=beside.of_client)
-        return key, session
+        opened = self.sessions[key] = ProxySession(session.client, session.settings, session.shared)
+        return key, opened
 
-    def found(self, key: str, client: str) -> ProxySession | None:
+    def find(self, key: str, client: str) -> ProxySession | None:
         """Return the session of a key if it belongs to the client."""
-        session = self._sessions.get(key)
+        session = self.sessions.get(key)
         if session is None or session.client != client:
             return None
-        self._sessions[key] = session
+        self.sessions[key] = session
         return session
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def __iter__(self) -> Iterator[ProxySession]:
-        return iter(self._sessions.values())

@@ -1,131 +1,102 @@
-"""Calls through the proxy: each goes by the chain, however it came."""
+"""Calls through the proxy: every call passes the pipeline, and its result arrives as the server sent it."""
 
+import base64
+import json
 from pathlib import Path
 from typing import Any
 
+import mcp_types
 import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
-from support.proxied_servers import proxied, rules
-from support.proxies import Era, Make, talking
+from fastmcp.tools import ToolResult
+from support import media_server
+from support.command_line import CommandLine
+from support.proxies import ClientKind, RecordingTool, Talk, ledger_server, proxy_client, rules, served, talking
 
+from packetgate.connectors.clients import ProxyConfig
+from packetgate.connectors.proxy.serving import open_gateway
+from packetgate.graph.settings import Settings
+from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.spec.standing import Ground
 
-
-async def test_a_read_runs_though_it_was_never_listed(url: str, make: Make, era: Era, written: list[str]) -> None:
-    written.append("one")
-    async with talking(url, make, era) as talk:
-        said = await talk.call("call_read_tool", name="ledger.list_entries")
-        assert not said.is_error
-        assert said.structured["status"] == "executed"
-        assert "one" in said.text
+ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
 
-async def test_an_unrelated_context_costs_two_calls_and_not_the_task(
-    url: str, make: Make, era: Era, written: list[str]
+async def test_any_tool_is_two_calls_away_after_an_unrelated_context(
+    tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     written.append("one")
-    async with talking(url, make, era) as talk:
-        context = (await talk.call("set_context", query="turn lamp number 7 of the greenhouse")).structured[
-            "context_id"
-        ]
-        more = {"context_id": context} if context else {}
-        found = await talk.call("search_tools", query="list the entries of the ledger", **more)
+    async with proxy_client(tmp_path, ledger_server(written, tools=60), kind=kind) as talk:
+        context = await talk.set_context("turn lamp number 7 of the greenhouse")
+        found = await talk.call("search_tools", query="list the entries of the ledger", **context)
         best = found.structured["tools"][0]["name"]
-        said = await talk.call("call_read_tool", name=best, **more)
-        assert not said.is_error
-        assert "one" in said.text
+        result = await talk.call("call_read_tool", name=best, **context)
+        assert (result.is_error, result.structured["status"]) == (False, "executed")
+        assert "one" in result.text
 
 
-async def test_a_listed_tool_is_called_by_its_own_name(url: str, make: Make, written: list[str]) -> None:
-    written.append("one")
-    async with talking(url, make, "legacy") as talk:
-        await talk.call("set_context", query="list the entries of the ledger")
-        said = await talk.call("ledger.list_entries")
-        assert not said.is_error
-        assert "one" in said.text
+async def test_a_tool_is_called_by_its_own_name_only_if_it_was_shown(tmp_path: Path, written: list[str]) -> None:
+    async with proxy_client(tmp_path, ledger_server(written, tools=60)) as talk:
+        assert "call_read_tool" in (await talk.call("ledger.list_entries")).text
+        await talk.set_context("list the entries of the ledger")
+        assert not (await talk.call("ledger.list_entries")).is_error
 
 
-async def test_what_was_never_shown_is_not_called_by_its_own_name(url: str, make: Make, era: Era) -> None:
-    async with talking(url, make, era) as talk:
-        said = await talk.call("ledger.list_entries")
-        assert said.is_error
-        assert "call_read_tool" in said.text
-
-
-async def test_a_write_that_is_switched_off_is_not_run_and_says_how_to_allow_it(
-    url: str, make: Make, era: Era, written: list[str]
+async def test_a_disabled_write_does_not_run_and_says_how_to_allow_it(
+    tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
-    async with talking(url, make, era, answer=lambda *_: "yes") as talk:
-        said = await talk.call("call_changing_tool", name="ledger.add_entry", arguments={"text": "x"})
-        assert said.is_error
-        assert said.structured["status"] == "skipped"
-        assert "was NOT run" in said.text
-        assert "--allow-writes" in said.text
-        assert talk.asked == []
-        assert written == []
+    async with proxy_client(tmp_path, ledger_server(written), kind=kind, answer=lambda *_: "yes") as talk:
+        result = await talk.call("call_changing_tool", **ADD)
+        assert (result.is_error, result.structured["status"]) == (True, "skipped")
+        assert "--allow-writes" in result.text
+        refused = await talk.call("call_read_tool", **ADD)
+        assert refused.is_error
+        assert "call_changing_tool" in refused.text
+        assert (talk.asked, written) == ([], [])
 
 
-async def test_a_write_does_not_come_in_by_the_way_of_reads(url: str, make: Make, era: Era, written: list[str]) -> None:
-    async with talking(url, make, era) as talk:
-        said = await talk.call("call_read_tool", name="ledger.add_entry", arguments={"text": "x"})
-        assert said.is_error
-        assert "call_changing_tool" in said.text
-        assert written == []
+async def test_names_and_arguments_are_corrected_and_problems_named(
+    tmp_path: Path, kind: ClientKind, written: list[str]
+) -> None:
+    async with proxy_client(tmp_path, ledger_server(written, tools=60), kind=kind) as talk:
+        lamp = {"colour": "red", "hour": "7", "day": "today"}
+        corrected = await talk.call("call_changing_tool", name="ledger_lamp_3", arguments=lamp)
+        assert corrected.structured["tool"] == "ledger.lamp_3"
+        assert any("`hour`" in correction for correction in corrected.structured["corrections"])
+        for name, arguments, problem in (
+            ("ledger.add_entry", {"words": 3}, "text"),
+            ("ledger.list_entrys_now", {}, "ledger__list_entries"),
+        ):
+            result = await talk.call("call_changing_tool", name=name, arguments=arguments)
+            assert result.is_error
+            assert problem in result.text
+        unknown = await talk.call("search_tools", query="list", context_id="ctx_guessed")
+        assert unknown.is_error
 
 
-async def test_a_slip_is_mended_and_told(url: str, make: Make, era: Era) -> None:
-    async with talking(url, make, era) as talk:
-        arguments = {"colour": "red", "hour": "7", "day": "today"}
-        said = await talk.call("call_changing_tool", name="ledger_lamp_3", arguments=arguments)
-        assert said.structured["tool"] == "ledger.lamp_3"
-        assert any("`hour`" in one for one in said.structured["corrections"])
-
-
-async def test_arguments_that_are_not_valid_are_named(url: str, make: Make, era: Era) -> None:
-    async with talking(url, make, era) as talk:
-        said = await talk.call("call_changing_tool", name="ledger.add_entry", arguments={"words": 3})
-        assert said.is_error
-        assert "text" in said.text
-
-
-async def test_a_tool_that_is_not_there_is_told_with_the_nearest(url: str, make: Make, era: Era) -> None:
-    async with talking(url, make, era) as talk:
-        said = await talk.call("call_read_tool", name="ledger.list_entrys_now")
-        assert said.is_error
-        assert "ledger__list_entries" in said.text
-
-
-async def test_descriptions_are_by_name_server_and_all(url: str, make: Make, era: Era) -> None:
-    async with talking(url, make, era) as talk:
-        one = await talk.call("fetch_tool_description", names=["ledger__add_entry", "nothing.like_it"])
-        assert [tool["name"] for tool in one.structured["tools"]] == ["ledger__add_entry"]
-        assert one.structured["tools"][0]["input_schema"]["required"] == ["text"]
-        assert "nothing.like_it" in one.structured["unknown"]
+async def test_descriptions_by_name_and_of_all_tools(tmp_path: Path, kind: ClientKind) -> None:
+    async with proxy_client(tmp_path, ledger_server([], tools=60), kind=kind) as talk:
+        found = await talk.call("fetch_tool_description", names=["ledger__add_entry", "nothing.like_it"])
+        assert [tool["name"] for tool in found.structured["tools"]] == ["ledger__add_entry"]
+        assert found.structured["tools"][0]["input_schema"]["required"] == ["text"]
+        assert "nothing.like_it" in found.structured["unknown"]
         of_all = await talk.call("fetch_tool_description", names=["*"])
         assert (len(of_all.structured["tools"]), of_all.structured["left_out"]) == (50, 13)
 
 
-async def test_a_context_of_nobody_is_refused(url: str, make: Make, era: Era) -> None:
-    async with talking(url, make, era) as talk:
-        said = await talk.call("search_tools", query="list", context_id="ctx_guessed")
-        assert said.is_error
-        assert "set_context" in said.text
-
-
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "is_refused"),
     [
-        ({}, "clean"),
-        ({"repo_path": "{shop}"}, "clean"),
-        ({"repo_path": "{shop}/../shop/"}, "clean"),
-        ({"repo_path": "{shop}/.."}, "leave it out"),
-        ({"repo_path": 3}, "leave it out"),
+        ({}, False),
+        ({"repo_path": "{shop}"}, False),
+        ({"repo_path": "{shop}/.."}, True),
+        ({"repo_path": 3}, True),
     ],
 )
-async def test_an_argument_that_the_configuration_gives_may_be_given_as_well(
-    tmp_path: Path, given: dict[str, Any], told: str
+async def test_an_argument_of_the_configuration_may_be_repeated(
+    tmp_path: Path, given: dict[str, Any], is_refused: bool
 ) -> None:
     (tmp_path / "shop").mkdir()
     shop = str((tmp_path / "shop").resolve())
@@ -139,11 +110,122 @@ async def test_an_argument_that_the_configuration_gives_may_be_given_as_well(
     ground = Ground(shop, told=True)
     git = Connection("git", lambda: FastMCPTransport(server), trusted=True, ground=lambda: ground)
     arguments = {name: value.format(shop=shop) if isinstance(value, str) else value for name, value in given.items()}
+    async with proxy_client(tmp_path / "home", git, preferences=rules("allow", "git.*")) as talk:
+        result = await talk.call("git__git_status", **arguments)
+    assert result.is_error is is_refused
+    assert ("is clean" in result.text) is not is_refused
+
+
+async def test_long_texts_are_cut_by_bytes(tmp_path: Path, kind: ClientKind) -> None:
+    server: FastMCP[None] = FastMCP("books")
+    texts = {"controls": "\x1b" * 100_000, "words": "words " * 50_000, "faces": "\U0001f642" * 99_000}
+    server.tool(lambda title: texts[title], name="get_book", description="Get a book.")
+    async with proxy_client(tmp_path, server, kind=kind) as talk:
+        for title, text in texts.items():
+            result = await talk.call("call_read_tool", name="books.get_book", arguments={"title": title})
+            assert result.text[:50_000] == text[:50_000]
+            assert "[cut here: " in result.text[50_000:]
+
+
+async def test_pictures_arrive_if_there_is_room(tmp_path: Path, kind: ClientKind) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"media": media_server.entry()}}))
+    settings = Settings(mcp_config=tmp_path / "mcp.json", home=tmp_path / "home", root=tmp_path)
     async with (
-        proxied(tmp_path / "home", git, preferences=rules("allow", "git.*")) as (_, url),
-        talking(url, "sdk", "legacy") as talk,
+        open_gateway(settings, ProxyConfig(), RoutingContext()) as gateway,
+        served(gateway) as url,
+        talking(gateway, url, kind) as talk,
     ):
-        said = await talk.call("git__git_status", **arguments)
-    assert told in said.text
-    assert said.is_error is (told != "clean")
-    assert shop in said.text
+        content = (await talk.call_raw("call_read_tool", {"name": "media.get_map"})).content
+    pictures = [part.data for part in content if isinstance(part, mcp_types.ImageContent)]
+    texts = [part.text for part in content if isinstance(part, mcp_types.TextContent)]
+    assert pictures == [media_server.encoded(media_server.PNG)]
+    assert texts[0].startswith("[image image/png, 1.5 MB, kept:")
+    assert texts[1:] == ["drawn"]
+
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n".ljust(500)).decode()
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+USER = {"audience": ["user"], "priority": 0.5}
+PARTS = [
+    {"type": "text", "text": "one", "annotations": USER, "_meta": {"shop.example/row": 1}},
+    {"type": "image", "data": PNG, "mimeType": "image/png", "annotations": USER},
+    {"type": "resource_link", "uri": "note://shelf/a", "name": "a", "description": "The note", "size": 3},
+    {"type": "resource_link", "uri": "memo:b", "name": "b"},
+    {"type": "resource_link", "uri": "https://example.com/c", "name": "c"},
+    {"type": "resource", "resource": {"uri": "note://shelf/a", "mimeType": "text/plain", "text": "inside"}},
+    {"type": "resource", "resource": {"uri": "no address", "text": "three"}},
+]
+
+
+def desk_server() -> FastMCP[None]:
+    """Return a server whose answers have every part of an answer."""
+    server: FastMCP[None] = FastMCP("desk")
+
+    def offer(name: str, content: list[dict[str, Any]], structured: Any = None, **more: Any) -> None:
+        blocks = mcp_types.CallToolResult.model_validate({"content": content}).content
+        result = ToolResult(content=blocks, structured_content=structured, is_error=more.pop("is_error", False))
+        fields = {"name": name, "description": "Get it.", "parameters": {"type": "object"}, "ran": [], "result": result}
+        server.add_tool(RecordingTool(annotations={"readOnlyHint": True, "idempotentHint": True}, **fields, **more))
+
+    offer("get_number", [], {"n": 3}, title="The number", output_schema=SCHEMA, meta={"shop.example/kind": "number"})
+    offer("get_words", [{"type": "text", "text": "three"}], {"n": 3}, output_schema=SCHEMA)
+    offer("get_failure", [{"type": "text", "text": "no"}], {"code": 7}, is_error=True)
+    offer("get_nothing", [], {}, output_schema={"type": "object"})
+    offer("get_parts", PARTS)
+    server.resource("note://shelf/{name}", name="note")(lambda name: f"the note {name}")
+    server.resource("memo:b", name="memo")(lambda: "the memo")
+    return server
+
+
+async def test_definitions_and_results_arrive_unchanged(tmp_path: Path, kind: ClientKind) -> None:
+    async with proxy_client(tmp_path, desk_server(), kind=kind) as talk:
+        listed = {tool.name: tool for tool in await talk.tools()}
+        number = listed["desk__get_number"]
+        assert (number.title, number.output_schema) == ("The number", SCHEMA)
+        assert (number.meta or {})["shop.example/kind"] == "number"
+        assert number.annotations
+        assert number.annotations.idempotent_hint is True
+        assert listed["desk__get_parts"].output_schema is None
+        for name, is_error, structured, texts in (
+            ("number", False, {"n": 3}, ['{"n": 3}']),
+            ("nothing", False, {}, []),
+            ("words", False, {"n": 3}, ["three", '{"n": 3}']),
+            ("failure", True, {"code": 7}, ["no", '{"code": 7}']),
+        ):
+            result = await talk.call_raw(f"desk__get_{name}", {})
+            assert (bool(result.is_error), result.structured_content) == (is_error, structured)
+            assert [part.text for part in result.content] == texts
+        await _parts_and_links_are_right(talk)
+
+
+async def _parts_and_links_are_right(talk: Talk) -> None:
+    parts = (await talk.call_raw("desk__get_parts", {})).content
+    sent = [part.model_dump(by_alias=True, exclude_none=True, mode="json") for part in parts]
+    assert sent[0] == PARTS[0]
+    assert sent[1] == {"type": "text", "text": "[image image/png, 500 bytes]", "annotations": USER}  # not stored here
+    assert [part["uri"] for part in sent[2:5]] == ["note://desk/shelf/a", "memo:desk/b", "https://example.com/c"]
+    assert (sent[2]["name"], sent[2]["description"], sent[2]["size"]) == ("a", "The note", 3)
+    inside = {"uri": "note://desk/shelf/a", "mimeType": "text/plain", "text": "inside"}
+    assert sent[5:] == [{"type": "resource", "resource": inside}, {"type": "text", "text": "three"}]
+    for uri, text in (("note://desk/shelf/a", "the note a"), ("memo:desk/b", "the memo")):
+        read = await talk.client.read_resource(uri)
+        contents = read if talk.kind.library == "fastmcp" else read.contents
+        assert [content.text for content in contents] == [text]
+
+
+async def test_calls_are_traced_audited_and_counted(cli: CommandLine) -> None:
+    (cli.folder / "mcp.json").write_text('{"builtin": true}')
+    settings = Settings(mcp_config=cli.folder / "mcp.json", home=cli.home, root=cli.folder)
+    async with (
+        open_gateway(settings, ProxyConfig(), RoutingContext()) as gateway,
+        served(gateway) as url,
+        talking(gateway, url) as talk,
+        talking(gateway, url) as without_context,
+    ):
+        assert not (await without_context.call("call_read_tool", name="ai.list")).is_error
+        await talk.set_context("what does the plan say")
+        assert (await talk.call("ai.read", path="plan.txt")).text == "The gate opens at seven.\n"
+    trace, audit = cli.run("trace", "last").out, cli.run("audit").out
+    assert "what does the plan say" in trace
+    assert all("ai.read" in text for text in (trace, audit, cli.run("tools", "--usage").out))
+    assert cli.run("audit", "--verify").status == 0

@@ -1,4 +1,4 @@
-"""The protocol's own conformance suite, an npm package, against the proxy: its client is of a third make."""
+"""The protocol's own conformance suite, an npm package, against the proxy."""
 
 import asyncio
 import subprocess
@@ -23,7 +23,7 @@ from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SUITE = ["-y", "-p", "node@22.23.3", "-p", "@modelcontextprotocol/conformance@0.1.16", "conformance", "server"]
 """With the Node that it needs: older ones lack a function that it calls."""
@@ -38,14 +38,14 @@ server:
   - resources-subscribe  # FastMCP has no subscriptions
   - resources-unsubscribe  # as before
 """
-"""What fails, and why; the suite fails as well when something of this passes."""
+"""Known failures; the suite also fails if one of them passes."""
 
 
 @asynccontextmanager
 async def proxied(home: Path) -> AsyncIterator[str]:
-    """Serve the proxy in front of what the suite asks for, by the suite's names, and yield its address.
+    """Serve the proxy in front of the suite's server, with the suite's names, and yield its URL.
 
-    All is allowed: the suite would answer a question of the proxy with what it has ready for its own server's.
+    All calls are allowed: the suite cannot answer questions of the proxy.
     """
     server, kept = conformance_server(), ResultStore(home / "kept")
     behind = Connection(NAME, lambda: FastMCPTransport(server), trusted=False, keep_file=kept.keep)
@@ -67,7 +67,7 @@ async def proxied(home: Path) -> AsyncIterator[str]:
             await running
 
 
-async def test_the_suite_finds_nothing_but_what_is_known(tmp_path: Path) -> None:
+async def test_only_known_scenarios_fail(tmp_path: Path) -> None:
     npx, expected = require("npx"), tmp_path / "expected.yaml"
     expected.write_text(EXPECTED)
     async with proxied(tmp_path / "home") as url:

@@ -1,136 +1,165 @@
-"""What stands on a client's list, and when it is told that it changed."""
+"""What a client's list holds, when the client is notified of a change, and what the proxy learns from uses."""
 
 from pathlib import Path
 
 import pytest
-from support.proxies import META, Era, Make, gateway_over, heard_of, ledger_server, served, talking
+from fastmcp import FastMCP
+from langgraph.store.base import BaseStore
+from support.proxies import (
+    LEGACY,
+    META,
+    MODERN,
+    ClientKind,
+    Talk,
+    gateway_over,
+    ledger_server,
+    notified,
+    proxy_client,
+    served,
+    talking,
+)
 
 from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.usage.store import LEARNED
+
+LEDGER = {"ledger__list_entries", "ledger__add_entry", "ledger__read_mail"}
 
 
-async def test_without_a_context_a_large_catalogue_is_the_proxys_own_tools(url: str, make: Make, era: Era) -> None:
-    async with talking(url, make, era) as talk:
-        assert await talk.names() == META
+async def test_a_small_catalogue_is_listed_completely(tmp_path: Path, kind: ClientKind) -> None:
+    async with proxy_client(tmp_path, ledger_server([]), kind=kind) as talk:
+        assert await talk.names() == META | LEDGER
+        assert (await talk.call("set_context", query="read the newest mail")).structured["listed"] is True
+        tools = {tool.name: tool.annotations for tool in await talk.tools()}
+    assert tools.keys() == META | LEDGER
+    assert {name for name, hints in tools.items() if not hints.read_only_hint} == {
+        "call_changing_tool",
+        "ledger__add_entry",
+    }
 
 
-async def test_a_small_catalogue_is_listed_whole_and_stays(tmp_path: Path, make: Make, era: Era) -> None:
-    async with (
-        gateway_over(ledger_server([]), home=tmp_path) as gateway,
-        served(gateway) as address,
-        talking(f"{address}/mcp", make, era) as talk,
-    ):
-        whole = META | {"ledger__list_entries", "ledger__add_entry", "ledger__read_mail"}
-        assert await talk.names() == whole
-        said = await talk.call("set_context", query="read the newest mail")
-        assert said.structured["listed"] is True
-        assert await talk.names() == whole
-
-
-async def test_a_context_changes_the_list_of_its_session_alone(url: str, make: Make) -> None:
-    async with talking(url, make, "legacy") as talk, talking(url, make, "legacy") as beside:
-        await beside.names()
-        said = await talk.call("set_context", query="list the entries of the ledger")
-        assert said.structured["listed"] is True
-        assert said.structured["context_id"] is None
-        await heard_of(talk.changed)
-        assert "ledger__list_entries" in await talk.names()
-        assert await beside.names() == META
-        assert beside.changes == 0
-
-
-async def test_the_next_context_replaces_the_last(tmp_path: Path) -> None:
+async def test_a_context_changes_the_list_of_its_own_session(tmp_path: Path) -> None:
     async with (
         gateway_over(ledger_server([], tools=300), home=tmp_path) as gateway,
-        served(gateway) as address,
-        talking(f"{address}/mcp", "fastmcp", "legacy") as talk,
+        served(gateway) as url,
+        talking(gateway, url, ClientKind("fastmcp", "legacy")) as talk,
+        talking(gateway, url) as beside,
     ):
-        await talk.call("set_context", query="turn lamp number 7 of the greenhouse")
-        first = await talk.names()
-        await talk.call("set_context", query="turn lamp number 299 of the greenhouse")
-        second = await talk.names()
-        assert "ledger__lamp_7" in first
-        assert "ledger__lamp_299" in second
-        assert "ledger__lamp_299" not in first
+        assert await talk.names() == await beside.names() == META
+        result = await talk.call("set_context", query="turn lamp number 7 of the greenhouse by zorgblatt")
+        assert (result.structured["listed"], result.structured["context_id"]) == (True, None)
+        assert list(result.structured["unknown_words"]) == ["zorgblatt"]
+        await notified(talk.changed)
+        assert "ledger__lamp_7" in await talk.names()
+        await talk.set_context("turn lamp number 299 of the greenhouse")
+        names = await talk.names()
+        assert "ledger__lamp_299" in names
+        assert "ledger__lamp_7" not in names
+        assert await beside.names() == META
+        assert not beside.changed.is_set()
 
 
-async def test_where_lists_may_not_vary_the_context_is_handed_on(url: str, make: Make) -> None:
-    async with talking(url, make, "2026-07-28") as talk:
-        said = await talk.call("set_context", query="list the entries of the ledger")
-        assert said.structured["listed"] is False
-        context = said.structured["context_id"]
-        assert "ledger__list_entries" in [tool["name"] for tool in said.structured["tools"]]
+async def test_without_sessions_the_context_is_sent_with_calls(tmp_path: Path) -> None:
+    async with proxy_client(tmp_path, ledger_server([], tools=60), kind=MODERN) as talk:
+        result = await talk.call("set_context", query="list the entries of the ledger")
+        assert result.structured["listed"] is False
+        assert "ledger__list_entries" in [tool["name"] for tool in result.structured["tools"]]
+        context = result.structured["context_id"]
         found = await talk.call("search_tools", query="list entries", context_id=context)
         assert found.structured["tools"][0]["name"] == "ledger__list_entries"
         assert await talk.names() == META
-        assert talk.changes == 0
-
-
-async def test_lists_say_how_long_they_are_fresh_and_for_whom(url: str) -> None:
-    async with talking(url, "sdk", "2026-07-28") as talk:
+        assert not talk.changed.is_set()
         page = await talk.client.list_tools()
         assert (page.ttl_ms, page.cache_scope) == (300_000, "private")
 
 
-async def test_permanent_tools_are_always_there(tmp_path: Path, make: Make, era: Era) -> None:
+async def test_permanent_tools_are_always_listed(tmp_path: Path, kind: ClientKind) -> None:
     preferences = Preferences(permanent=["ledger.read_mail"])
-    async with (
-        gateway_over(ledger_server([], tools=60), home=tmp_path, preferences=preferences) as gateway,
-        served(gateway) as address,
-        talking(f"{address}/mcp", make, era) as talk,
-    ):
+    async with proxy_client(tmp_path, ledger_server([], tools=60), kind=kind, preferences=preferences) as talk:
         assert await talk.names() == META | {"ledger__read_mail"}
-        await talk.call("set_context", query="turn lamp number 7 of the greenhouse")
+        await talk.set_context("turn lamp number 7 of the greenhouse")
         assert "ledger__read_mail" in await talk.names()
 
 
-async def test_the_proxys_tools_say_what_they_do(url: str) -> None:
-    async with talking(url, "sdk", "legacy") as talk:
-        tools = {tool.name: tool for tool in await talk.tools()}
-    for tool in tools.values():
-        assert tool.title
-        assert tool.output_schema
-        assert tool.annotations.read_only_hint is not None
-        assert tool.annotations.destructive_hint is not None
-        assert tool.annotations.open_world_hint is not None
-    assert not tools["call_changing_tool"].annotations.read_only_hint
-    assert tools["call_read_tool"].annotations.read_only_hint
-    assert "query" in tools["set_context"].input_schema["required"]
+QUERY, SAME_IN_OTHER_WORDS = "zephyr figures for the board", "the board wants zephyr figures again"
+TOKENS = {"ide-token-0123456789": "ide", "desk-token-0123456789": "desk"}
+IDE, DESK = TOKENS
 
 
-async def test_a_listed_tool_says_what_it_may_do_as_it_is_judged_here(tmp_path: Path) -> None:
+def office_server() -> FastMCP:
+    """Return a server of many tools; none of their descriptions fits the request."""
+    server = FastMCP("office")
+    topics = "wind turbine output quarter revenue board minutes figures chart summary member vote".split()
+    for number in range(80):
+        about = f"Get the {topics[number % len(topics)]} {topics[(number * 5 + 1) % len(topics)]} of year {number}."
+        server.tool(lambda: "done", name=f"get_{number}", description=about)
+    server.tool(lambda: "done", name="fetch_q", description="Return the contents of the cabinet.")
+    return server
+
+
+async def uses(store: BaseStore | None) -> list[dict[str, object]]:
+    assert store is not None
+    return [item.value for item in await store.asearch(LEARNED, limit=1000)]
+
+
+async def is_first(talk: Talk) -> bool:
+    """Whether the used tool is among the first three for a context in other words."""
+    await talk.gateway.pipeline.recorder.written()
+    result = await talk.call("set_context", query=SAME_IN_OTHER_WORDS)
+    return "office__fetch_q" in [tool["name"] for tool in result.structured["tools"][:3]]
+
+
+async def test_repeated_uses_rank_a_tool_first_for_their_client_also_after_a_restart(tmp_path: Path) -> None:
+    async with gateway_over(office_server(), home=tmp_path) as gateway, served(gateway, TOKENS) as url:
+        async with talking(gateway, url, token=IDE) as ide:
+            assert not await is_first(ide)
+            for _ in range(20):
+                await ide.set_context(QUERY)
+                if "office__fetch_q" not in await ide.names():
+                    await ide.call("search_tools", query="contents of the cabinet")
+                assert not (await ide.call("call_read_tool", name="office.fetch_q")).is_error
+            assert await is_first(ide)
+        async with talking(gateway, url, token=DESK) as desk:
+            assert not await is_first(desk)
     async with (
-        gateway_over(ledger_server([]), home=tmp_path) as gateway,
-        served(gateway) as address,
-        talking(f"{address}/mcp", "sdk", "legacy") as talk,
+        gateway_over(office_server(), home=tmp_path) as gateway,
+        served(gateway, TOKENS) as url,
+        talking(gateway, url, token=IDE) as ide,
     ):
-        tools = {tool.name: tool.annotations for tool in await talk.tools()}
-        assert tools["ledger__list_entries"].read_only_hint
-        assert not tools["ledger__add_entry"].read_only_hint
+        assert await is_first(ide)
 
 
-async def test_a_fixed_address_has_one_list_from_the_start(url: str, make: Make, era: Era) -> None:
-    fixed = url.replace("/mcp", "/context/list-ledger-entries/mcp")
-    async with talking(fixed, make, era) as talk:
-        names = await talk.names()
-        assert "ledger__list_entries" in names
-        said = await talk.call("set_context", query="turn lamp number 7 of the greenhouse")
-        assert said.structured["context_id"]
-        assert await talk.names() == names
-        assert talk.changes == 0
-        assert not (await talk.call("ledger.list_entries")).is_error
+@pytest.mark.parametrize(("way", "weight"), [("searched", 1.5), ("named", 0.5)])
+async def test_a_use_counts_by_how_the_client_found_the_tool(tmp_path: Path, way: str, weight: float) -> None:
+    async with proxy_client(tmp_path, office_server(), kind=LEGACY) as talk:
+        result = await talk.call("set_context", query="vote of the member")
+        listed = {tool["name"] for tool in result.structured["tools"]}
+        if way == "searched":
+            await talk.call("search_tools", query="contents of the cabinet")
+        await talk.call("call_read_tool", name="office.fetch_q")
+        await talk.gateway.pipeline.recorder.written()
+        (use,) = await uses(talk.gateway.pipeline.store)
+        assert (use["tool"], use["weight"]) == ("office.fetch_q", pytest.approx(weight))
+        result = await talk.call("set_context", query="vote of the member")
+        assert listed <= {tool["name"] for tool in result.structured["tools"]} | await talk.names()
 
 
-@pytest.mark.parametrize("name", ["Über", "a/b", "-", "x" * 65])
-async def test_an_address_that_is_no_context_is_told_so(url: str, name: str) -> None:
-    import httpx2
+async def test_failures_denials_and_calls_without_a_context_teach_nothing(tmp_path: Path) -> None:
+    server = office_server()
 
-    async with httpx2.AsyncClient() as client:
-        answer = await client.post(url.replace("/mcp", f"/context/{name}/mcp"), json={})
-    assert answer.status_code == 404
-    assert "/context/NAME/mcp" in answer.json()["error"]
+    @server.tool
+    def read_broken() -> str:
+        """Read what cannot be read."""
+        raise ValueError("no")
 
+    @server.tool
+    def delete_all() -> str:
+        """Delete all."""
+        return "gone"
 
-async def test_words_that_no_tool_knows_are_named(url: str) -> None:
-    async with talking(url, "sdk", "legacy") as talk:
-        said = await talk.call("set_context", query="list the ledgers entries by zorgblatt")
-        assert list(said.structured["unknown_words"]) == ["zorgblatt"]
+    async with proxy_client(tmp_path, server, answer=lambda *_: "no", allow_write_tools=True) as talk:
+        assert not (await talk.call("call_read_tool", name="office.fetch_q")).is_error
+        await talk.set_context(QUERY)
+        assert (await talk.call("call_read_tool", name="office.read_broken")).is_error
+        assert (await talk.call("call_changing_tool", name="office.delete_all")).is_error
+        await talk.gateway.pipeline.recorder.written()
+        assert await uses(talk.gateway.pipeline.store) == []

@@ -1,4 +1,4 @@
-"""The proxy as its users start it, in front of published servers, the built-in ones, and one of 2,000 tools."""
+"""The proxy process in front of published servers, the built-in server, and a server of 2,000 tools."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -17,9 +16,10 @@ from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import until
 from support.programs import descendants, require
-from support.proxies import META, Era, Talk
+from support.proxies import META, ClientKind, Protocol, Talk
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(600),
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.xdist_group("proxied_servers"),  # one worker starts them for all tests
@@ -42,16 +42,16 @@ class Front(CommandLine):
         return self.folder / "mcp.json"
 
     @asynccontextmanager
-    async def talking(self, era: Era) -> AsyncIterator[Talk]:
+    async def talking(self, protocol: Protocol) -> AsyncIterator[Talk]:
         """Start it for a client at its standard input and output."""
         environment = {**self.environment, "PACKETGATE_PATIENCE_S": "240"}
         options, folder = ["proxy", "--mcp-config", str(self.config)], str(self.folder)
         transport = StdioTransport(str(COMMAND), options, cwd=folder, env=environment, keep_alive=False)
-        async with Client(transport, mode=era) as client:
-            yield Talk(client, "fastmcp")
+        async with Client(transport, mode=protocol) as client:
+            yield Talk(client, ClientKind("fastmcp", protocol), "", gateway=None)  # type: ignore[arg-type]
 
     def processes(self) -> dict[int, str]:
-        """Return the command line of its process, and of all that it has started, by process id."""
+        """Return the command lines of its process and of all its child processes, by process id."""
         (proxy,) = ((pid, command) for pid, command in descendants().items() if str(self.config) in command)
         return dict([proxy]) | descendants(proxy[0])
 
@@ -84,24 +84,17 @@ async def talk(front: Front, request: pytest.FixtureRequest) -> AsyncIterator[Ta
         yield talk
 
 
-async def structured(talk: Talk, name: str, **arguments: Any) -> dict[str, Any]:
-    """Return what one of the proxy's own tools says."""
-    said = await talk.call(name, **arguments)
-    assert said.structured is not None, said.text
-    return said.structured
-
-
-async def shown_for(talk: Talk, query: str) -> tuple[set[str], dict[str, str]]:
-    """Say what the client is about; return the tools that it is shown, and what goes with its later calls."""
-    said = await structured(talk, "set_context", query=query)
-    if said["listed"]:
+async def tools_for(talk: Talk, query: str) -> tuple[set[str], dict[str, str]]:
+    """Set the context; return the tools that the client is shown, and what later calls must send."""
+    result = (await talk.call("set_context", query=query)).structured
+    if result["listed"]:
         return await talk.names() - META, {}
-    return {tool["name"] for tool in said["tools"]}, {"context_id": said["context_id"]}
+    return {tool["name"] for tool in result["tools"]}, {"context_id": result["context_id"]}
 
 
 @dataclass(frozen=True)
 class Task:
-    """By which words a tool is found, how it is called, and what its answer is when it has done its work."""
+    """The words that find a tool, its call, and a check of its answer."""
 
     words: str
     tool: str
@@ -128,27 +121,25 @@ TASKS = [
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.tool)
-async def test_after_an_unrelated_context_each_servers_tools_are_two_calls_away(
-    talk: Talk, front: Front, task: Task
-) -> None:
-    _, more = await shown_for(talk, UNRELATED)
-    found = await structured(talk, "search_tools", query=task.words, **more)
-    assert task.tool.replace(".", "__") in [tool["name"] for tool in found["tools"]]
+async def test_every_tool_is_two_calls_away_after_an_unrelated_context(talk: Talk, front: Front, task: Task) -> None:
+    _, more = await tools_for(talk, UNRELATED)
+    found = await talk.call("search_tools", query=task.words, **more)
+    assert task.tool.replace(".", "__") in [tool["name"] for tool in found.structured["tools"]]
     arguments = {name: value.format(files=front.files) for name, value in task.arguments.items()}
-    said = await talk.call("call_read_tool", name=task.tool, arguments=arguments, **more)
-    assert not said.is_error, said.text
-    assert task.is_done(said.text), said.text
+    result = await talk.call("call_read_tool", name=task.tool, arguments=arguments, **more)
+    assert not result.is_error, result.text
+    assert task.is_done(result.text), result.text
 
 
 async def test_a_context_about_files_shows_a_tool_for_them_and_it_works(talk: Talk, front: Front) -> None:
-    shown, more = await shown_for(talk, "read the notes in the text files of a folder")
+    shown, more = await tools_for(talk, "read the notes in the text files of a folder")
     assert "files__read_text_file" in shown
     note = {"path": str(front.files / "note.txt")}
     if more:
-        said = await talk.call("call_read_tool", name="files.read_text_file", arguments=note, **more)
+        result = await talk.call("call_read_tool", name="files.read_text_file", arguments=note, **more)
     else:
-        said = await talk.call("files.read_text_file", **note)
-    assert (said.is_error, said.text) == (False, NOTE)
+        result = await talk.call("files.read_text_file", **note)
+    assert (result.is_error, result.text) == (False, NOTE)
 
 
 @pytest.mark.parametrize(
@@ -159,27 +150,27 @@ async def test_a_context_about_files_shows_a_tool_for_them_and_it_works(talk: Ta
         ("ai.delete", {"path": "plan.txt"}, "ai.delete may write"),
     ],
 )
-async def test_what_changes_something_is_refused_as_a_read_with_the_reason(
+async def test_a_write_is_refused_as_a_read_with_the_reason(
     talk: Talk, front: Front, tool: str, arguments: dict[str, str], why: str
 ) -> None:
-    _, more = await shown_for(talk, UNRELATED)
+    _, more = await tools_for(talk, UNRELATED)
     given = {name: value.format(files=front.files) for name, value in arguments.items()}
-    said = await talk.call("call_read_tool", name=tool, arguments=given, **more)
-    assert said.is_error
-    assert why in said.text
-    assert "Call it by call_changing_tool" in said.text
+    result = await talk.call("call_read_tool", name=tool, arguments=given, **more)
+    assert result.is_error
+    assert why in result.text
+    assert "call_changing_tool" in result.text
     assert (front.files / "note.txt").read_text() == NOTE
     assert (front.folder / "plan.txt").read_text() == PLAN
 
 
-async def test_of_two_thousand_tools_none_is_out_of_reach(talk: Talk) -> None:
-    shown, more = await shown_for(talk, "which insurer does a lighthouse have")
+async def test_all_of_two_thousand_tools_can_be_described(talk: Talk) -> None:
+    shown, more = await tools_for(talk, "which insurer does a lighthouse have")
     assert 0 < len(shown) <= 128
-    described = await structured(talk, "fetch_tool_description", names=["crowd"], **more)
+    described = (await talk.call("fetch_tool_description", names=["crowd"], **more)).structured
     assert len(described["tools"]) + described["left_out"] == crowd_server.TOOLS == 2_000
 
 
-async def test_with_the_client_every_process_ends(tmp_path: Path) -> None:
+async def test_every_process_ends_with_its_client(tmp_path: Path) -> None:
     front = front_in(tmp_path)
     async with front.talking("legacy") as talk:
         assert not (await talk.call("call_read_tool", name="ai.list")).is_error

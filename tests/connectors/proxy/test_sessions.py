@@ -1,92 +1,95 @@
-"""Many clients at once: what one is about, used and read never reaches another."""
+"""Sessions of many clients are isolated: context, results and records of one never reach another."""
 
 import asyncio
-import os
 from pathlib import Path
 
 from fastmcp import FastMCP
-from support.proxies import Era, gateway_over, ledger_server, served, talking
+from support.proxies import ClientKind, gateway_over, ledger_server, served, talking
 
-from packetgate.connectors.proxy.sessions import MAX_CALLS, ProxySession, SessionBook
+from packetgate.connectors.proxy.sessions import MAX_TRACED_CALLS, EarlierResults, ProxySession, SessionBook
+from packetgate.graph.journal.database import open_journal
+from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
 
-CLIENTS = 50
-CALLS = 1_000 if os.environ.get("PACKETGATE_NIGHTLY") else 200
+CLIENTS, CALLS_EACH = 20, 4
 
 
-def rooms(count: int) -> FastMCP:
-    """Return a server with a tool a client, which says whose it is."""
+def rooms_server() -> FastMCP:
+    """Return a server with one tool for each client."""
     server = FastMCP("rooms")
-    for number in range(count):
+    for number in range(CLIENTS):
 
-        def tell(note: str, number: int = number) -> str:
-            return f"room {number} heard {note}"
+        def read_room(note: str, number: int = number) -> str:
+            return f"room {number} got {note}"
 
-        server.tool(tell, name=f"read_room_{number}", description=f"Read what lies in room number {number} upstairs.")
+        description = f"Read what lies in room number {number} upstairs."
+        server.tool(read_room, name=f"read_room_{number}", description=description)
     return server
 
 
-async def test_fifty_clients_hear_of_nothing_but_their_own(tmp_path: Path, era: Era) -> None:
+async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: ClientKind) -> None:
+    tokens = {f"token-of-client-{number:03}": f"client{number}" for number in range(CLIENTS)}
     async with (
-        gateway_over(rooms(CLIENTS), ledger_server([], tools=20), home=tmp_path) as gateway,
-        served(gateway) as address,
+        gateway_over(rooms_server(), ledger_server([], tools=20), home=tmp_path) as gateway,
+        served(gateway, tokens) as url,
     ):
 
-        async def client(number: int) -> None:
-            async with talking(f"{address}/mcp", "sdk", era) as talk:
-                said = await talk.call("set_context", query=f"read room number {number} upstairs")
-                context = said.structured["context_id"]
-                best = f"rooms.read_room_{number}"
-                more = {"context_id": context} if context else {}
-                for turn in range(CALLS // CLIENTS):
-                    note = f"secret{number}x{turn}"
-                    answer = await talk.call("call_read_tool", name=best, arguments={"note": note}, **more)
-                    assert answer.text == f"room {number} heard {note}"
+        async def visit(number: int, token: str) -> None:
+            async with talking(gateway, url, kind, token=token) as talk:
+                context = await talk.set_context(f"read room number {number} upstairs")
+                for turn in range(CALLS_EACH):
+                    call = {"name": f"rooms.read_room_{number}", "arguments": {"note": f"secret{number}x{turn}"}}
+                    result = await talk.call("call_read_tool", **call, **context)
+                    assert result.text == f"room {number} got secret{number}x{turn}"
 
-        await asyncio.gather(*(client(number) for number in range(CLIENTS)))
-        for session in gateway.book:
-            mine = {call.tool_name for call in session.calls}
-            assert mine <= {*session.recent}
-            assert len(mine) <= 1
-            number = next((word for word in session.query.split() if word.isdigit()), "-")
-            assert all(f"secret{number}x" in str(call.params) for call in session.calls)
-        assert len([session for session in gateway.book if session.calls]) == CLIENTS
+        await asyncio.gather(*(visit(number, token) for number, token in enumerate(tokens)))
+        visited = [session for session in gateway.book.sessions.values() if session.own.calls]
+        assert len(visited) == CLIENTS
+        for session in visited:
+            number = session.client.removeprefix("client")
+            assert f"number {number} " in session.query
+            assert all(f"secret{number}x" in str(call.params) for call in session.sources)
+    owners: dict[str, str] = {}
+    async for row in open_journal(Settings(home=tmp_path)).rows():
+        entry = row.recorded.entry
+        if row.event == "turn_opened":
+            owners[row.session_id] = str(entry.detail["person"]).removeprefix("client")
+        elif row.session_id in owners and "secret" in str(entry.detail):
+            assert f"secret{owners[row.session_id]}x" in str(entry.detail)
+    assert {*owners.values()} == {str(number) for number in range(CLIENTS)}
 
 
-def _ended(text: str) -> CognitionPacket:
+def ended(text: str) -> CognitionPacket:
     call = ToolCall(tool_name="a.b", status=ToolExecutionStatus.EXECUTED, result=ToolResult(success=True, output=text))
     return CognitionPacket(tool_routing=ToolRouting(calls=(call,)))
 
 
-def test_a_session_remembers_the_newest_outputs_within_bounds() -> None:
-    session = ProxySession("local", RoutingContext())
-    for number in range(MAX_CALLS + 5):
-        session.remember_call(_ended(str(number)))
-    kept = [call.result.output for call in session.calls if call.result]
-    assert kept == [str(number) for number in range(5, MAX_CALLS + 5)]
-    session.remember_call(_ended("x" * 150_000))
-    session.remember_call(_ended("y" * 150_000))
-    assert [call.result.output[0] for call in session.calls if call.result] == ["y"]
+def outputs(results: EarlierResults) -> list[str]:
+    return [call.result.output for call in results.calls if call.result]
+
+
+def test_a_session_remembers_the_newest_results_within_limits() -> None:
+    session = ProxySession("local", RoutingContext(), EarlierResults())
+    for number in range(MAX_TRACED_CALLS + 5):
+        session.remember_call(ended(str(number)))
+    newest = [str(number) for number in range(5, MAX_TRACED_CALLS + 5)]
+    assert outputs(session.own) == outputs(session.shared) == newest
+    for letter in "xy":
+        session.remember_call(ended(letter * 150_000))
+    assert [text[0] for text in outputs(session.own)] == ["y"]
     assert session.recent == ("a.b",)
 
 
-def test_the_longest_unused_session_is_forgotten() -> None:
-    book = SessionBook(most=2)
-    settings = RoutingContext()
-    first = book.of("a", "x", settings)
-    book.of("b", "x", settings)
-    assert book.of("a", "x", settings) is first
-    book.of("c", "x", settings)
-    assert len(book) == 2
-    assert book.of("a", "x", settings) is first
-    assert book.found("b", "x") is None
-
-
-def test_another_clients_key_opens_nothing() -> None:
-    book = SessionBook()
-    mine = book.of("a", "x", RoutingContext())
-    assert book.found("a", "y") is None
-    assert book.of("a", "y", RoutingContext()) is not mine
+def test_the_session_unused_for_longest_is_dropped_and_keys_belong_to_a_client() -> None:
+    book, settings = SessionBook(limit=2), RoutingContext()
+    first = book.session("a", "x", settings)
+    book.session("b", "x", settings)
+    assert book.session("a", "x", settings) is first
+    book.session("c", "x", settings)
+    assert book.find("a", "x") is first
+    assert book.find("b", "x") is None
+    assert book.find("a", "y") is None
+    assert book.session("a", "y", settings) is not first

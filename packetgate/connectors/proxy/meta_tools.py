@@ -10,9 +10,9 @@ from fastmcp.tools.base import ToolResult
 from pydantic import BaseModel, Field
 
 from packetgate.connectors.proxy.asking import is_modern
-from packetgate.connectors.proxy.calling import Calling
+from packetgate.connectors.proxy.calling import call_named
 from packetgate.connectors.proxy.gateway import Gateway, refusal
-from packetgate.connectors.proxy.listing import FEWEST, in_order, is_small, without_texts
+from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, in_order, is_small, without_texts
 from packetgate.connectors.proxy.results import CallOutcome
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.state.routing import Risk
@@ -21,18 +21,15 @@ from packetgate.tools.builtin.reading import Lines, read_kept
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import session_results
-from packetgate.tools.usage.learning import sharpened
+from packetgate.tools.usage.learning import GENERAL, sharpened
 
-ALL = "*"
-MOST_FOUND = 50
-MOST_DESCRIBED = 50
-MOST_NAMED = 5
+MAX_FOUND = 50
+MAX_DESCRIBED = 50
+MAX_UNKNOWN = 5
 """Most unknown words or names for which the nearest tools are returned."""
-NEAREST = 3
-ASKED_CHARS = 4_000
-CHANGES = {"read_only_hint": False, "destructive_hint": True, "open_world_hint": True}
+MAX_NEAREST = 3
 
-Query = Annotated[str, Field(min_length=1, max_length=ASKED_CHARS, description="What you are trying to accomplish.")]
+Query = Annotated[str, Field(min_length=1, max_length=4_000, description="What you are trying to accomplish.")]
 ContextId = Annotated[
     str | None, Field(description="The context_id that set_context returned, if it returned one.", max_length=100)
 ]
@@ -53,9 +50,9 @@ class _Tool(BaseModel):
 
 class _ContextSet(BaseModel):
     tools: list[_Tool]
-    listed: bool  # whether they are on the list of tools now; else they are called by `call_read_tool` and its sibling
-    context_id: str | None = None  # what to hand on with calls and searches, where the protocol has no sessions
-    unknown_words: dict[str, list[str]] = {}  # words that no tool knows, with the nearest tools
+    listed: bool  # whether they are on the list now; otherwise they are called by call_read_tool
+    context_id: str | None = None  # to send with calls and searches, if the protocol has no sessions
+    unknown_words: dict[str, list[str]] = {}  # words that match no tool, with the nearest tools
 
 
 class _Found(BaseModel):
@@ -107,13 +104,13 @@ class MetaTools:
         words = f"{query}\n{intent}" if intent else query
         palette = await self._gateway.palette_for(words, session, catalogue)
         key = None
-        if is_modern(ctx) or session.is_fixed:
-            key, session = self._gateway.book.opened(session)
-        session.chose(query, palette)
+        if is_modern(ctx):
+            key, session = self._gateway.book.open_context(session)
+        session.query, session.palette = query, palette
         small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
         if key is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())
-        best = sorted(palette, key=lambda entry: -entry.score)[:FEWEST]
+        best = sorted(palette, key=lambda entry: -entry.score)[:MIN_CONTEXT_TOOLS]
         return _ContextSet(
             tools=[_Tool.of(catalogue[entry.tool_name]) for entry in best],
             listed=key is None or small,
@@ -125,18 +122,16 @@ class MetaTools:
         self,
         ctx: Context,
         query: Query,
-        limit: Annotated[int, Field(ge=1, le=MOST_FOUND, description="Most tools to return.")] = 10,
+        limit: Annotated[int, Field(ge=1, le=MAX_FOUND, description="Most tools to return.")] = 10,
         context_id: ContextId = None,
     ) -> _Found:
         """Find tools by what they do, among all that there are. Call one with call_read_tool or call_changing_tool."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
-        learned = await self._gateway.learned(session)
         hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
-        if learned:
-            taught = learned.support(query, "general")
-            known = {name: share for name, share in taught.items() if name in catalogue}
-            hits = sharpened(hits, known)[:limit]
+        if learned := await self._gateway.learned(session):
+            support = learned.support(query, GENERAL)
+            hits = sharpened(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
         session.searched.update(hit.name for hit in hits)
         return _Found(
             tools=[_Tool.of(catalogue[hit.name]) for hit in hits],
@@ -154,29 +149,28 @@ class MetaTools:
         """Read tools in full, with the schema of their arguments: by name, server or category."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
-        wanted, unknown = await asyncio.to_thread(_meant, names, session, catalogue)
-        session.searched.update(wanted[:MOST_DESCRIBED])
+        wanted, unknown = await asyncio.to_thread(_named_tools, names, session, catalogue)
+        session.searched.update(wanted[:MAX_DESCRIBED])
         return _Described(
-            tools=[_Description.of(catalogue[name]) for name in wanted[:MOST_DESCRIBED]],
-            left_out=max(0, len(wanted) - MOST_DESCRIBED),
+            tools=[_Description.of(catalogue[name]) for name in wanted[:MAX_DESCRIBED]],
+            left_out=max(0, len(wanted) - MAX_DESCRIBED),
             unknown=unknown,
         )
 
     async def read_result(
         self,
         ctx: Context,
-        handle: Annotated[str, Field(max_length=100, description='What a cut result names: "kept:...".')],
+        handle: Annotated[str, Field(max_length=100, description='The handle in a cut result: "kept:...".')],
         first_line: Annotated[int, Field(ge=1, description="The line to start at.")] = 1,
         max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return at once.")] = 2000,
         context_id: ContextId = None,
     ) -> str:
         """Read a result that was too long to return at once. The last line says how to read on."""
         session = self._gateway.session_of(ctx, context_id)
-        kept_by = self._gateway.kept_for(handle, session)
-        with session_results(kept_by):
+        with session_results(session.storage_key(handle)):
             try:
-                wanted = Lines(first_line, 0, 0, 0, max_lines)
-                return await asyncio.to_thread(read_kept, self._gateway.kept, handle, wanted)
+                lines = Lines(first_line, 0, 0, 0, max_lines)
+                return await asyncio.to_thread(read_kept, self._gateway.results, handle, lines)
             except ToolFailure as error:
                 raise refusal(str(error)) from error
 
@@ -184,51 +178,52 @@ class MetaTools:
         self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that only reads, listed or not. A call that would change something is refused here."""
-        return await Calling(self._gateway).call_named(ctx, name, arguments or {}, context_id, only_reads=True)
+        return await call_named(self._gateway, ctx, name, arguments or {}, context_id, only_reads=True)
 
     async def call_changing_tool(
         self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that may change something or run a command, listed or not. The user may be asked first."""
-        return await Calling(self._gateway).call_named(ctx, name, arguments or {}, context_id, only_reads=False)
+        return await call_named(self._gateway, ctx, name, arguments or {}, context_id, only_reads=False)
 
 
 def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
     """Give a server the proxy's own tools."""
     tools = MetaTools(gateway)
-    hints: dict[str, bool] = {"read_only_hint": True, "destructive_hint": False, "open_world_hint": False}
-    for tool, title, output, more in (
-        (tools.set_context, "Say what you are about", _ContextSet, {"idempotent_hint": True}),
-        (tools.search_tools, "Find tools", _Found, {}),
-        (tools.fetch_tool_description, "Read tools in full", _Described, {}),
-        (tools.read_result, "Read a long result", None, {}),
-        (tools.call_read_tool, "Call a tool that reads", CallOutcome, {"open_world_hint": True}),
-        (tools.call_changing_tool, "Call a tool that changes something", CallOutcome, CHANGES),
+    reads: dict[str, bool] = {"read_only_hint": True, "destructive_hint": False, "open_world_hint": False}
+    changes = {"read_only_hint": False, "destructive_hint": True, "open_world_hint": True}
+    for tool, title, output, hints in (
+        (tools.set_context, "Set the context", _ContextSet, {**reads, "idempotent_hint": True}),
+        (tools.search_tools, "Find tools", _Found, reads),
+        (tools.fetch_tool_description, "Read tools in full", _Described, reads),
+        (tools.read_result, "Read a long result", None, reads),
+        (tools.call_read_tool, "Call a tool that reads", CallOutcome, {**reads, "open_world_hint": True}),
+        (tools.call_changing_tool, "Call a tool that changes something", CallOutcome, changes),
     ):
         schema = {"output_schema": without_texts(output.model_json_schema())} if output else {}
-        server.tool(tool, title=title, annotations=mcp_types.ToolAnnotations(**{**hints, **more}), **schema)
+        server.tool(tool, title=title, annotations=mcp_types.ToolAnnotations(**hints), **schema)
 
 
 def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:
-    unknown = catalogue.ranking.unknown_words(words)[:MOST_NAMED]
-    return {word: _nearest(word, catalogue) for word in unknown}
+    return {word: _nearest(word, catalogue) for word in catalogue.ranking.unknown_words(words)[:MAX_UNKNOWN]}
 
 
 def _nearest(name: str, catalogue: Catalogue) -> list[str]:
-    return [catalogue[one].listed_name for one in catalogue.nearest(name, NEAREST)]
+    return [catalogue[near].listed_name for near in catalogue.nearest(name, MAX_NEAREST)]
 
 
-def _meant(names: Iterable[str], session: ProxySession, catalogue: Catalogue) -> tuple[list[str], dict[str, list[str]]]:
+def _named_tools(
+    names: Iterable[str], session: ProxySession, catalogue: Catalogue
+) -> tuple[list[str], dict[str, list[str]]]:
     found: dict[str, None] = {}
     unknown: dict[str, list[str]] = {}
     for name in names:
-        known = catalogue.canonical(name)
-        if name.strip() == ALL:
-            found |= dict.fromkeys([*(one.tool_name for one in in_order(session.palette)), *catalogue])
-        elif known:
+        if name.strip() == "*":
+            found |= dict.fromkeys([*(entry.tool_name for entry in in_order(session.palette)), *catalogue])
+        elif known := catalogue.canonical(name):
             found[known] = None
         elif group := catalogue.group(name):
             found |= dict.fromkeys(group)
-        elif len(unknown) < MOST_NAMED:
+        elif len(unknown) < MAX_UNKNOWN:
             unknown[name] = _nearest(name, catalogue)
     return [name for name in found if name in catalogue], unknown

@@ -1,4 +1,4 @@
-"""The proxy stopped by a signal: what has ended is recorded all the same, and no server outlives it."""
+"""The proxy as a process: what it prints, how signals end it, and what it asks after it was killed."""
 
 import asyncio
 import json
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastmcp import Client
 from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import SCRIPT, alive, until
-from support.proxies import talking
 
 from packetgate.connectors.trace.finding import open_archive
 from packetgate.graph.settings import Settings
@@ -32,12 +32,12 @@ async def get_pid(number: int) -> str:
 
 server.run()
 """
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """An `mcp.json` with a server that tells its process id."""
+    """An `mcp.json` with a server that returns its process id."""
     file = tmp_path / "mcp.json"
     entry = {"command": sys.executable, "args": ["-c", SERVER], "trusted": True}
     file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
@@ -55,14 +55,8 @@ async def start(cli: CommandLine, config: Path, *options: str) -> asyncio.subpro
     )
 
 
-async def all_are_recorded(cli: CommandLine, server: int) -> None:
-    await until(lambda: not alive(server))
-    async with open_archive(Settings(home=cli.home)) as archive:
-        assert len((await read_usage(archive.store)).records) == CALLS
-
-
-async def told(process: asyncio.subprocess.Process, number: int, method: str, params: dict[str, Any]) -> Any:
-    """Send a request over standard input, and return what is answered to it."""
+async def request(process: asyncio.subprocess.Process, number: int, method: str, params: dict[str, Any]) -> Any:
+    """Send a request over standard input, and return its result."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode())
@@ -74,29 +68,45 @@ async def told(process: asyncio.subprocess.Process, number: int, method: str, pa
     raise AssertionError((await process.stderr.read()).decode() if process.stderr else "")
 
 
+async def all_are_recorded(cli: CommandLine, server_pid: int) -> None:
+    await until(lambda: not alive(server_pid))
+    async with open_archive(Settings(home=cli.home)) as archive:
+        assert len((await read_usage(archive.store)).records) == CALLS
+
+
+def test_standard_output_has_only_the_protocol(cli: CommandLine) -> None:
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode()
+    outcome = cli.run("proxy", given=hello + b"\n")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert [json.loads(line)["id"] for line in outcome.out.splitlines()] == [1]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-async def test_at_standard_input(cli: CommandLine, config: Path, how: signal.Signals) -> None:
+async def test_a_signal_ends_it_at_standard_input(cli: CommandLine, config: Path, how: signal.Signals) -> None:
     process = await start(cli, config)
-    await told(process, 0, "initialize", HELLO)
+    await request(process, 0, "initialize", HELLO)
     for number in range(1, CALLS + 1):
         params = {"name": "call_read_tool", "arguments": {"name": "clock.get_pid", "arguments": {"number": number}}}
-        answer = await told(process, number, "tools/call", params)
+        result = await request(process, number, "tools/call", params)
     process.send_signal(how)
     assert await process.wait() == 128 + how
-    await all_are_recorded(cli, int(answer["content"][0]["text"]))
+    await all_are_recorded(cli, int(result["content"][0]["text"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-async def test_over_http(cli: CommandLine, config: Path, how: signal.Signals) -> None:
+async def test_a_signal_ends_it_over_http(cli: CommandLine, config: Path, how: signal.Signals) -> None:
     process = await start(cli, config, "--http", "--port", "0")
     assert process.stderr is not None
     url = (await process.stderr.readline()).decode().split()[-1]
-    async with talking(url, "sdk", "legacy") as talk:
+    async with Client(url, mode="legacy") as client:
         for number in range(CALLS):
-            said = await talk.call("call_read_tool", name="clock.get_pid", arguments={"number": number})
+            call = {"name": "clock.get_pid", "arguments": {"number": number}}
+            result = await client.call_tool("call_read_tool", call)
     process.send_signal(how)
     assert await process.wait() == 0
-    await all_are_recorded(cli, int(said.text))
+    await all_are_recorded(cli, int(result.content[0].text))
 
 
 BELL = f"""
@@ -119,7 +129,8 @@ server.run()
 RULE = '[[policy.rules]]\neffect = "allow"\ntool = "bell.*"\n'
 
 
-async def test_a_change_that_a_kill_cut_off_is_asked_about_when_its_client_wants_it_again(cli: CommandLine) -> None:
+@pytest.mark.slow
+async def test_a_write_interrupted_by_a_kill_is_asked_about_when_it_is_repeated(cli: CommandLine) -> None:
     log, config = cli.folder / "log", cli.folder / "mcp.json"
     entry = {"command": sys.executable, "args": ["-c", BELL, str(log)]}
     config.write_text(json.dumps({"mcpServers": {"bell": entry}}))
@@ -128,8 +139,8 @@ async def test_a_change_that_a_kill_cut_off_is_asked_about_when_its_client_wants
     other = {"name": "call_changing_tool", "arguments": {"name": "bell.ring", "arguments": {"day": "sunday"}}}
 
     killed = await start(cli, config, "--allow-writes")
-    await told(killed, 0, "initialize", HELLO)
-    ringing = asyncio.create_task(told(killed, 1, "tools/call", wanted))
+    await request(killed, 0, "initialize", HELLO)
+    ringing = asyncio.create_task(request(killed, 1, "tools/call", wanted))
     await until(lambda: log.exists() and log.read_text() == "rung monday\n")
     killed.kill()
     await killed.wait()
@@ -138,18 +149,17 @@ async def test_a_change_that_a_kill_cut_off_is_asked_about_when_its_client_wants
 
     (cli.folder / "quick").touch()
     process = await start(cli, config, "--allow-writes")
-    await told(process, 0, "initialize", HELLO)
-    assert not (await told(process, 1, "tools/call", other))["isError"]
-    again = await told(process, 2, "tools/call", wanted)
-    assert "was NOT run: the same call was made before: it was started at" in again["content"][0]["text"]
+    await request(process, 0, "initialize", HELLO)
+    assert not (await request(process, 1, "tools/call", other))["isError"]
+    again = await request(process, 2, "tools/call", wanted)
+    assert "the same call was made before" in again["content"][0]["text"]
     assert log.read_text() == "rung monday\nrung sunday\n"
     session = again["content"][0]["text"].partition("--session ")[2].partition("`")[0]
     answer = ("answer", "--session", session, "--mcp-config", str(config))
-    shown = await asyncio.to_thread(cli.run, *answer)
-    assert "nobody knows whether it finished: run it again?" in " ".join(shown.out.split())
-    said = await asyncio.to_thread(cli.run, *answer, "yes")
-    assert said.status == 0, said.err
-    answered = await told(process, 3, "tools/call", wanted)
+    await asyncio.to_thread(cli.run, *answer)
+    outcome = await asyncio.to_thread(cli.run, *answer, "yes")
+    assert outcome.status == 0, outcome.err
+    answered = await request(process, 3, "tools/call", wanted)
     assert answered["content"][0]["text"] == "it rang"
     assert log.read_text() == "rung monday\nrung sunday\nrung monday\n"
     process.terminate()

@@ -1,0 +1,151 @@
+"""Record ended calls after their client has the answer, and keep calls that wait for an approval.
+
+A store that fails costs the record, never a call: the journal holds what must be known before anything follows.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.store.base import BaseStore
+
+from packetgate.connectors.sessions import Sessions
+from packetgate.deciders.choosing import reflex_deciders
+from packetgate.graph.building import LAST_STAGE, build_graph
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.state.packet import CognitionPacket
+from packetgate.tools.execution.journal import Entry, Journal
+from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.usage.learning import ConfirmedUse
+from packetgate.tools.usage.record import record_of
+from packetgate.tools.usage.store import LEARNED, keep, keep_use, prune
+
+LOCK_PATIENCE_S = 3.0
+"""Longest wait in seconds for another process that writes to the database."""
+MAX_WAITING = 1_000
+EXIT_S = 5.0
+"""Seconds that the end waits for records."""
+QUIET_S = 0.1
+"""Seconds that a record waits for further calls, which come first."""
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """Run work in its own task, which is cancelled at the end."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> AsyncIterator["Recorder"]:
+    """Open the database and record in the background; at the end, write the waiting records.
+
+    Raises:
+        ConfigError: the database cannot be used, or stays locked.
+    """
+    async with (
+        open_checkpointer(settings, LOCK_PATIENCE_S) as checkpointer,
+        open_store(settings, LOCK_PATIENCE_S) as store,
+    ):
+        if settings.usage_days:
+            await prune(store, settings.usage_days)
+            await prune(store, settings.usage_days, root=LEARNED)
+        graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
+        recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
+        async with in_background(recorder.run(), "records of proxied calls"):
+            yield recorder
+            with suppress(TimeoutError):
+                await asyncio.wait_for(recorder.written(), EXIT_S)
+
+
+@dataclass(frozen=True)
+class _EndedCall:
+    packet: CognitionPacket
+    use: ConfirmedUse | None
+    entries: tuple[Entry, ...]
+
+
+class Recorder:
+    """Writes records of ended calls one after the other; if too many wait, new ones are dropped."""
+
+    def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal) -> None:
+        """`store` holds the record of uses; None if the settings keep none."""
+        self._sessions, self.store, self._journal = sessions, store, journal
+        self._hurry = asyncio.Event()
+        self._waiting: asyncio.Queue[_EndedCall] = asyncio.Queue(MAX_WAITING)
+        self._parked: set[str] = set()
+        """Packets of parked calls: the process that answers records them."""
+
+    def ended(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
+        """Queue the packet of an ended call, its use and its journal entries."""
+        if packet.header.packet_id in self._parked:
+            self._parked.discard(packet.header.packet_id)
+            return
+        try:
+            self._waiting.put_nowait(_EndedCall(packet, use, entries))
+        except asyncio.QueueFull:
+            log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
+
+    async def park(self, packet: CognitionPacket) -> None:
+        """Keep a call that waits for an answer in its own thread, where `packetgate answer` finds it."""
+        self._parked.add(packet.header.packet_id)
+        graph, config = self._sessions.graph, self._sessions.config(packet.header.session_id)
+        await graph.aupdate_state(config, _sections(packet), as_node="review_selection")
+        await graph.ainvoke(None, config, context=packet.governance.settings)
+
+    async def current(self, packet: CognitionPacket) -> CognitionPacket:
+        """Return a parked packet with the current state of its call."""
+        state = await self._sessions.state(packet.header.session_id)
+        call_id = packet.routing.calls[0].call_id
+        calls = tuple(call for call in state.packet.routing.all_calls if call.call_id == call_id)
+        return packet.merged({"tool_routing": packet.routing.with_calls(calls)}) if calls else packet
+
+    async def written(self) -> None:
+        """Wait until all records are written."""
+        self._hurry.set()
+        await self._waiting.join()
+        self._hurry.clear()
+
+    async def run(self) -> None:
+        """Write records until cancelled."""
+        while True:
+            ended = [await self._waiting.get()]
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), QUIET_S)
+            while not self._waiting.empty():
+                ended.append(self._waiting.get_nowait())
+            try:
+                if entries := [entry for call in ended for entry in call.entries]:
+                    await self._journal.record(*entries)
+            except Exception:
+                log.exception("the journal could not be written")
+            for call in ended:
+                try:
+                    await self._write(call)
+                except Exception:
+                    log.exception("packet %s could not be recorded", call.packet.header.packet_id)
+                finally:
+                    self._waiting.task_done()
+
+    async def _write(self, call: _EndedCall) -> None:
+        header = call.packet.header
+        if self.store is not None:
+            await keep(self.store, record_of(call.packet))
+            if call.use is not None:
+                await keep_use(self.store, header, f"{header.packet_id}-0", call.use)
+        config = self._sessions.config(header.session_id)
+        await self._sessions.graph.aupdate_state(config, _sections(call.packet), as_node=LAST_STAGE)
+
+
+def _sections(packet: CognitionPacket) -> dict[str, Any]:
+    return {name: getattr(packet, name) for name in type(packet).model_fields if name != "messages"}
