@@ -30,8 +30,8 @@ from packetgate.connectors.proxy.recording import LOCK_PATIENCE_S, open_recorder
 from packetgate.connectors.proxy.upstream import UpstreamMiddleware, completion_handler, upstream_providers
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal.database import open_journal
-from packetgate.graph.shared_results import result_store
 from packetgate.graph.settings import Settings
+from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.private_names import add_method
