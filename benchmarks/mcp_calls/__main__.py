@@ -76,7 +76,7 @@ async def ours(folder: Path, stack: AsyncExitStack) -> tuple[Call, Call]:
         await open_hub(config, folder, folder / "logs", None, patience_s=PATIENCE_S)
     )
     await opened.catalogue()
-    pipeline, client = Pipeline(opened, MemoryJournal(), MemoryJournal(), "benchmark"), Client(RoutingContext())
+    pipeline, client = Pipeline(opened, MemoryJournal(), "benchmark"), Client(RoutingContext())
 
     async def judged() -> object:
         packet = await pipeline.proposed(Wanted("echo.read_echo", ARGUMENTS), client, client.settings)
