@@ -25,13 +25,12 @@ from benchmarks.selection.cases import Case, drawn, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
 from benchmarks.train.logistic import Bounds, Logistic, Matrix
 from benchmarks.train.own import FOLDER, Request, catalogues
-from packetgate.deciders.language.checking import YES, odds_of
-from packetgate.deciders.language.evidence import FITTED, Acting, Evidence, read_evidence, serves
-from packetgate.deciders.language.own_language import Asked
-from packetgate.deciders.language.turn import offer_of, turn_messages
+from packetgate.deciders.language.evidence import FITTED, YES, Acting, Evidence, odds_of, request_evidence, serves
+from packetgate.deciders.language.native_selection import NativeSelection
+from packetgate.deciders.language.offer import offer_of, turn_messages
 from packetgate.deciders.outcome import traced
 from packetgate.deciders.reflex.selection import select
-from packetgate.deciders.reflex.serving import log_odds
+from packetgate.deciders.reflex.signals import log_odds
 from packetgate.models.model import Model
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
@@ -179,7 +178,7 @@ def _read(row: Row, question: Question) -> Row:
     candidates = []
     for one in row.candidates:
         call = traced(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)
-        read = read_evidence(call, packet, catalogue, own)
+        read = request_evidence(call, packet, catalogue, own)
         if row.acts is not None and "written" not in read | one.evidence:
             read |= {"acts": round(log_odds(row.acts), DIGITS), "passed_over": 1.0}
         candidates.append(one.model_copy(update={"evidence": one.evidence | read, "right": question.right(one.call)}))
@@ -190,7 +189,7 @@ async def _row(question: Question, model: Model) -> Row:
     packet, catalogue = _asked(question)
     context, offer = RoutingContext(), offer_of(model, packet, catalogue)
     sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
-    asked = Asked(model, packet, catalogue, context, sampling)
+    asked = NativeSelection(model, packet, catalogue, context, sampling)
     messages = await turn_messages(model, packet, catalogue, context, offer, 300)
     chosen = await asked.select(messages, offer.tools)
     by_model = bool(chosen.calls)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks.train.own import Own, Request, catalogues
-from packetgate.deciders.reflex.practice import NONE, WEIGHTS, Floats, Practice, row_of, words_for
+from packetgate.deciders.reflex.builtin_requests import NONE, WEIGHTS, Floats, Practice, row_of, words_for
 
 LEAST_SEEN = 3
 """Requests in which a word must stand to count."""

@@ -1,4 +1,4 @@
-"""Queue the steps of a chain that was called, and turn each into a checked call when it is next."""
+"""Queue the steps of a called chain, and turn each into a checked call when it is next."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,13 +15,12 @@ from packetgate.tools.checks.checking import checked_call
 from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.provenance.judging import origins_of
 from packetgate.tools.risk.call import rated
-from packetgate.tools.spec.tool_spec import ToolSpec
 
 CHOSEN = "a step of a chain that packetgate.toml names"
 
 
 def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
-    """Return the steps of the chains that were just called. Their placeholders are filled in by `next_step`."""
+    """Return the steps of the chains that were just called, not yet filled in."""
     chains = {f"{CHAINS}.{name}": chain for name, chain in catalogue.preferences.chains.items()}
     return tuple(
         ToolCall(tool_name=step.tool, params=step.params, chain=ChainStep(run=call.call_id, number=number))
@@ -32,43 +31,39 @@ def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCa
 
 
 def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | str:
-    """Fill in, check and trace the next step of a chain. Return a sentence that says why it cannot be called, if so.
-
-    Blocking.
-    """
+    """Fill in, check and trace the next step of a chain, or return why it cannot be called. Blocking."""
     place, past = step.chain, packet.routing.all_calls
-    run = next((one for one in past if place and one.call_id == place.run), None)
+    run = next((call for call in past if place and call.call_id == place.run), None)
     if place is None or run is None:
         return f"{step.tool_name} is a step of a chain that was not called"
-    earlier = [one for one in past if one.chain and one.chain.run == place.run]
+    earlier = [call for call in past if call.chain and call.chain.run == place.run]
     stopped = f"{run.tool_name} ended before step {place.number}, {step.tool_name}: "
-    if failed := [one for one in earlier if one.status is not ToolExecutionStatus.EXECUTED]:
+    if failed := [call for call in earlier if call.status is not ToolExecutionStatus.EXECUTED]:
         return f"{stopped}{failed[0].tool_name} is {failed[0].status.replace('_', ' ')}"
-    results = {str(one.chain.number): one.result for one in earlier if one.chain and one.result}
+    results = {str(call.chain.number): call.result for call in earlier if call.chain and call.result}
     try:
-        params = {name: filled(one, run.params, results) for name, one in step.params.items()}
+        params = {name: filled(value, run.params, results) for name, value in step.params.items()}
     except ToolCallError as error:
         return f"{stopped}{error}"
     checked = checked_call(step.tool_name, params, packet.context.palette_names, catalogue)
     if checked.problems:
         return stopped + " ".join(problem.message for problem in checked.problems)
     spec = catalogue[checked.tool_name]
-    constant = {name for name, one in step.params.items() if is_constant(one)}
-    origins = origins_of(checked.params, _with_defaults(spec, checked.params, constant), evidence_of(packet))
+    # constants come from the owner's configuration, like defaults
+    constant = {name for name, value in step.params.items() if is_constant(value)} & checked.params.keys()
+    defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
+    schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}
+    origins = origins_of(checked.params, replace(spec, input_schema=schema), evidence_of(packet))
     return rated(step.filled(checked.tool_name, checked.params, origins, CHOSEN), spec)
 
 
 def review_of_steps(packet: CognitionPacket) -> Review | None:
-    """Return an approving review if all calls are steps of chains, which were reviewed themselves; else None."""
+    """Return an approving review if all calls are steps of reviewed chains, else None."""
     calls, source = packet.routing.calls, ConfidenceSource.UNJUDGED
     if not calls or not all(call.chain for call in calls):
         return None
-    told = {"approved": True, "confidence": 1.0, "confidence_source": source, "reasoning": CHOSEN}
-    reviews = tuple(CallReview.model_validate({"call_id": call.call_id, **told}) for call in calls)
+    reviews = tuple(
+        CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=CHOSEN)
+        for call in calls
+    )
     return Review(reviews=reviews, decided_by="reflex", confidence_source=source)
-
-
-def _with_defaults(spec: ToolSpec, params: dict[str, object], constant: set[str]) -> ToolSpec:
-    """Return the tool with the chain's constant arguments as defaults: the owner of the configuration named them."""
-    told = {name: {**spec.parameters.get(name, {}), "default": params[name]} for name in constant & params.keys()}
-    return replace(spec, input_schema={**spec.input_schema, "properties": {**spec.parameters, **told}})

@@ -1,21 +1,22 @@
-"""Which decider serves each stage, given the models there are.
+"""Build the deciders of all stages from models, with the fallback to `reflex`.
 
-What asks models is imported where there is one: what they may write takes some hundred patterns to read.
+Language deciders are imported only if there is a model: their patterns take long to compile.
 """
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packetgate.deciders.protocols import D, Decider, Deciders, T
+from packetgate.deciders.protocols import D, Decider, Deciders, Review, Selection, T
 from packetgate.deciders.reflex.answer import respond_by_reflex
-from packetgate.deciders.reflex.calls import review_by_reflex, select_by_reflex
 from packetgate.deciders.reflex.intent import detect_by_reflex
 from packetgate.models.source import Known, ModelSource
 from packetgate.models.turns import in_turn
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
 from packetgate.state.packet import CognitionPacket
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 
@@ -28,11 +29,32 @@ def reflex_deciders() -> Deciders:
     return Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex)
 
 
-def language_deciders(lite: ModelSource, prime: ModelSource, kept: ResultStore | None = None) -> Deciders:
-    """Return deciders by model: `lite` for selection, to which intent is left, `prime` for review and answer.
+async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
+    """Select the likeliest tools without a model."""
 
-    Nothing stands in for the review: one that fails counts as 0.0, and the gate stays closed. Pictures are shown from
-    where they are `kept`.
+    def select_in_thread() -> Selection:
+        from packetgate.deciders.reflex.selection import select  # numpy is slow to load
+
+        return select(packet, catalogue)
+
+    return await asyncio.to_thread(select_in_thread)
+
+
+async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
+    """Review calls without a model."""
+
+    def review_in_thread() -> Review:
+        from packetgate.deciders.reflex.review import review  # numpy is slow to load
+
+        return review(packet, catalogue)
+
+    return await asyncio.to_thread(review_in_thread)
+
+
+def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore | None = None) -> Deciders:
+    """Return deciders by model: `lite` selects, `prime` reviews and answers. Pictures are read from `store`.
+
+    A failed review has no fallback: it counts 0.0, and the gate stays closed.
     """
     from packetgate.deciders.language.answer import respond_by_model
     from packetgate.deciders.language.intent import left_to_selection
@@ -41,41 +63,41 @@ def language_deciders(lite: ModelSource, prime: ModelSource, kept: ResultStore |
 
     return Deciders(
         intent=left_to_selection,
-        selector=with_reflex(in_budget(partial(select_by_model, lite, kept=kept, prime=prime)), select_by_reflex),
+        selector=with_reflex(in_budget(partial(select_by_model, lite, store=store, prime=prime)), select_by_reflex),
         reviewer=in_budget(unless_spared(partial(review_by_model, prime, lite=lite))),
-        responder=with_reflex(in_budget(partial(respond_by_model, prime, kept=kept)), respond_by_reflex),
+        responder=with_reflex(in_budget(partial(respond_by_model, prime, store=store)), respond_by_reflex),
         lite=lite,
         prime=prime,
     )
 
 
 def reviewed_by(deciders: Deciders, source: "DecisionSource") -> Deciders:
-    """Return deciders of which a decision model reviews. Nothing stands in for it either."""
+    """Return deciders of which a decision model reviews."""
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import unless_spared
 
-    async def named() -> Known:
+    async def identify() -> Known:
         model = await source()
         return Known(model.model, getattr(model, "provider", None))
 
     reviewer = in_budget(unless_spared(partial(review_by_decisions, source)))
-    return replace(deciders, reviewer=reviewer, reviewing=named)
+    return replace(deciders, reviewer=reviewer, reviewing=identify)
 
 
 def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
-    """Return a decider by model, by reflex where the model could not decide; the decision says so."""
+    """Return a decider that falls back to `reflex` if the model cannot decide."""
 
     async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
         try:
             return await model(packet, tools, context)
         except DecisionError as error:
-            return (await reflex(packet, tools, context)).in_place_of(error)
+            return (await reflex(packet, tools, context)).as_fallback(error)
 
     return decide
 
 
 def in_budget(model: Decider[T, D]) -> Decider[T, D]:
-    """Return a decider by model that waits for it as long as its turn may, all stages together."""
+    """Return a decider that keeps the turn's time budget, which all stages share."""
 
     async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
         with in_turn(packet.header.packet_id, context.turn_budget_s):
@@ -85,9 +107,9 @@ def in_budget(model: Decider[T, D]) -> Decider[T, D]:
 
 
 async def token_counter(lite: ModelSource | None) -> TokenCounter:
-    """Return what counts the tokens of tools as the selecting model reads them: its own counter, or the estimate."""
+    """Return the selecting model's token counter, or the estimate."""
     try:
         count = (await lite()).token_counter if lite else None
     except ModelError:
-        return ESTIMATE  # who asks the model to decide tells what is wrong with it
+        return ESTIMATE  # selection reports the error
     return TokenCounter(count, is_exact=True) if count else ESTIMATE

@@ -1,4 +1,4 @@
-"""What each stage asks of its decider, and what it gets back."""
+"""The decision of each stage, and the functions that decide."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,30 +19,30 @@ from packetgate.tools.checks.checking import CheckedCall
 
 
 class Decision(Section):
-    """What all decisions carry."""
+    """Fields of all decisions."""
 
     confidence: Confidence | None = None
-    """None: nobody judged how likely it is to be right."""
+    """Probability that the decision is right; None if unknown."""
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
     reasoning: str = ""
     decided_by: DecidedBy = "model"
-    """A decider of a program's own counts as a model."""
+    """Custom deciders count as models."""
     is_fallback: bool = False
-    """True when a model should have decided and reflexes did."""
+    """Whether `reflex` decided in place of a model."""
     fallback_reason: str = ""
     usage: TokenUsage = TokenUsage()
 
-    def in_place_of(self, error: DecisionError) -> Self:
-        """Return the decision as one that stands in for a model's; why is told once a turn."""
-        why = "" if isinstance(error, NotAskedError) else str(error)
-        return self.changed(is_fallback=True, fallback_reason=why, usage=self.usage + error.usage)
+    def as_fallback(self, error: DecisionError) -> Self:
+        """Return the decision, marked as the fallback for a model's error."""
+        reason = "" if isinstance(error, NotAskedError) else str(error)  # already reported in this turn
+        return self.changed(is_fallback=True, fallback_reason=reason, usage=self.usage + error.usage)
 
     def errors(self, stage: str) -> tuple[StageError, ...]:
-        """Return what kept the model from deciding, for the packet's record."""
+        """Return the model's error for the packet's record."""
         return (StageError(stage=stage, message=self.fallback_reason),) if self.fallback_reason else ()
 
     def reflection(self, stage: str, summary: str) -> Reflection:
-        """Return the line of the packet's log that tells of the decision."""
+        """Return the decision's line of the packet's log."""
         return Reflection(
             step=stage,
             summary=summary,
@@ -56,11 +56,11 @@ class Decision(Section):
 T = TypeVar("T", Catalogue, Toolbox)
 D = TypeVar("D", bound=Decision)
 Decider = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]
-"""What decides at one stage."""
+"""Decides at one stage."""
 
 
 class IntentDecision(Decision):
-    """Whether the request needs a tool, now that this much is known."""
+    """Whether the request needs a tool, or another one."""
 
     needs_tool: bool
     user_intent: str
@@ -68,72 +68,72 @@ class IntentDecision(Decision):
 
 
 class WantedCall(Section):
-    """A call as the decider wants it."""
+    """A selected call, unchecked."""
 
     tool_name: str
     params: dict[str, JsonValue] = {}
     reasoning: str = ""
     confidence: Confidence | None = None
-    """The measured probability of this tool's name; None: it was not measured, and the selection's own counts."""
+    """Measured probability of the tool's name; None: the selection's confidence counts."""
     evidence: dict[str, float] = {}
-    """What the probabilities of its tokens tell of it, where a model wrote it in its own language."""
+    """Log probabilities of its tokens, if the model called natively."""
     checked: CheckedCall | None = None
-    """What the check of it found, where the decider has had it checked, as one does that asks its model once more."""
+    """Validation result, if the decider already validated the call."""
 
 
 class Selection(Decision):
-    """What to do about the request."""
+    """Calls to make, or what else to do."""
 
     action: Literal["call", "none", "clarify", "describe"]
     confidence: Confidence
     complete: bool | None = None
-    """For `call`: whether these calls are all that the request takes; None: it was not said."""
+    """For `call`: whether no further calls are needed; None if unknown."""
     needs_tool: bool = True
-    """For `none`: False where the request needs no tool, not even one that is not here."""
+    """For `none`: whether the request needs a tool that is missing."""
     calls: tuple[WantedCall, ...] = ()
     tool_names: tuple[str, ...] = ()
-    """For `describe`: whose full description is needed."""
+    """For `describe`: the tools, categories or servers."""
     text: str = ""
-    """For `none`: the answer, where the model that chose gave it in the same words."""
+    """For `none`: the answer, if the selecting model gave it."""
     message_id: str | None = None
-    """The id of the message that it was streamed as; None when it was not."""
+    """Id of the message that streamed the answer."""
     question: str = ""
     """For `clarify`."""
     asks_for: tuple[str, ...] = ()
-    """For `clarify`, where it is one argument that is asked for: the tool and the parameter."""
+    """For `clarify`: tool and parameter, if it asks for one argument."""
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
-    """What had to be corrected on the way to this selection."""
     acts: float | None = None
-    """Probability that the model calls and does not answer in words; None: it was not measured."""
+    """Measured probability that the model calls instead of answering."""
     only_validated: tuple[str, ...] = ()
-    """Tools whose schema no grammar could hold, so that their arguments were only validated."""
+    """Tools whose schema no grammar could enforce."""
 
-    def in_stead_of(self, chosen: "Selection") -> "Selection":
-        """Return the selection as one that is likelier to be right than what a model chose."""
+    def instead_of(self, chosen: "Selection") -> "Selection":
+        """Return this selection in place of a model's less likely one."""
         others = tuple(
-            Alternative(tool_name=one.tool_name, params=one.params, reason="the model chose it") for one in chosen.calls
+            Alternative(tool_name=call.tool_name, params=call.params, reason="the model chose it")
+            for call in chosen.calls
         )
         return self.changed(
             alternatives=(*others, *self.alternatives)[:5],
             corrections=chosen.corrections,
-            reasoning=f"{self.reasoning}; likelier to be right than what the model chose",
+            reasoning=f"{self.reasoning}; more likely right than what the model chose",
             acts=chosen.acts,
             usage=chosen.usage,
         )
 
-    def with_evidence(self, known: Mapping[str, float]) -> "Selection":
-        """Return the selection with more evidence of each call."""
-        return self.changed(calls=tuple(one.changed(evidence={**one.evidence, **known}) for one in self.calls))
+    def with_evidence(self, evidence: Mapping[str, float]) -> "Selection":
+        """Return the selection with more evidence for each call."""
+        return self.changed(calls=tuple(one.changed(evidence={**one.evidence, **evidence}) for one in self.calls))
 
     def with_calls(self, calls: Sequence[WantedCall]) -> "Selection":
-        """Return the selection with these of its calls; with none, where it had any, it is one of no tool."""
+        """Return the selection with these of its calls; without any left, of no tool."""
         if not calls and self.action == "call":
             return self.changed(action="none", calls=(), complete=None)
         return self.changed(calls=tuple(calls))
 
     def without_text(self) -> "Selection":
-        """Return the selection without an answer: another model gives it."""
+        """Return the selection without an answer."""
         return self.changed(text="")
 
     def explained(self, reasoning: str) -> "Selection":
@@ -149,21 +149,20 @@ class CallReview(Section):
     confidence: Confidence
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
     score: Confidence | None = None
-    """The confidence before it was calibrated; None: it was not."""
+    """The confidence before calibration; None without one."""
     score_source: ConfidenceSource | None = None
     evidence: dict[str, float] = {}
-    """What it was weighed from."""
     reasoning: str = ""
 
     @property
     def stated(self) -> tuple[Confidence, ConfidenceSource]:
-        """How sure the review itself was, and how that is known."""
+        """Confidence and source before calibration."""
         if self.score is None or self.score_source is None:
             return self.confidence, self.confidence_source
         return self.score, self.score_source
 
     def calibrated(self, confidence: Confidence) -> "CallReview":
-        """Return the judgement with the probability that its confidence has come to mean."""
+        """Return the judgement with a calibrated confidence."""
         return self.changed(
             confidence=confidence,
             confidence_source=ConfidenceSource.CALIBRATED,
@@ -173,60 +172,57 @@ class CallReview(Section):
 
 
 class Review(Decision):
-    """The judgements on a pass's calls. A call without one counts as not approved, at 0.0."""
+    """The judgements on a pass's calls. A call without one is not approved, at 0.0."""
 
     reviews: tuple[CallReview, ...]
 
     def judged(self, reviews: tuple[CallReview, ...]) -> "Review":
-        """Return the review with other judgements on its calls."""
+        """Return the review with other judgements."""
         return self.changed(reviews=reviews)
 
     def of(self, call_id: str) -> CallReview:
         """Return the judgement on a call."""
-        unjudged = CallReview(call_id=call_id, approved=False, confidence=0.0, reasoning="the review failed")
-        return next((one for one in self.reviews if one.call_id == call_id), unjudged)
+        failed = CallReview(call_id=call_id, approved=False, confidence=0.0, reasoning="the review failed")
+        return next((one for one in self.reviews if one.call_id == call_id), failed)
 
 
 class Answer(Decision):
-    """What to tell the user."""
+    """The answer to the user."""
 
     text: str
     markdown: str = ""
-    """The same for front ends that render it, where `text` is plain."""
+    """The same in Markdown, if `text` is plain."""
     below: str = ""
-    """What is shown below it, in Markdown, and is not the model's."""
+    """Markdown shown below the model's words."""
     message_id: str | None = None
-    """The id of the message it was streamed as; None when it was not."""
+    """Id of the message that streamed it."""
 
 
 IntentDetector = Decider[Toolbox, IntentDecision]
-"""Judges whether the request, and on a later pass what is still open of it, needs a tool. Small talk must not wait for
-servers."""
+"""Decides whether the request needs a tool. It gets the toolbox, so that small talk does not wait for servers."""
 ToolSelector = Decider[Catalogue, Selection]
-"""Chooses from the packet's palette which tools to call, and with what."""
+"""Selects calls from the packet's palette."""
 Reviewer = Decider[Catalogue, Review]
 """Judges each of the packet's calls before it may run."""
 Responder = Decider[Catalogue, Answer]
 """Writes the answer from the packet alone."""
-
-
 KnownAs = Callable[[], Awaitable[str | None]]
-"""Says what a model is known by, whatever its file is called; None where it is not one that decides all."""
+"""Returns a model's identity, whatever its file is called; None unless one model decides everything."""
 
 
 @dataclass(frozen=True)
 class Deciders:
-    """One decider a stage, and what they ask."""
+    """A decider for each stage, and their models."""
 
     intent: IntentDetector
     selector: ToolSelector
     reviewer: Reviewer
     responder: Responder
     lite: ModelSource | None = None
-    """The model behind selection; None: reflexes decide."""
+    """The selecting model; None for reflex."""
     prime: ModelSource | None = None
-    """The model behind review and answer; None: reflexes decide."""
+    """The reviewing and answering model; None for reflex."""
     reviewing: Callable[[], Awaitable[Named]] | None = None
-    """What reviews in place of the prime model; None: that does."""
+    """A reviewer in place of the prime model."""
     known_as: KnownAs | None = None
     """Of the model that selects and reviews."""

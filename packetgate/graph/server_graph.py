@@ -57,8 +57,6 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             configurable.pop("thread_id", None)
             config = {**(config or {}), "configurable": configurable}
         context = options.get("context")
-        if context is None or isinstance(context, dict):  # Studio shows the models' reasons
-            options["context"] = context = {"explain": True, **(context or {})}
         with _value_errors():
             routing_context(context)
             if isinstance(given, Command):

@@ -4,7 +4,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from packetgate.deciders.reflex.hearing import Heard, hear
+from packetgate.deciders.reflex.replies import TypedReply, classify_reply
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
@@ -35,13 +35,13 @@ async def ask_user(
         return _ask_again(packet, {}, question, str(error))
     catalogue = await toolbox.catalogue()
     words = words_of(reply, max(len(question.calls), 1))
-    said = await hear(words, packet, catalogue) if words else Heard("reply", reply)
+    said = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
     if said.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
     if question.has_lapsed:
         return _answered(packet, expired(packet), "the question lapsed unanswered")
     if said.kind == "neither":
-        return _ask_again(packet, {}, question, said.told)
+        return _ask_again(packet, {}, question, said.problem)
     try:
         decision = await decision_of(said.reply, question, packet, catalogue)
     except RequestError as error:

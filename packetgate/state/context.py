@@ -21,9 +21,6 @@ class RoutingContext(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(default=True, description="Route tools at all. Off: every request is only answered.")
-    explain: bool = Field(
-        default=False, description="Have the models write why they chose, how sure they are, and what else would do."
-    )
     review: Literal["all", "risky"] = Field(
         default="all",
         description="What the prime model reviews: all calls, or not those that only read, here, in the user's words.",

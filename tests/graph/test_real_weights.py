@@ -13,7 +13,7 @@ from support.palettes import palettes
 
 from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders
-from packetgate.deciders.language.turn import arguments_of
+from packetgate.deciders.language.offer import arguments_of
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.calling import OfferedTool
 from packetgate.models.llama.model import LlamaCppModel

@@ -141,6 +141,6 @@ def test_settings_that_are_no_wider_than_others(wide: dict[str, Any], base: dict
 
 
 def test_of_every_setting_it_is_known_whether_it_says_what_may_happen():
-    how_well = {"selection_", "review_", "answer_", "palette_", "turn_budget_", "explain", "persona"}
+    how_well = {"selection_", "review_", "answer_", "palette_", "turn_budget_", "persona"}
     others = RoutingContext.model_fields.keys() - STRICTER.keys()
     assert [name for name in others if not name.startswith(tuple(how_well))] == []

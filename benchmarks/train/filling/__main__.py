@@ -18,7 +18,7 @@ from benchmarks.train.filling.examples import Example
 from benchmarks.train.filling.fitting import NOW, fit, groups, same
 from packetgate.deciders.values import filling
 from packetgate.deciders.values.features import NAMES, TREES, VERSION
-from packetgate.deciders.values.schema import Parameter, parameters_of
+from packetgate.deciders.values.parameters import Parameter, parameters_of
 from packetgate.tools.ranking.trees import Trees
 
 UTTERANCES, MADE = 500, 2_500

@@ -14,7 +14,7 @@ from benchmarks.train.trees import trees_of
 from packetgate.deciders.values.candidates import Candidate, candidates
 from packetgate.deciders.values.features import Matrix, Scene
 from packetgate.deciders.values.mentions import read
-from packetgate.deciders.values.schema import Parameter, parameters_of
+from packetgate.deciders.values.parameters import Parameter, parameters_of
 from packetgate.tools.ranking.trees import Trees
 
 NOW = datetime(2026, 1, 15, 9)

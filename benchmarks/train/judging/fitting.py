@@ -21,8 +21,8 @@ from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
 from packetgate.deciders.reflex.fit import ENOUGH, Fit, fits_of
 from packetgate.deciders.reflex.reading import parts_in
-from packetgate.deciders.reflex.review import likelihoods, log_probability
-from packetgate.deciders.reflex.serving import FITTED, Fitted, Signals, Sureness, shares, sure
+from packetgate.deciders.reflex.review import argument_probabilities, log_probability
+from packetgate.deciders.reflex.signals import FITTED, Fitted, Signals, Sureness, call_probability, shares
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
@@ -84,8 +84,8 @@ class Asked:
         assert self.best is not None
         filling = self.best.fillings[0]
         likely = replace(self.best, share=max(shares(self.signals, fitted)))
-        arguments = log_probability(likelihoods(filling.params, filling))
-        return likely.told(arguments, len(filling.params), int(self.best.signals.left))
+        arguments = log_probability(argument_probabilities(filling.params, filling))
+        return likely.sureness(arguments, len(filling.params), int(self.best.signals.left))
 
     def is_called(self, fitted: Fitted) -> bool:
         """Whether the likeliest would be called, and it is known whether that is right."""
@@ -235,7 +235,7 @@ def _figures(asked: Sequence[Asked], fitted: Fitted) -> dict[str, Any]:
     needed = [value for value, one in zip(likely, asked, strict=True) if one.right]
     unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
     first = [_first(one, fitted) in one.right for one in asked if one.right]
-    surely = [(sure(one.told(fitted), fitted), bool(one.exact)) for one in asked if one.is_called(fitted)]
+    surely = [(call_probability(one.told(fitted), fitted), bool(one.exact)) for one in asked if one.is_called(fitted)]
     passed = [right for value, right in surely if value >= 0.7]
     return {
         "auroc": _rounded(auroc(needed, unneeded)),

@@ -1,21 +1,13 @@
-"""The answer, by a language model."""
+"""Answer with a language model."""
 
 import asyncio
 from decimal import Decimal
 
-from packetgate.deciders.language.prompting import (
-    attached_pictures,
-    conversation,
-    earlier_pictures,
-    harmless,
-    outcome_of,
-    results,
-    returned_pictures,
-)
-from packetgate.deciders.language.turn import PERSONA_CHARS, offer_of, persona_of, turn_messages
+from packetgate.deciders.language.offer import PERSONA_CHARS, offer_of, persona_of, turn_messages
+from packetgate.deciders.language.prompting import answer_pictures, conversation, harmless, problem_with, results
 from packetgate.deciders.outcome import REPEATED
 from packetgate.deciders.protocols import Answer
-from packetgate.deciders.reflex.reading import asks
+from packetgate.deciders.reflex.reading import has_question
 from packetgate.models.calling import OfferedTool
 from packetgate.models.completion import complete
 from packetgate.models.source import ModelSource
@@ -28,15 +20,14 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.values import numbers_in
 from packetgate.tools.text.result_store import ResultStore
 
-TEMPERATURE, OF_RESULTS = 0.7, 0.2
-"""Of an answer, and of one that says what tools returned."""
+TEMPERATURE, RESULTS_TEMPERATURE = 0.7, 0.2
+"""Of an answer without and with tool results."""
 NO_TOOL = (
     "(Nothing was done or looked up for this{why}, and no tool can be called now. "
     "Say what you know, or that you cannot do it.)"
 )
-"""Said to the model in the user's place, where no tool was called and one may have been needed."""
-SHOWN_CHARS = 1_500
-"""Longest result that is shown below the words of a model in this process."""
+_MOST_CHARS = 1_500
+"""Of a result that is shown below the answer of a model in this process."""
 
 
 async def respond_by_model(
@@ -44,31 +35,27 @@ async def respond_by_model(
     packet: CognitionPacket,
     catalogue: Catalogue,
     context: RoutingContext,
-    kept: ResultStore | None = None,
+    store: ResultStore | None = None,
 ) -> Answer:
-    """Ask the prime model.
+    """Ask the prime model, unless the selection already answered in words.
 
     Raises:
-        DecisionError: the model could not be asked, or said nothing.
+        DecisionError: The model could not be asked, or said nothing.
     """
-    if packet.response.candidate:  # the selection's words
-        said = packet.response
-        return Answer(text=said.candidate, decided_by="model", message_id=said.message_id)
+    if packet.response.candidate:
+        response = packet.response
+        return Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
     model = await source()
-    pictures = [
-        *await earlier_pictures(packet, kept, sees=model.sees),
-        *await attached_pictures(packet, kept),
-        *await returned_pictures(packet, kept, sees=model.sees),
-    ]
-    most, outcome = context.answer_max_tokens, _outcome(packet, told_why=not model.local_info)
+    pictures = await answer_pictures(packet, store, sees=model.sees)
+    most, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.local_info)
     called = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
     if model.local_info and not called:
         offer = await asyncio.to_thread(offer_of, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
-        messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=outcome)
-    else:  # a small model that has tools in view, and a call of its own, goes on writing calls
-        user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=outcome)
+        messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=problems)
+    else:  # a small model that sees tools after its own call keeps calling
+        user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=problems)
         ledger = "" if called else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
         sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
         rules = render("answer_system", ledger=ledger, sources=sources)
@@ -79,13 +66,13 @@ async def respond_by_model(
         model,
         messages,
         user_words=packet.spoken,
-        temperature=OF_RESULTS if called else TEMPERATURE,
+        temperature=RESULTS_TEMPERATURE if called else TEMPERATURE,
         max_tokens=most,
         tools=tools,
     )
     return Answer(
         text=answer.text,
-        below=_below(packet, answer.text) if model.local_info else "",
+        below=_missing_results(packet, answer.text) if model.local_info else "",
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,
@@ -93,39 +80,35 @@ async def respond_by_model(
     )
 
 
-def _below(packet: CognitionPacket, words: str) -> str:
-    """Return the short results that words leave out, where something is to be shown or done and not to be answered.
+def _missing_results(packet: CognitionPacket, answer: str) -> str:
+    """Return the short results that an answer leaves out, unless it answers a question with known numbers.
 
-    Small models say that a file was read, and not what is in it. They also answer with numbers of their own: below such
-    an answer stands what the tools returned.
+    Small models say that a file was read, and not what it says; they also invent numbers.
     """
     if packet.tool_routing is None:
         return ""
-    said = " ".join(words.split())
     outputs = [
         call.result.output.strip()
         for call in packet.tool_routing.all_calls
         if call.status is ToolExecutionStatus.EXECUTED and call.result
     ]
-    if asks(packet.content.user_words) and _numbers(words) <= _numbers(packet.content.user_words, *outputs):
+    if has_question(packet.content.user_words) and _numbers(answer) <= _numbers(packet.content.user_words, *outputs):
         return ""
-    left = [one for one in outputs if one and len(one) <= SHOWN_CHARS and " ".join(one.split()) not in said]
-    return "".join(f"\n\n{fenced(one)}" for one in left)
+    words = " ".join(answer.split())
+    missing = [one for one in outputs if one and len(one) <= _MOST_CHARS and " ".join(one.split()) not in words]
+    return "".join(f"\n\n{fenced(one)}" for one in missing)
 
 
-def _outcome(packet: CognitionPacket, *, told_why: bool) -> str:
-    """Say in so many words what did not happen, so that no result is made up.
-
-    Without a call there is nothing to list: small models repeat a list, and reasons, and do what they are told.
-    """
+def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
+    """Return what did not happen, so that no result is invented. Small models repeat reasons, and get none."""
     routing = packet.tool_routing
     if routing is None:
         return ""
     if not routing.all_calls:
-        why = f" ({routing.note})" if told_why else ""
+        why = f" ({routing.note})" if with_reason else ""
         return f"\n\n{NO_TOOL.format(why=why)}" if routing.note else ""
-    notes = [*dict.fromkeys(note for call in routing.all_calls if (note := outcome_of(call, packet)))]
-    if routing.note and (notes or routing.note != REPEATED):  # what was done anyway is not missing
+    notes = [*dict.fromkeys(note for call in routing.all_calls if (note := problem_with(call, packet)))]
+    if routing.note and (notes or routing.note != REPEATED):
         notes.append(f"{routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""
 

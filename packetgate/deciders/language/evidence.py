@@ -1,118 +1,89 @@
-"""What tells how probably a call that a model chose is right, and what each piece of it counts."""
+"""Weigh the evidence for a call: the model's token probabilities, its yes or no, and how the request can be read.
 
+`evidence.json` holds the weights; `python -m benchmarks.train.evidence` fits them.
+"""
+
+import asyncio
 import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from packetgate.deciders.protocols import Selection
-from packetgate.deciders.reflex.calls_judged import call_signals, judged
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from packetgate.deciders.language.prompting import data, harmless
+from packetgate.deciders.outcome import traced
+from packetgate.deciders.protocols import CallReview, Review, Selection, WantedCall
+from packetgate.deciders.reflex.builtin_requests import is_practised
 from packetgate.deciders.reflex.fit import fits_of, needed
-from packetgate.deciders.reflex.following import step_of
-from packetgate.deciders.reflex.practice import is_practised
+from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import parts_in
-from packetgate.deciders.reflex.review import told_of
-from packetgate.deciders.reflex.serving import log_odds, logistic, sure
-from packetgate.models.calling import WrittenCall
+from packetgate.deciders.reflex.review import call_signals, objections_to, sureness_of
+from packetgate.deciders.reflex.selection import select
+from packetgate.deciders.reflex.signals import call_log_odds, call_probability, log_odds, logistic
+from packetgate.models.calling import Odds, WrittenCall
+from packetgate.models.model import Model
+from packetgate.prompts.rendering import render
+from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import compact_json
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, json_of
+from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.provenance.values import find, folded
+from packetgate.tools.spec.tool_spec import ToolSpec
 
 FITTED = Path(__file__).with_name("evidence.json")
-LEAST = 1e-3
-"""Probability below which nothing gets worse."""
-MOST = 3.0
-"""Log odds beyond which a piece of evidence counts no more: none is as sure as it says."""
+YES, NO = "yes", "no"
+_BRIEF_CHARS = 300
+_LEAST = 1e-3
+"""Lowest probability."""
+_MOST = 3.0
+"""Largest log odds of a piece of evidence."""
+_APPROVED = 0.5
+_WORTHWHILE = 0.1
+"""Probability from which a call is proposed: of those below, one in fourteen was right."""
+_SURE = 0.8
+"""Probability from which a call of `reflex` is made without asking a slow model."""
+_SUREST = 4.0
+"""Log odds of a yes that models hardly exceed."""
 
 
 class Evidence(NamedTuple):
-    """What speaks for a call and against it; each is weighed by the number of the same name."""
+    """Evidence for a call; the weight of each piece has the same name."""
 
     always: float = 1.0
     same: float = 0.0
-    """The reflexes would make this very call, or one that takes fewer words of the request for the same values."""
+    """`reflex` would make this call."""
     read: float = 0.0
-    """Log odds that it is right, as they say of a call that they would make."""
+    """Log odds of `reflex` for a call that it would make."""
     judged: float = 0.0
-    """The same of any other call, as it is judged by how the request can be read."""
+    """Log odds of `reflex` for any other call."""
     written: float = 0.0
-    """The model wrote it; what follows is 0 of a call that it did not."""
+    """The model wrote it; otherwise `name` and `arguments` are 0."""
     name: float = 0.0
-    """Log odds of the tool's name, among all names."""
+    """Log odds of the tool's name."""
     arguments: float = 0.0
-    """Log probability of all arguments as the model wrote them."""
+    """Log probability of all arguments."""
     yes: float = 0.0
-    """Log odds of a yes of the prime model."""
+    """Log odds of the prime model's yes."""
     acts: float = 0.0
-    """Log odds that the model that was offered the tools calls any."""
+    """Log odds that the model calls at all."""
     passed_over: float = 0.0
     """The model made another call, or none."""
     practised: float = 0.0
-    """The reflexes would make it, of a tool whose requests they have practised."""
+    """`reflex` would make it, of a built-in tool."""
 
     @classmethod
     def of(cls, known: Mapping[str, float]) -> "Evidence":
-        """Return what is weighed of all that is known of a call."""
-        return cls(**{name: max(-MOST, min(MOST, value)) for name, value in known.items() if name in cls._fields})
-
-
-def written_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
-    """Return what the probabilities of a selection's own tokens tell of a call; nothing where they are not known."""
-    if call.name_probability is None and acts is None:
-        return {}
-    values = [max(LEAST, one) for one in call.probabilities.values()]
-    found = {
-        "written": 1.0,
-        "acts": None if acts is None else log_odds(acts),
-        "name": None if call.name_probability is None else log_odds(call.name_probability),
-        "arguments": max(math.log(LEAST), sum(map(math.log, values))) if values else None,
-    }
-    return {name: round(value, DIGITS) for name, value in found.items() if value is not None}
-
-
-def read_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection) -> dict[str, float]:
-    """Return what the request says of a call, as it is read without a model, with the signals that it is judged by.
-
-    Blocking.
-
-    Args:
-        own: what the reflexes would choose themselves.
-    """
-    seen = call_signals(call, packet, catalogue)
-    wanted = [one.params for one in own.calls if one.tool_name == call.tool_name]
-    made = call.params in wanted
-    same = made or any(_agree(call.params, params, packet.content.user_words) for params in wanted)
-    sure_of = log_odds(sure(told_of(call, packet, catalogue)[0])) if made else judged(seen)
-    names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
-    practised = made and is_practised(catalogue[call.tool_name])
-    found = {
-        "practised": float(practised),
-        "read" if made else "judged": sure_of,
-        "same": float(same),
-        "other": float(bool(names) and call.tool_name not in names),
-        "nothing": float(own.action == "none"),
-    }
-    signals = {name: value for name, value in seen._asdict().items() if name not in {"always", "words"} and value}
-    return {name: round(value, DIGITS) for name, value in (signals | found).items()}
-
-
-def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
-    """Whether values are those of another call, or texts of the request that those are a part of."""
-    said = folded(request)
-
-    def holds(value: Any, other: Any) -> bool:
-        if value == other or not (isinstance(value, str) and isinstance(other, str)):
-            return bool(value == other)
-        return find(folded(value), folded(other)) >= 0 and find(said, folded(value)) >= 0
-
-    return params.keys() == others.keys() and all(holds(value, others[name]) for name, value in params.items())
+        """Return the pieces of evidence among all signals."""
+        return cls(**{name: max(-_MOST, min(_MOST, value)) for name, value in known.items() if name in cls._fields})
 
 
 class Acting(NamedTuple):
-    """What tells whether a request takes a call."""
+    """Evidence that a request needs a call."""
 
     always: float = 1.0
     acts: float = 0.0
@@ -120,45 +91,238 @@ class Acting(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What each piece of evidence counts."""
+    """All weights."""
 
     checked: Evidence
-    """Where the prime model was asked."""
+    """With the prime model's yes or no."""
     unchecked: Evidence
-    """Where it was not, or not yet."""
+    """Without it."""
     acting: Acting
-
-
-def right(evidence: Mapping[str, float]) -> float:
-    """Return the probability that a call is right, rounded."""
-    fitted = load_weights()
-    return logistic(Evidence.of(evidence), fitted.checked if "yes" in evidence else fitted.unchecked)
-
-
-def takes_call(acts: float, serves: float) -> float:
-    """Return the probability that a request takes a call, rounded.
-
-    Args:
-        acts: Probability that the model calls.
-        serves: Probability that some tool serves, as the reflexes read the request.
-    """
-    return logistic(Acting(acts=log_odds(acts), needed=log_odds(serves)), load_weights().acting)
 
 
 @cache
 def load_weights() -> Weights:
-    """Return the weights that are shipped.
-
-    Raises:
-        WeightsError: their file is missing or broken.
-    """
+    """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
     return json_of(
         FITTED,
         lambda held: Weights(Evidence(**held["checked"]), Evidence(**held["unchecked"]), Acting(**held["acting"])),
     )
 
 
+def right(evidence: Mapping[str, float]) -> float:
+    """Return the probability that a call is right."""
+    weights = load_weights()
+    return logistic(Evidence.of(evidence), weights.checked if "yes" in evidence else weights.unchecked)
+
+
+def needs_call(acts: float, likely: float) -> float:
+    """Return the probability that a request needs a call.
+
+    Args:
+        acts: Probability that the model calls.
+        likely: Probability that some tool serves, without a model.
+    """
+    return logistic(Acting(acts=log_odds(acts), needed=log_odds(likely)), load_weights().acting)
+
+
 def serves(packet: CognitionPacket, catalogue: Catalogue) -> float:
-    """Return the probability that some tool serves a part of the step, as the reflexes read it. Blocking."""
+    """Return the probability that some tool serves the step, without a model. Blocking."""
     now = packet.header.created_at.astimezone()
     return max(needed(fits_of(part, catalogue, now)) for part in parts_in(step_of(packet)))
+
+
+def token_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
+    """Return the evidence of a selection's own tokens; empty if they were not measured."""
+    if call.name_probability is None and acts is None:
+        return {}
+    values = [math.log(max(_LEAST, one)) for one in call.probabilities.values()]
+    found = {"written": 1.0}
+    if acts is not None:
+        found["acts"] = log_odds(acts)
+    if call.name_probability is not None:
+        found["name"] = log_odds(call.name_probability)
+    if values:
+        found["arguments"] = max(math.log(_LEAST), sum(values))
+    return {name: round(value, DIGITS) for name, value in found.items()}
+
+
+def request_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection) -> dict[str, float]:
+    """Return the evidence in the request for a call, beside the selection of `reflex`. Blocking."""
+    signals = call_signals(call, packet, catalogue)
+    alike = [one.params for one in own.calls if one.tool_name == call.tool_name]
+    made = call.params in alike
+    odds = log_odds(call_probability(sureness_of(call, packet, catalogue)[0])) if made else call_log_odds(signals)
+    names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
+    words = packet.content.user_words
+    found = {
+        "practised": float(made and is_practised(catalogue[call.tool_name])),
+        "read" if made else "judged": odds,
+        "same": float(made or any(_agree(call.params, params, words) for params in alike)),
+        "other": float(bool(names) and call.tool_name not in names),
+        "nothing": float(own.action == "none"),
+    }
+    seen = {name: value for name, value in signals._asdict().items() if name not in {"always", "words"} and value}
+    return {name: round(value, DIGITS) for name, value in (seen | found).items()}
+
+
+def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
+    """Return whether values equal those of another call, or are texts of the request around them."""
+
+    def contains(value: Any, other: Any) -> bool:
+        if value == other or not (isinstance(value, str) and isinstance(other, str)):
+            return bool(value == other)
+        return find(folded(value), folded(other)) >= 0 and find(folded(request), folded(value)) >= 0
+
+    return params.keys() == others.keys() and all(contains(value, others[name]) for name, value in params.items())
+
+
+async def odds_of(model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any]) -> Odds:
+    """Return the model's probabilities of yes and no to a call.
+
+    Raises:
+        DecisionError: The model cannot be asked.
+    """
+    messages: list[BaseMessage] = [SystemMessage(render("check_system"))]
+    for example_request, name, brief, example_params, verdict in _EXAMPLES:
+        messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
+    question = _question(request, spec.name, harmless(spec.brief[:_BRIEF_CHARS]), params)
+    return await model.odds([*messages, HumanMessage(question)], (YES, NO))
+
+
+def _question(request: str, name: str, brief: str, params: Mapping[str, Any]) -> str:
+    call = harmless(f"{name}({compact_json(dict(params))})")
+    return render("check_user", request=data(request), tool=f"{name}: {brief}", call=call)
+
+
+_EXAMPLES: tuple[tuple[str, str, str, dict[str, Any], str], ...] = (
+    (
+        "Play some jazz in the kitchen, not too loud: 30 percent.",
+        "play_music",
+        "Plays music in a room.",
+        {"genre": "jazz", "room": "kitchen", "volume": 30},
+        YES,
+    ),
+    (
+        "Which of my meetings on 4 June can be moved?",
+        "add_meeting",
+        "Adds a meeting to the calendar.",
+        {"title": "meeting", "date": "4 June"},
+        NO,
+    ),
+    (
+        "How do bees find their way home?",
+        "search_flights",
+        "Finds flights between two airports.",
+        {"origin": "home", "destination": "bees"},
+        NO,
+    ),
+    (
+        "Convert 12 miles to kilometres",
+        "convert_length",
+        "Converts a length to another unit.",
+        {"value": 12, "from": "miles", "to": "kilometres"},
+        YES,
+    ),
+    (
+        "Remind me at 8 to water the plants",
+        "set_reminder",
+        "Sets a reminder.",
+        {"text": "water the plants", "time": "20:30"},
+        NO,
+    ),
+)
+"""Request, tool, description, arguments and verdict of worked examples."""
+
+
+async def review_by_evidence(
+    model: Model, packet: CognitionPacket, catalogue: Catalogue, *, threshold: float | None = None
+) -> Review:
+    """Review each call of a pass by all evidence, with the model's yes or no.
+
+    Args:
+        threshold: The gate's, if the model made the calls itself: it is asked only if its answer can decide.
+
+    Raises:
+        DecisionError: The model cannot be asked.
+    """
+    own = await asyncio.to_thread(select, packet, catalogue)
+    reviews, usage, source = [], TokenUsage(), ConfidenceSource.CALIBRATED
+    for call in packet.routing.calls:
+        spec = catalogue.get(call.tool_name)
+        if spec is None:
+            gone = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
+            reviews.append(gone)
+            continue
+        evidence = call.evidence | await asyncio.to_thread(request_evidence, call, packet, catalogue, own)
+        lowest, highest = right({**evidence, "yes": -_SUREST}), right({**evidence, "yes": _SUREST})
+        if threshold is None or lowest < threshold <= highest:
+            odds = await odds_of(model, packet.content.user_words, spec, call.params)
+            usage += odds.usage
+            evidence |= {"yes": round(log_odds(odds.of[YES]), DIGITS)}
+        probability = right(evidence)
+        reviews.append(
+            CallReview(
+                call_id=call.call_id,
+                approved=probability >= _APPROVED,
+                confidence=probability,
+                confidence_source=source,
+                evidence=evidence,
+                reasoning="; ".join([*_reasons(evidence), *(why for _, why in objections_to(call, packet))]),
+            )
+        )
+    return Review(reviews=tuple(reviews), confidence_source=source, decided_by="model", usage=usage)
+
+
+_REASONS = {
+    "same": "the same call without a model",
+    "other": "another tool without a model",
+    "nothing": "no tool without a model",
+    "invented": "an argument that nobody named",
+    "added": "an optional argument that nobody named",
+    "left": "your words name what it does not take",
+}
+
+
+def _reasons(evidence: Mapping[str, float]) -> list[str]:
+    yes = evidence.get("yes")
+    verdict = "the model need not be asked" if yes is None else f"the model says {'yes' if yes >= 0 else 'no'}"
+    return [verdict, *(why for name, why in _REASONS.items() if evidence.get(name))]
+
+
+def select_if_sure(own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
+    """Return the selection of `reflex` if it is sure of its calls. Blocking."""
+    if own.action != "call" or min(_probabilities(own, own, packet, catalogue)) < _SURE:
+        return None
+    return own.explained(f"{own.reasoning}; so surely that the model was not asked")
+
+
+def more_likely(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+    """Return the model's selection, or that of `reflex` if it is more likely right. Blocking.
+
+    A call that is hardly ever right is not made.
+    """
+    if own.action == "describe" or chosen.action == "clarify":
+        return chosen
+    if chosen.acts is not None:
+        own = own.with_evidence({"acts": round(log_odds(chosen.acts), DIGITS), "passed_over": 1.0})
+    probabilities = _probabilities(chosen, own, packet, catalogue)
+    others = min(_probabilities(own, own, packet, catalogue), default=0.0)
+    kept = [call for call, one in zip(chosen.calls, probabilities, strict=True) if one >= _WORTHWHILE]
+    least = min((one for one in probabilities if one >= _WORTHWHILE), default=0.0)
+    if others > max(least, _WORTHWHILE):
+        return own.instead_of(chosen)
+    if kept or not chosen.calls:
+        return chosen.with_calls(kept)
+    return own.with_calls(()).instead_of(chosen)
+
+
+def _probabilities(selection: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> list[float]:
+    known = evidence_of(packet)
+
+    def probability(wanted: WantedCall) -> float:
+        if wanted.tool_name not in catalogue:
+            return 0.0
+        call = traced(wanted.tool_name, wanted.params, catalogue[wanted.tool_name], known)
+        return right(wanted.evidence | request_evidence(call, packet, catalogue, own))
+
+    return [probability(wanted) for wanted in selection.calls]

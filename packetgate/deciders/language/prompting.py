@@ -1,4 +1,4 @@
-"""From the packet to messages: stable text first, changing text last, tool output only as fenced data."""
+"""Build messages from the packet: stable text first, changing text last, tool output only as fenced data."""
 
 import asyncio
 import re
@@ -22,26 +22,19 @@ from packetgate.tools.servers.results import reading_on
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 
 HISTORY_MESSAGES = 8
-"""The least that is shown of a longer history. It is cut by as many at a time: a prompt that begins like the last one
-is evaluated, or billed, only from where it differs.
-"""
+"""A longer history is cut by this many messages at a time, so that prompt caches stay valid between cuts."""
 HISTORY_CHARS = 1_500
 ATTACHED_CHARS = 12_000
 """Of all attachments together."""
-
 FENCE_DIGITS = 12
-"""Of the packet's id: few for a prompt, too many to guess."""
-
-EARLIER_REQUESTS = 4
-EARLIER_CHARS = 500
-
+"""Characters of the packet's id in fences: too many to guess."""
+EARLIER_REQUESTS, EARLIER_CHARS = 4, 500
 _CONTROL = re.compile(
     r"<\||<(?=/?s>)|<(?=(?:start|end)_of_(?:turn|text)>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|AVAILABLE_TOOLS)\])"
     r"|<(?=</?SYS>>)|<(?=\uff5c)"
 )
-"""Where control tokens of common models begin: one character, which a space after it makes harmless."""
-
-TOOL_RESULT = "tool_execution_result"
+"""First character of common models' control tokens."""
+_TOOL_RESULT = "tool_execution_result"
 
 
 async def conversation(
@@ -55,13 +48,10 @@ async def conversation(
     tools: Sequence[OfferedTool] = (),
     after: Sequence[BaseMessage] = (),
 ) -> list[BaseMessage]:
-    """Return the messages of a model call: system prompt, recent history without markup, this turn.
+    """Return the messages of a model call: system prompt, history without markup, this turn, `after`.
 
-    What is said `after` the user's words comes last; `tools` are those that the model is offered beside it all.
-
-    Where the model's context is too small for all of it, history goes first, the oldest before the newest, and then
-    the system prompt gives way to the next of `systems`. What fits no way is sent in its shortest form: the model's
-    error then says how much too long it is.
+    If the model's context is too small, the oldest history is dropped, then the next of `systems` is used. What still
+    does not fit is sent anyway: the model's error tells the size.
     """
     history = _history(packet.history)
     for system in systems:
@@ -76,47 +66,42 @@ async def conversation(
 
 
 def results(packet: CognitionPacket) -> str:
-    """Return the texts that the user attached and this turn's tool results, as fenced data.
-
-    The fence carries what the packet's id begins with, which no tool and no file can know.
-    """
-    fields = [one for one in packet.content.data_fields if one.type == TOOL_RESULT]
-    return attached(packet) + "".join(_fenced(field, _fence(packet)) for field in fields)
+    """Return the attached texts and this turn's tool results, as fenced data."""
+    fields = [field for field in packet.content.data_fields if field.type == _TOOL_RESULT]
+    return attached(packet) + "".join(_result(field, packet) for field in fields)
 
 
 def attached(packet: CognitionPacket) -> str:
-    """Return the texts that the user attached, as fenced data."""
-    fence, attachments = _fence(packet), packet.content.attachments
+    """Return the attached texts, as fenced data."""
+    attachments, fence = packet.content.attachments, _fence(packet)
     each = ATTACHED_CHARS // max(1, len(attachments))
-    texts = [
-        "\n" + render("attachment", fence=fence, file=harmless(one.name), text=_shown(one.text, each, fence))
+    return "".join(
+        "\n" + render("attachment", fence=fence, file=harmless(one.name), text=_cut(one.text, each, fence))
         for one in attachments
         if not one.is_picture
-    ]
-    return "".join(texts)
+    )
 
 
 def result_of(call_id: str, packet: CognitionPacket) -> str:
-    """Return what came of a call, as fenced data; empty where nothing did yet."""
-    key = f"tool_result:{call_id}"
-    found = [_fenced(field, _fence(packet)) for field in packet.content.data_fields if field.key == key]
-    return found[-1].strip() if found else ""
+    """Return a call's result as fenced data, or an empty text."""
+    found = [field for field in packet.content.data_fields if field.key == f"tool_result:{call_id}"]
+    return _result(found[-1], packet).strip() if found else ""
 
 
-def outcome_of(call: ToolCall, packet: CognitionPacket) -> str:
-    """Return what did not happen of a call, and what to tell the user of it; empty where it ran."""
+def problem_with(call: ToolCall, packet: CognitionPacket) -> str:
+    """Return why a call did not run, and what to tell the user; empty if it ran."""
     if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
         return ""
     why = call.review_reasoning and f" ({call.review_reasoning})"
-    told = f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}.{why}"
+    problem = f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}.{why}"
     if call.result and call.result.dry_run:
         way_out = packet.header.way_out.of(call.risk)
-        told += f" {call.risk} tools are switched off; tell the user that {way_out}."
-    return told
+        problem += f" {call.risk} tools are switched off; tell the user that {way_out}."
+    return problem
 
 
 def corrections_of(packet: CognitionPacket) -> str:
-    """Return what was wrong with this pass's earlier selections, and what is near to them; empty where nothing was."""
+    """Return the problems of this pass's earlier selections, or an empty text."""
     routing = packet.tool_routing
     if routing is None:
         return ""
@@ -130,82 +115,83 @@ def _fence(packet: CognitionPacket) -> str:
     return packet.header.packet_id[:FENCE_DIGITS]
 
 
-def _fenced(field: DataField, fence: str) -> str:
+def _result(field: DataField, packet: CognitionPacket) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
-    succeeded = value.get("success") is True
+    succeeded, fence = value.get("success") is True, _fence(packet)
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
-    shown = _shown(output, MAX_SHOWN_CHARS, fence, reading_on(str(value.get("handle") or "")))
+    output = _cut(output, MAX_SHOWN_CHARS, fence, reading_on(str(value.get("handle") or "")))
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
-    return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=shown)
+    return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=output)
 
 
-def _shown(text: str, most: int, fence: str, reading_on: str = "") -> str:
-    cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters{reading_on}]"
+def _cut(text: str, most: int, fence: str, way_on: str = "") -> str:
+    cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters{way_on}]"
     return harmless(cut).replace(fence, "…")
 
 
 def data(text: str) -> str:
-    """Return a text that others wrote in a fence that nothing in it closes, and without tokens that end a turn."""
+    """Return untrusted text in a fence that it cannot close, without control tokens."""
     return fenced(harmless(text))
 
 
 def harmless(text: str) -> str:
-    """Return a text out of which no server reads a model's control tokens, as many do in what a message says."""
+    """Return a text with all models' control tokens broken by a space."""
     return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
 
 def earlier_words(packet: CognitionPacket) -> str:
-    """Return what the user asked before, the last few, each cut: what `it` and `there` may stand for."""
-    said = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
-    return "\n".join(said[-EARLIER_REQUESTS:])
+    """Return the user's last requests, to which `it` and `there` may refer."""
+    requests = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
+    return "\n".join(requests[-EARLIER_REQUESTS:])
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
-    """Return what was said, of answers the model's own words: from results below them it would learn to invent some."""
+    """Return earlier messages; of answers only the model's words, so that it does not learn to invent results."""
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
     cut = max(0, len(spoken) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
-    cleaned = [(type(message), strip_markup(_words(message)).text[:HISTORY_CHARS]) for message in spoken[cut:]]
-    return [kind(text) for kind, text in cleaned if text]
+    history: list[BaseMessage] = []
+    for message in spoken[cut:]:
+        words = message.additional_kwargs.get(MODEL_TEXT) if isinstance(message, AIMessage) else None
+        text = strip_markup(str(words or message.text)).text[:HISTORY_CHARS]
+        history += [type(message)(text)] if text else []
+    return history
 
 
-def _words(message: BaseMessage) -> str:
-    own = message.additional_kwargs.get(MODEL_TEXT) if isinstance(message, AIMessage) else None
-    return str(own or message.text)
-
-
-async def attached_pictures(packet: CognitionPacket, kept: ResultStore | None) -> list[Picture]:
-    """Return the pictures that the user attached to the request."""
-    attached = [one for one in packet.content.attachments if one.is_picture]
-    return [await _read(one, f"attached: {one.description}, {one.handle}", packet, kept, one.name) for one in attached]
-
-
-async def earlier_pictures(packet: CognitionPacket, kept: ResultStore | None, *, sees: bool | None) -> list[Picture]:
-    """Return the pictures that the user attached a few turns ago, which the request may still be about."""
-    known = None if sees is False else kept
+async def attached_pictures(packet: CognitionPacket, store: ResultStore | None) -> list[Picture]:
+    """Return the pictures attached to the request."""
     return [
-        await _read(one, f"attached earlier: {one.description}, {one.handle}", packet, known)
-        for one in packet.context.earlier_pictures
+        await _picture(one, f"attached: {one.description}, {one.handle}", packet, store, one.name)
+        for one in packet.content.attachments
+        if one.is_picture
     ]
 
 
-async def returned_pictures(packet: CognitionPacket, kept: ResultStore | None, *, sees: bool | None) -> list[Picture]:
-    """Return the pictures that tools returned, the last few; to a model that is not known to see in words alone."""
+async def answer_pictures(packet: CognitionPacket, store: ResultStore | None, *, sees: bool | None) -> list[Picture]:
+    """Return the pictures of recent turns, of the request and of tools; without sight, only descriptions."""
+    earlier, returned = None if sees is False else store, store if sees else None
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
-    known = kept if sees else None
-    return [
-        await _read(one, f"returned by {call.tool_name}, untrusted: {one.description}", packet, known)
+    images = [
+        await _picture(one, f"returned by {call.tool_name}, untrusted: {one.description}", packet, returned)
         for call in calls
         if call.result
         for one in call.result.attachments
         if one.kind == "image"
-    ][-MAX_PICTURES:]
+    ]
+    return [
+        *[
+            await _picture(one, f"attached earlier: {one.description}, {one.handle}", packet, earlier)
+            for one in packet.context.earlier_pictures
+        ],
+        *await attached_pictures(packet, store),
+        *images[-MAX_PICTURES:],
+    ]
 
 
-async def _read(
-    one: Attachment | ResultAttachment, told: str, packet: CognitionPacket, kept: ResultStore | None, name: str = ""
+async def _picture(
+    one: Attachment | ResultAttachment, about: str, packet: CognitionPacket, store: ResultStore | None, name: str = ""
 ) -> Picture:
-    def read() -> bytes | None:
-        data = kept_picture(one, kept, packet.header.session_id) if kept else None
+    def load() -> bytes | None:
+        data = kept_picture(one, store, packet.header.session_id) if store else None
         return None if data is None or problem_of(one.mime_type, data) else data
 
-    return Picture(harmless(told), one.mime_type, await asyncio.to_thread(read), name)
+    return Picture(harmless(about), one.mime_type, await asyncio.to_thread(load), name)

@@ -1,13 +1,12 @@
-"""Tool selection by a language model, at a low temperature."""
+"""Select calls with a language model: natively if it calls tools, or as one JSON object."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
 
-from packetgate.deciders.language.copying import unfilled
-from packetgate.deciders.language.forms import selection_form, tool_of
-from packetgate.deciders.language.own_language import select_in_own_language
+from packetgate.deciders.language.native_selection import UNMEASURED, select_natively
+from packetgate.deciders.language.offer import arguments_of
 from packetgate.deciders.language.prompting import (
     attached_pictures,
     conversation,
@@ -16,8 +15,11 @@ from packetgate.deciders.language.prompting import (
     harmless,
     results,
 )
+from packetgate.deciders.language.written_calls import placeholders
+from packetgate.deciders.outcome import ALL
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.models.decoding.bodies import call_fields
+from packetgate.models.schemas import AnswerForm, Choice, Schema, obj, text
 from packetgate.models.source import ModelSource, is_from
 from packetgate.models.structured import Structured, decide
 from packetgate.prompts.rendering import render
@@ -26,14 +28,15 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ToolsRefusedError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json
-from packetgate.state.routing import Alternative, Correction
+from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call
 from packetgate.tools.palette.texts import palette_text
 from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import ResultStore
 
-FORMS: tuple[dict[str, Any], ...] = (
+EXAMPLES: tuple[dict[str, Any], ...] = (
     {
         "action": "call",
         "calls": [{"tool": "server.tool_name", "params": {"argument": "value"}}],
@@ -43,21 +46,19 @@ FORMS: tuple[dict[str, Any], ...] = (
     {"action": "clarify", "question": "Which of the two do you mean?"},
     {"action": "describe", "tools": ["server.tool_name"]},
 )
-"""What a selection may be, by example."""
-WHY = {"reasoning": "it is what the request asks for", "confidence": 0.9}
-OTHERS = {"alternatives": [{"tool": "server.other_tool", "params": {}, "reason": "it could also serve"}]}
-"""What is written beside a choice where reasons are asked for."""
-UNSTATED_CONFIDENCE = 0.5
-"""Stands where none was measured or written; it is not shown."""
+_QUESTION_CHARS = 300
+_MOST_DESCRIBED = 5
+_MOST_GROUPS = 64
+"""Most categories and servers to ask for by name; above, only those of the offered tools."""
 
 
-class CallAnswer(BaseModel):
-    """One call, as the model writes it."""
+class WrittenAnswerCall(BaseModel):
+    """A call in the model's answer."""
 
     tool: str = Field(min_length=1)
     params: dict[str, JsonValue] = {}
     written: dict[str, str] = {}
-    """The text of params that a native format gives no type, so that their schema decides what they are."""
+    """Text of params that a native format leaves untyped; the schema decides their type."""
     reasoning: str = ""
 
     @model_validator(mode="before")
@@ -69,36 +70,22 @@ class CallAnswer(BaseModel):
         return written | {own[field]: value for field, value in call_fields(written).items()}
 
 
-class AlternativeAnswer(BaseModel):
-    """A tool that could also have served."""
-
-    tool: str
-    params: dict[str, JsonValue] = {}
-    reason: str = ""
-
-    @field_validator("params", mode="before")
-    @classmethod
-    def _object(cls, written: Any) -> Any:
-        return written if isinstance(written, dict) else {}  # no reason to refuse the selection
-
-
 class SelectionAnswer(BaseModel):
-    """What the model answers."""
+    """The model's answer."""
 
     action: Literal["call", "none", "clarify", "describe"]
-    calls: list[CallAnswer] = []
+    calls: list[WrittenAnswerCall] = []
     tools: list[str] = []
     question: str = ""
     complete: bool | None = None
     needs_tool: bool = True
     reasoning: str = ""
     confidence: Confidence | None = None
-    alternatives: list[AlternativeAnswer] = []
 
     @model_validator(mode="before")
     @classmethod
     def _from_any_form(cls, written: Any) -> Any:
-        """Take calls without an action around them, in a list or alone; null for a name is GAIA's word for none."""
+        """Accept calls without an action, in a list or alone; a null name means none."""
         if not isinstance(written, dict) or "calls" in written:
             return written
         if "tool_calls" in written:
@@ -108,8 +95,7 @@ class SelectionAnswer(BaseModel):
             if "name" not in fields:
                 return written
             calls = [] if fields["name"] is None else [written]
-        unsaid = {"action": "call" if calls else "none"}
-        return (unsaid | written) | {"calls": calls}
+        return {"action": "call" if calls else "none"} | written | {"calls": calls}
 
     @field_validator("confidence", mode="before")
     @classmethod
@@ -120,9 +106,10 @@ class SelectionAnswer(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> "SelectionAnswer":
-        needed = {"call": self.calls, "clarify": self.question.strip(), "describe": self.tools}
-        if self.action in needed and not needed[self.action]:
-            field = {"call": "calls", "clarify": "question", "describe": "tools"}[self.action]
+        needed = {"call": ("calls", self.calls), "clarify": ("question", self.question.strip())}
+        needed |= {"describe": ("tools", self.tools)}
+        field, value = needed.get(self.action, ("", True))
+        if not value:
             raise ValueError(f'"action" is "{self.action}", but "{field}" is empty')
         return self
 
@@ -132,50 +119,51 @@ async def select_by_model(
     packet: CognitionPacket,
     catalogue: Catalogue,
     context: RoutingContext,
-    kept: ResultStore | None = None,
+    store: ResultStore | None = None,
     *,
     prime: ModelSource | None = None,
 ) -> Selection:
-    """Ask the lite model, show it the palette, and correct it once.
-
-    Args:
-        prime: what answers the turn; where that is the same model, what it says without a call is the answer.
+    """Ask the lite model, and correct it once. If it is also `prime`, its words without a call are the answer.
 
     Raises:
-        DecisionError: the model gave no usable answer, or insisted on a call that its tool does not take.
+        DecisionError: The model gave no usable answer, or repeated an invalid call.
     """
+    model, max_tokens = await source(), context.selection_max_tokens
+    pictures = await attached_pictures(packet, store)
+    if model.calls_tools:
+        # only the answer's stage knows which pictures the model did not see
+        answers = not (pictures or packet.context.earlier_pictures) and await is_from(model, prime)
+        try:
+            return await select_natively(model, packet, catalogue, context, pictures, answers=answers)
+        except ToolsRefusedError:
+            pass  # it may still answer in JSON
     corrections: list[Correction] = []
     checked: list[CheckedCall] = []
     evidence = evidence_of(packet)
 
     def objection(answer: SelectionAnswer) -> str | None:
-        """Object to what the model must mend itself. A tool off the palette it cannot: that widens the palette."""
         calls = answer.calls if answer.action == "call" else []
         palette = packet.context.palette_names
         checked[:] = [checked_call(one.tool, one.params, palette, catalogue, one.written) for one in calls]
-        sound = [call for call in checked if not call.misses]
-        found = [problem for call in sound for problem in call.problems or unfilled(call, catalogue, evidence)]
+        on_palette = [call for call in checked if not call.misses]  # a miss widens the palette
+        found = [one for call in on_palette for one in call.problems or placeholders(call, catalogue, evidence)]
         corrections.extend(found)
         return " ".join(correction.message for correction in found) or None
 
-    model, max_tokens = await source(), context.selection_max_tokens
-    pictures = await attached_pictures(packet, kept)
-    if model.calls_tools:
-        # what the selection's words say about pictures that it was not shown, only the answer's stage tells
-        seen = bool(pictures or packet.context.earlier_pictures)
-        answers = not seen and await is_from(model, prime)
-        try:
-            return await select_in_own_language(model, packet, catalogue, context, pictures, answers=answers)
-        except ToolsRefusedError:
-            pass  # asked in a form, it may answer
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
+    user = render(
+        "selection_user",
+        request=packet.content.user_words,
+        results=results(packet),
+        corrections=corrections_of(packet),
+    )
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     answer = await decide(
         model,
-        await conversation(model, packet, systems, _user(packet), max_tokens, pictures=pictures),
+        await conversation(model, packet, systems, user, max_tokens, pictures=pictures),
         SelectionAnswer,
-        selection_form(tools, context.max_parallel_calls, [*shown, *catalogue.groups], explain=context.explain),
+        selection_form(tools, context.max_parallel_calls, [*shown, *catalogue.groups]),
         temperature=context.selection_temperature,
         top_p=context.selection_top_p,
         max_tokens=max_tokens,
@@ -205,22 +193,19 @@ def _selection(
     )
     measured = [call.confidence for call in calls] if calls else [answer.probability("action")]
     known = [probability for probability in measured if probability is not None]
-    sure, source = UNSTATED_CONFIDENCE, ConfidenceSource.UNJUDGED
+    confidence, source = UNMEASURED, ConfidenceSource.UNJUDGED
     if len(known) == len(measured):
-        sure, source = min(known), ConfidenceSource.MEASURED
+        confidence, source = min(known), ConfidenceSource.MEASURED
     elif value.confidence is not None:
-        sure, source = value.confidence, ConfidenceSource.STATED
+        confidence, source = value.confidence, ConfidenceSource.STATED
     return Selection(
         action=value.action,
         calls=calls,
         tool_names=tuple(value.tools) if value.action == "describe" else (),
         question=value.question.strip() if value.action == "clarify" else "",
-        alternatives=tuple(
-            Alternative(tool_name=one.tool, params=one.params, reason=one.reason) for one in value.alternatives[:5]
-        ),
         corrections=tuple(corrections),
         only_validated=only_validated,
-        confidence=sure,
+        confidence=confidence,
         confidence_source=source,
         complete=value.complete if value.action == "call" else None,
         needs_tool=value.needs_tool if value.action == "none" else True,
@@ -230,26 +215,49 @@ def _selection(
     )
 
 
-def _examples(*, explain: bool) -> Iterator[str]:
-    for form in FORMS:
-        more = {**WHY, **(OTHERS if form["action"] == "call" else {})} if explain else {}
-        yield compact_json({**form, **more})
-
-
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
         ledger=harmless(catalogue.long_ledger),
         palette=data(palette_text(packet.context.palette, catalogue, briefs=briefs)),
         max_calls=str(context.max_parallel_calls),
-        forms="\n".join(_examples(explain=context.explain)),
+        forms="\n".join(map(compact_json, EXAMPLES)),
     )
 
 
-def _user(packet: CognitionPacket) -> str:
-    return render(
-        "selection_user",
-        request=packet.content.user_words,
-        results=results(packet),
-        corrections=corrections_of(packet),
+def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[str] = ()) -> AnswerForm:
+    """Return the form of a selection: only these tools can be called, each with its own arguments.
+
+    `groups` are categories and servers that can be described.
+    """
+    names = [tool.name for tool in tools]
+    if len(groups) > _MOST_GROUPS:
+        groups = sorted({spec.category for spec in tools if spec.category} | {spec.server for spec in tools})
+    ways = {
+        "none": obj(action={"const": "none"}, needs_tool={"type": "boolean"}),
+        "clarify": obj(action={"const": "clarify"}, question={**text(_QUESTION_CHARS), "minLength": 1}),
+    }
+    if names:
+        calls = [obj(tool={"const": name}, params={"$ref": f"#/$defs/tool_{at}"}) for at, name in enumerate(names)]
+        call = obj(action={"const": "call"}, calls=_list({"anyOf": calls}, max_calls), complete={"type": "boolean"})
+        described = _list({"enum": list(dict.fromkeys([*names, *groups, ALL]))}, _MOST_DESCRIBED)
+        ways = {"call": call, **ways, "describe": obj(action={"const": "describe"}, tools=described)}
+    return AnswerForm(
+        "selection",
+        {"anyOf": list(ways.values())},
+        parts={f"tool_{at}": arguments_of(tool) for at, tool in enumerate(tools)},
+        choices=(
+            Choice.among("action", values=ways),
+            Choice.among("calls", "*", "tool", values=names),
+            Choice.among("needs_tool", values=[True, False]),
+        ),
     )
+
+
+def tool_of(part: str, tools: Sequence[ToolSpec]) -> str:
+    """Return the name of the tool whose arguments a part of a selection form describes."""
+    return tools[int(part.removeprefix("tool_"))].name
+
+
+def _list(items: Schema, most: int) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}

@@ -1,7 +1,6 @@
-"""An answer without a model: what the tools returned, and plainly what did not happen."""
+"""Answer without a model: results as they are, and what did not happen."""
 
 import asyncio
-from collections.abc import Sequence
 
 from packetgate.deciders.protocols import Answer
 from packetgate.deciders.reflex.reading import VERBS, is_small_talk, mentions_in, steps_in, words_in
@@ -10,131 +9,106 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, shorten
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.passages import nearest_passages
 from packetgate.tools.text.words import query_terms
 
-SHOWN_CHARS = 4_000
-EXCERPT_PARAGRAPHS = 4
-SOME, NEAREST = 6, 3
-"""Names and words, and nearest tools, that are told."""
+MOST_CHARS = 4_000
+_EXCERPT_PARAGRAPHS = 4
+_LISTED = 6
 
 
 async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-    """Show results as they are; of a long one, the paragraphs that share most words with the request."""
+    """Show each call's result; of a long one, the paragraphs nearest to the request."""
     return await asyncio.to_thread(_answer, packet, catalogue)
 
 
 def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
-    """Blocking: a long output is searched."""
     routing, request = packet.tool_routing, packet.content.original_prompt
-    told: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     if routing is None:
-        told.append((_nothing_to_do(request, catalogue), ""))
+        parts.append((_without_tools(request, catalogue), ""))
     else:
-        told += [_tell(call, request, packet.header.way_out) for call in routing.all_calls]
+        parts += [_outcome(call, request, packet.header.way_out) for call in routing.all_calls]
         if routing.note:
-            told.append((_sentence(routing.note), ""))
+            parts.append((_sentence(routing.note), ""))
         if routing.suggestions:
-            told.append(("Nearest tools: " + ", ".join(routing.suggestions) + ".", ""))
-        told = told or [(_nothing_fits(request, catalogue), "")]
+            parts.append((f"Nearest tools: {', '.join(routing.suggestions)}.", ""))
+        parts = parts or [(_no_match(request, catalogue), "")]
     if not is_small_talk(request) and steps_in(request):
-        troubled = [server for server in packet.context.servers if server.trouble]
-        told += _trouble("Not everything was reachable", [one for one in troubled if one.state != "ready"])
-        told += _trouble("Not every tool is there", [one for one in troubled if one.state == "ready"])
+        for heading, is_ready in (("Not everything was reachable", False), ("Not every tool is there", True)):
+            troubles = [
+                one.trouble for one in packet.context.servers if one.trouble and (one.state == "ready") is is_ready
+            ]
+            parts += [(f"{heading}: {'; '.join(troubles)}.", "")] if troubles else []
     if packet.content.attachments:
         names = ", ".join(one.name for one in packet.content.attachments)
-        told.append((f"Without a language model I cannot read what came with it: {names}.", ""))
+        parts.append((f"Without a language model I cannot read what came with it: {names}.", ""))
     return Answer(
-        text="\n\n".join(words + output for words, output in told),
-        markdown="\n\n".join(f"{words.rstrip()}\n{fenced(output)}" if output else words for words, output in told),
+        text="\n\n".join(words + output for words, output in parts),
+        markdown="\n\n".join(f"{words.rstrip()}\n{fenced(output)}" if output else words for words, output in parts),
         decided_by="reflex",
     )
 
 
-def _trouble(what: str, servers: Sequence[ServerHealth]) -> list[tuple[str, str]]:
-    return [(f"{what}: {'; '.join(server.trouble for server in servers)}.", "")] if servers else []
-
-
-def _hello(catalogue: Catalogue) -> str:
-    names = list(catalogue)
-    some = ", ".join(names[:SOME]) + (f" and {len(names) - SOME} more" if len(names) > SOME else "")
-    where = f"Ask for something these can do: {some}." if names else "`packetgate tools` lists what can be asked for."
-    return f"Hello! I route requests to tools; to talk, it takes a language model that answers. {where}"
-
-
-def _nothing_to_do(request: str, catalogue: Catalogue) -> str:
+def _without_tools(request: str, catalogue: Catalogue) -> str:
     if is_small_talk(request):
-        return _hello(catalogue)
-    return _nothing_fits(request, catalogue) if steps_in(request) else "Nothing was done, as you said."
+        tools = f"The tools: {', '.join([*catalogue][:_LISTED])}. " if catalogue else ""
+        return f"Hello! I route requests to tools. {tools}`packetgate tools` lists all."
+    return _no_match(request, catalogue) if steps_in(request) else "Nothing was done, as you said."
 
 
-def _nothing_fits(request: str, catalogue: Catalogue) -> str:
-    """Say which words no tool knows, and which tools are nearest for the others."""
+def _no_match(request: str, catalogue: Catalogue) -> str:
     if not catalogue:
         return "No tools are connected. `packetgate doctor` says why, and `mcp.json` is where servers are named."
-    near = [hit for hit in catalogue.ranking.rank(request, NEAREST) if hit.terms]
     known = {term for hit in catalogue.ranking.by_words(request, len(catalogue)) for term in hit.terms}
-    strange = [word for word in query_terms(request) if word not in known]
-    told = ["No tool here is made for that; to talk, it takes a language model that answers."]
-    if strange:
-        told.append(f"No tool knows {_listed(strange[:SOME])}.")
-    if near:
-        told.append("Nearest: " + "; ".join(f"{hit.name} (knows {_listed(sorted(hit.terms))})" for hit in near) + ".")
-    else:
-        some = ", ".join(catalogue.samples[:NEAREST])
-        told.append(f"There are, for example: {some}; `packetgate tools` lists what can be asked for.")
-    return " ".join(told)
+    unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
+    near = [hit.name for hit in catalogue.ranking.rank(request, 3) if hit.terms]
+    text = "No tool matches this request, and no language model is configured (--lite, --prime)."
+    if unknown:
+        text += f" Unknown words: {', '.join(unknown[:_LISTED])}."
+    return f"{text} Nearest tools: {', '.join(near)}." if near else f"{text} `packetgate tools` lists all."
 
 
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(f'"{word}"' for word in words)
-
-
-def _tell(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, str]:
-    """Return what happened, and what the tool itself said."""
-    called, error = f"{call.tool_name} ({_params(call)})", call.result.error or "" if call.result else ""
+def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, str]:
+    """Return (what happened, the tool's output)."""
+    params = ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
+    name, error = f"{call.tool_name} ({params})", (call.result.error if call.result else "") or ""
     match call.status:
         case ToolExecutionStatus.EXECUTED if call.result:
-            return f"{called}:\n", _shown(call.result.output, request, way_out.rest)
+            return f"{name}:\n", _excerpt(call.result.output, request, way_out.rest)
         case ToolExecutionStatus.FAILED:
-            return f"{called} failed: ", error or "no result"
+            return f"{name} failed: ", error or "no result"
         case ToolExecutionStatus.UNKNOWN:
             why = error or call.review_reasoning or "no answer came"
-            return f"{called} was started, and whether it finished is not known: ", why
+            return f"{name} was started, and whether it finished is not known: ", why
         case ToolExecutionStatus.USER_DENIED:
-            return f"{called} was not run: you denied it.", ""
+            return f"{name} was not run: you denied it.", ""
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.unvouched:
-            return f"Nothing was done. {called}: ", call.result.output
+            return f"Nothing was done. {name}: ", call.result.output
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
             off = f"Nothing was done: {call.risk} tools are switched off; {way_out.of(call.risk)}."
-            return f"{off} {call.tool_name} answers to a dry run:\n", _shown(call.result.output, request, way_out.rest)
+            return f"{off} {call.tool_name} answers to a dry run:\n", _excerpt(
+                call.result.output, request, way_out.rest
+            )
         case ToolExecutionStatus.SKIPPED:
-            return f"{called} was skipped: {error or call.review_reasoning}", ""
-    return f"{called} was not run (it is {call.status}).", ""
+            return f"{name} was skipped: {error or call.review_reasoning}", ""
+    return f"{name} was not run (it is {call.status}).", ""
 
 
-def _params(call: ToolCall) -> str:
-    return ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
-
-
-def _shown(output: str, request: str, rest: str) -> str:
+def _excerpt(output: str, request: str, rest: str) -> str:
     text = output.strip()
-    if len(text) <= SHOWN_CHARS:
+    if len(text) <= MOST_CHARS:
         return text or "(nothing)"
-    best = nearest_passages(text, _topic(request), EXCERPT_PARAGRAPHS)
-    excerpt = "\n\n[...]\n\n".join(best)[:SHOWN_CHARS] if best else text[:SHOWN_CHARS]
+    subject = request
+    for path in mentions_in(request).paths:
+        subject = subject.replace(path, " ")
+    subject = " ".join(word for word in words_in(subject) if word not in VERBS)
+    best = nearest_passages(text, subject, _EXCERPT_PARAGRAPHS)
+    excerpt = "\n\n[...]\n\n".join(best)[:MOST_CHARS] if best else text[:MOST_CHARS]
     which = "these parts are nearest to the request" if best else "this is where it begins"
     return f"{excerpt}\n\n[{len(text):,} characters in all; {which}; {rest}]"
-
-
-def _topic(request: str) -> str:
-    """What the request is about: its words without the paths and verbs, which say where to look and what to do."""
-    for path in mentions_in(request).paths:
-        request = request.replace(path, " ")
-    return " ".join(word for word in words_in(request) if word not in VERBS)
 
 
 def _sentence(note: str) -> str:

@@ -1,4 +1,4 @@
-"""How each tool fits one part of a request: what speaks for it, how probably it serves, and its arguments."""
+"""Rank tools for a part of a request: signals, probabilities and arguments."""
 
 import math
 import re
@@ -10,19 +10,19 @@ from pathlib import PurePath
 from typing import Any
 
 from packetgate.deciders.judge.judge import judge
-from packetgate.deciders.reflex.practice import built_in, is_practised, practised
+from packetgate.deciders.reflex.builtin_requests import is_practised, load_practice, practised
 from packetgate.deciders.reflex.reading import (
     access_of,
-    asks,
     asks_advice,
+    has_question,
     is_question,
     mentions_in,
     senses_of,
     verbs_in,
 )
-from packetgate.deciders.reflex.serving import Signals, Sureness, log_odds, score, shares
-from packetgate.deciders.values.filling import LIKELY, TOLD, Filling, fill_each, filled_by, named_there, takes_path
-from packetgate.deciders.values.mentions import EDGES, Span, read, sense_of
+from packetgate.deciders.reflex.signals import Signals, Sureness, log_odds, score, shares
+from packetgate.deciders.values.filling import PURPOSEFUL, Filling, existing_names, fill_each, fill_query, takes_path
+from packetgate.deciders.values.mentions import EDGES, read, unify_synonym
 from packetgate.deciders.values.tokens import tokens_of
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
@@ -34,299 +34,276 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
 ENOUGH = 0.51
-"""Probability that some tool serves from which one is called: likelier than not, with a margin on the careful side."""
-CANDIDATES = 12
-"""Tools, of those ranked best, that are looked at."""
+"""Probability from which a tool is called."""
 REACH = 4.0
-"""How far below the best, or below none, a tool scores that is not judged: no judgement weighs as much."""
-UNLIKELY = -2.0
-"""Log odds that it counts as being given."""
-READ = 2_000
-"""Characters of a request that are compared with a tool."""
-PRACTISED = 3
-"""Built-in tools that are looked at however they rank: those most likely by how people ask for them."""
-TELLING = 0.9
-"""How probably the words of a question without those that ask are what to look for."""
-FILLED = 6
-"""Of those, the ones that fit best, whose arguments are looked for."""
-FAR = 0.02
-"""Share, beside that of the best, below which they are not looked for."""
-TYPICAL = 2
-"""Arguments of a call as most are: what a tool that takes none counts as, since nothing of it is left open."""
-MOST = 3
-"""What is missing or left over beyond this makes nothing worse."""
+"""A tool that scores this far below the best is not judged: the judge weighs less."""
 LEAST = 1e-3
-"""Probability of arguments below which nothing gets worse."""
+"""Lowest probability of arguments."""
 QUERIES = frozenset("query question search topic".split())
-"""Words of the names of parameters that take what is looked for."""
-FOLDERS, FILES = ({stem_of(word) for word in words.split()} for words in ("dir directory folder tree", "file"))
-"""Stems of words in the names of tools that are for folders, and for files."""
+"""Words of parameter names that take a query."""
+_CANDIDATES = 12
+"""Best ranked tools that are considered."""
+_NOT_JUDGED = -2.0
+"""Log odds of a tool that is not judged."""
+_MOST_CHARS = 2_000
+_MOST_PRACTISED = 3
+"""Built-in tools that are considered however they rank."""
+_QUERY_PROBABILITY = 0.9
+_FILLED = 6
+"""Best tools whose arguments are filled."""
+_LEAST_SHARE = 0.02
+"""Share of the best tool's probability below which arguments are not filled."""
+_NO_PARAMETERS = 2
+"""Number of arguments that a tool without parameters counts as."""
+_MOST = 3
+_FOLDERS, _FILES = ({stem_of(word) for word in words.split()} for words in ("dir directory folder tree", "file"))
 _GENERAL = frozenset(stem_of(word) for word in "path name file folder query text id".split())
-"""Stems in the names of parameters that any request may have."""
+"""Stems of parameter names that any request may contain."""
 _APPENDS = re.compile(r"\bappend\b|\badd\b.+\b(?:to|onto)\b", re.IGNORECASE)
-"""A request to put something after what is there."""
 _VALUES = frozenset({"quoted", "code", "url", "email", "path", "number"})
-"""Kinds of mentions that stand for nothing else than a value; numbers only in digits."""
+"""Kinds of mentions that can only be values."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How a tool fits."""
+    """A tool with its signals, probability and arguments."""
 
     spec: ToolSpec
     signals: Signals
     fillings: tuple[Filling, ...] = field(default=(), repr=False)
-    """Its arguments; more than one where it is to be called once for each of several files."""
+    """Its arguments, once for each of several files."""
     share: float = 0.0
-    """Probability that it is the one that serves."""
+    """Probability that this tool serves the request."""
     spare: int = 0
-    """Names, dates and the like that no argument takes; none in a question, which is about them."""
+    """Unused mentions; none of a question."""
     unexplained: float = 0.0
-    """Share of the request's telling words that neither the tool knows nor an argument takes, where one might."""
+    """Share of terms that neither the tool knows nor an argument uses."""
     named: float = 0.0
-    """How many optional arguments the request has a word for, and the calls leave out; at most 3."""
+    """Optional arguments that the request names and the calls leave out."""
     words: float = 0.0
-    """Log of how many words the request has."""
+    """Log of the number of words."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What it needs and the request does not hold."""
-        return next((one.missing for one in self.fillings if one.missing), ())
+        """Required arguments that the request does not contain."""
+        return next((filling.missing for filling in self.fillings if filling.missing), ())
 
-    def told(self, arguments: float, filled: int, left: int) -> Sureness:
-        """Return what tells how probably a call of it is right.
+    @property
+    def values(self) -> set[str]:
+        """Texts and numbers of its arguments."""
+        given = [(name, value) for one in self.fillings for name, value in one.params.items()]
+        values = [leaf.value for name, value in given for leaf in leaves(value, name)]
+        return {str(value) for value in values if not isinstance(value, bool)}
+
+    def sureness(self, arguments: float, filled: int, left: int) -> Sureness:
+        """Return the signals of a call of this tool.
 
         Args:
             arguments: Log probability of the arguments.
-            filled: How many there are.
-            left: How many values of the request none of them takes.
+            filled: Their number.
+            left: Number of values of the request that no argument uses.
         """
+        knows = self.spec.knows
+        paths = [(name, value) for one in self.fillings for name, value in one.params.items() if isinstance(value, str)]
         return Sureness(
             share=log_odds(self.share),
             arguments=arguments,
             practised=float(is_practised(self.spec)),
-            filled=min(FILLED, filled) if self.spec.parameters else TYPICAL,
-            left=min(MOST, left),
-            spare=min(MOST, self.spare),
+            filled=min(_FILLED, filled) if self.spec.parameters else _NO_PARAMETERS,
+            left=min(_MOST, left),
+            spare=min(_MOST, self.spare),
             unexplained=self.unexplained,
             named=self.named,
             words=self.words,
-            there=float(any(self._leads(name, value) for one in self.fillings for name, value in one.params.items())),
+            there=float(knows is not None and any(knows(name, value) == 1 for name, value in paths)),
         )
 
-    def _leads(self, parameter: str, value: Any) -> bool:
-        knows = self.spec.knows
-        return knows is not None and isinstance(value, str) and knows(parameter, value) == 1
-
     @property
-    def why(self) -> str:
-        """What speaks for it, in words."""
-        told = self.signals
+    def reason(self) -> str:
+        """The signals for this tool, in words."""
+        signals = self.signals
         reasons = {
-            "named outright": told.outright,
-            "its name says what is asked": told.verb or told.named > 0.5,
-            "it takes the path named": told.path,
-            "it documents what is asked about": told.documents,
-            "its description shares the request's words": told.known,
-            "it reads as what is asked for": told.judged > 0,
+            "the request names it": signals.outright,
+            "its name contains the verb": signals.verb or signals.named > 0.5,
+            "it takes the named path": signals.path,
+            "it documents the subject": signals.documents,
+            "its description contains words of the request": signals.known,
+            "the judge prefers it": signals.judged > 0,
         }
-        return f"{self.spec.name}: {', '.join(why for why, holds in reasons.items() if holds) or 'it is the nearest'}"
+        return f"{self.spec.name}: {', '.join(why for why, holds in reasons.items() if holds) or 'best ranked'}"
 
 
 def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> list[Fit]:
-    """Return how the likeliest tools fit a part of a request, best first. Blocking.
-
-    Args:
-        text: The part.
-        catalogue: What there is.
-        now: What "tomorrow" is reckoned from.
-        also: A tool that is looked at, however unlikely it is.
-    """
-    ranked = catalogue.ranking.rank(text, limit=CANDIDATES)
+    """Return the likeliest tools for a part of a request, best first, and the tool `also`. Blocking."""
+    ranked = catalogue.ranking.rank(text, limit=_CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
-    known = [name for name in dict.fromkeys([*hits, *_beside(text, catalogue), also]) if name in catalogue]
-    asked, appends = is_question(text), _APPENDS.search(text) is not None
-    names = [
-        name for name in known
-        if name == also
-        or not (
-            _replaced(name, catalogue)
-            or (asked and _says_change(catalogue[name]))
-            or (appends and _overwrites(catalogue[name]))
-        )
-    ]  # fmt: skip
-    near = catalogue.ranking.nearness(text[:READ], names)
+    known = [name for name in dict.fromkeys([*hits, *_unranked(text, catalogue), also]) if name in catalogue]
+    names = [name for name in known if name == also or not _is_excluded(catalogue[name], text, catalogue)]
+    near = catalogue.ranking.nearness(text[:_MOST_CHARS], names)
     outright = catalogue.named_in(text)
     seen = [
-        Fit(spec, _seen(spec, text, hits.get(spec.name), near[spec.name], outright=spec.name in outright))
+        Fit(spec, _signals(spec, text, hits.get(spec.name), near[spec.name], outright=spec.name in outright))
         for spec in map(catalogue.__getitem__, names)
     ]
-    ordered = sorted(_shared(_judged(seen, text)), key=_first)
-    far = FAR * ordered[0].share if ordered else 0.0
-    first = [one for place, one in enumerate(ordered) if one.spec.name == also or (place < FILLED and one.share >= far)]
-    return sorted(_known_read_first(_shared([_with_arguments(one, text, now) for one in first]), text), key=_first)
+    ordered = _with_shares(_judged(seen, text))
+    least = _LEAST_SHARE * ordered[0].share if ordered else 0.0
+    best = [
+        one for place, one in enumerate(ordered) if one.spec.name == also or (place < _FILLED and one.share >= least)
+    ]
+    return _prefer_builtin(_with_shares([_with_arguments(one, text, now) for one in best]), text)
 
 
-def _known_read_first(fits: Sequence[Fit], text: str) -> list[Fit]:
-    """Return the fits with the shares of others that add nothing to a built-in tool's call given to that tool.
+def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
+    """Return whether a tool is deprecated, changes something for a question, or overwrites instead of appending."""
+    if "deprecated" in spec.full.lower() and any(other != spec.name for other in catalogue.named_in(spec.full)):
+        return True
+    words = words_of(spec.upstream_name)
+    if is_question(text) and access_of(" ".join(words)) is Access.WRITE:
+        return True
+    senses = senses_of(words)
+    overwrites = takes_path(spec) and "write" in senses and "append" not in senses
+    return overwrites and _APPENDS.search(text) is not None
 
-    Where a request to read is as people ask for a built-in tool, and the file is there, that tool is known to be a read
-    and to return what was asked for, as text; of the others, whose arguments are the same, neither is known.
+
+def _prefer_builtin(fits: Sequence[Fit], text: str) -> list[Fit]:
+    """Give a built-in read of an existing file the shares of other servers' tools with the same arguments.
+
+    Only of the built-in tool it is known that it reads, and that it returns the file's text.
     """
-    asked = [one for one in fits if one.signals.practised > 0 and not one.missing and _is_there(one)]
+    asked = [one for one in fits if one.signals.practised > 0 and not one.missing and _exists(one)]
     own = max(asked, key=lambda one: one.share, default=None)
     if own is None or access_of(text) is not Access.READ or own.spec.risk is not Risk.READ:
         return [*fits]
-    alike = [one for one in fits if one.spec.server != own.spec.server and values_of(one) <= values_of(own)]
-    shares = {one.spec: 0.0 for one in alike} | {own.spec: own.share + sum(one.share for one in alike)}
-    return [replace(one, share=shares.get(one.spec, one.share)) for one in fits]
+    alike = [one for one in fits if one.spec.server != own.spec.server and one.values <= own.values]
+    changed = {one.spec: 0.0 for one in alike} | {own.spec: own.share + sum(one.share for one in alike)}
+    return _ordered([replace(one, share=changed.get(one.spec, one.share)) for one in fits])
 
 
-def _is_there(fit: Fit) -> bool:
-    """Whether the paths of a built-in tool's calls lead to something."""
-    finds = fit.spec.finds
-    return finds is None or all(finds(one.params) for one in fit.fillings)
-
-
-def values_of(fit: Fit) -> set[str]:
-    """Return the texts and numbers in a fit's arguments, without switches."""
-    given = [leaf.value for one in fit.fillings for name, value in one.params.items() for leaf in leaves(value, name)]
-    return {str(value) for value in given if not isinstance(value, bool)}
+def _exists(fit: Fit) -> bool:
+    exists = fit.spec.finds
+    return exists is None or all(exists(one.params) for one in fit.fillings)
 
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
-    """Return the fits with what the judge says of each that it may bring to the front, or have none serve instead."""
+    """Add the judge's log odds to each tool that they may bring to the front."""
     scores = {fit.spec: score(fit.signals) for fit in fits}
     least = max([0.0, *scores.values()]) - REACH
     within = [spec for spec, one in scores.items() if one >= least]
     odds = dict(zip(within, map(log_odds, judge(text, within)), strict=True))
-    return [replace(fit, signals=fit.signals._replace(judged=odds.get(fit.spec, UNLIKELY))) for fit in fits]
-
-
-def _says_change(spec: ToolSpec) -> bool:
-    """Whether a tool's name says that it changes something: no question asks for that."""
-    return access_of(" ".join(words_of(spec.upstream_name))) is Access.WRITE
-
-
-def _overwrites(spec: ToolSpec) -> bool:
-    """Whether a tool's name says that it writes a file, and not that it appends: what is there would be lost."""
-    senses = senses_of(words_of(spec.upstream_name))
-    return takes_path(spec) and "write" in senses and "append" not in senses
-
-
-def _replaced(name: str, catalogue: Catalogue) -> bool:
-    """Whether a tool says that it is deprecated, and names another that there is."""
-    said = catalogue[name].full
-    return "deprecated" in said.lower() and any(other != name for other in catalogue.named_in(said))
+    return [replace(fit, signals=fit.signals._replace(judged=odds.get(fit.spec, _NOT_JUDGED))) for fit in fits]
 
 
 def needed(fits: Sequence[Fit]) -> float:
-    """Return the probability that one of them serves."""
+    """Return the probability that one of the tools serves the request."""
     return sum(fit.share for fit in fits)
 
 
-def left_over(text: str, fillings: Sequence[Filling]) -> list[str]:
-    """Return what a request names that must be a value, and no argument of any of the calls takes."""
-    unused = [{span.text: None for span in one.unused if _is_value(span, text)} for one in fillings]
-    return [said for said in unused[0] if all(said in one for one in unused)] if unused else []
+def unused_values(text: str, fillings: Sequence[Filling]) -> list[str]:
+    """Return the values of a request that no argument of any of the calls uses."""
+    may_be_number = not is_question(text)  # a question may be about a number
+    unused = [
+        {
+            span.text: None
+            for span in one.unused
+            if span.kind in _VALUES and (span.kind != "number" or (span.text[:1].isdigit() and may_be_number))
+        }
+        for one in fillings
+    ]
+    return [value for value in unused[0] if all(value in one for one in unused)] if unused else []
 
 
-def without_name(text: str, spec: ToolSpec) -> str:
-    """Return the text without the name of the tool, which would read as a path."""
-    return text.replace(spec.name, " ")
+def _ordered(fits: Sequence[Fit]) -> list[Fit]:
+    return sorted(fits, key=lambda fit: (-fit.share, fit.spec.name))
 
 
-def _first(fit: Fit) -> tuple[float, str]:
-    return -fit.share, fit.spec.name
-
-
-def _shared(fits: Sequence[Fit]) -> list[Fit]:
+def _with_shares(fits: Sequence[Fit]) -> list[Fit]:
     found = shares([fit.signals for fit in fits])
-    return [replace(fit, share=share) for fit, share in zip(fits, found, strict=True)]
+    return _ordered([replace(fit, share=share) for fit, share in zip(fits, found, strict=True)])
 
 
-def _beside(text: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield tools to be looked at however they rank: those called by name, and for a file what takes one."""
+def _unranked(text: str, catalogue: Catalogue) -> Iterator[str]:
+    """Yield tools that are considered however they rank."""
     yield from catalogue.named_in(text)
-    practise = {name: practised(text, spec) for name, spec in built_in(catalogue).items()}
-    yield from sorted(practise, key=lambda name: -practise[name])[:PRACTISED]
+    built_in = [name for name in load_practice().tools if name in catalogue and is_practised(catalogue[name])]
+    yield from sorted(built_in, key=lambda name: -practised(text, catalogue[name]))[:_MOST_PRACTISED]
     if mentions_in(text).paths:
-        yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:FILLED]
+        yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:_FILLED]
 
 
-def _seen(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: float, *, outright: bool) -> Signals:
-    """Return what is seen of a tool before it is judged and its arguments are looked for."""
-    bare = without_name(text, spec)
-    place, hit = ranked or (CANDIDATES, None)
-    paths, asked = [one for one in mentions_in(bare).paths if "*" not in one], access_of(text)
-    names_path = bool(paths) and not (_of_folders(spec) and all(map(_is_file, paths)))
-    there = {word: sure for one in spec.parameters for word, sure in named_there(spec, one, read(bare)).items()}
-    names_path = max(there.values(), default=0) > 0 or (names_path and any(there.get(one, 0) >= 0 for one in paths))
-    verbs, senses, words = verbs_in(text), senses_of(verbs_in(text)), words_of(spec.upstream_name)
-    verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
-    terms = query_terms(bare)
+def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: float, *, outright: bool) -> Signals:
+    bare = _without_name(text, spec)
+    place, hit = ranked or (_CANDIDATES, None)
+    paths, access = [path for path in mentions_in(bare).paths if "*" not in path], access_of(text)
+    verbs, words = verbs_in(text), words_of(spec.upstream_name)
+    senses, terms = senses_of(verbs), query_terms(bare)
+    stems = {stem_of(word) for word in words}
+    is_for_folders = bool(stems & _FOLDERS) and not stems & _FILES
+    names_path = bool(paths) and not (is_for_folders and all(map(_is_file, paths)))
+    exists = {word: sure for name in spec.parameters for word, sure in existing_names(spec, name, read(bare)).items()}
+    names_path = max(exists.values(), default=0) > 0 or (names_path and any(exists.get(path, 0) >= 0 for path in paths))
+    has_verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
+    only_reads = access is Access.READ and (not senses or "read" in senses)
+    purposeful = (span for span in read(bare).mentions if span.kind in PURPOSEFUL)
     return Signals(
         near=near,
         known=len(hit.terms) / len(terms) if hit and terms else 0.0,
         named=min(1.0, len(hit.name_terms) / len(words)) if hit and words else 0.0,
         place=1 / (1 + place),
-        verb=float(verb),
+        verb=float(has_verb),
         outright=float(outright),
         path=float(names_path and takes_path(spec)),
-        implied=float(names_path and asked is Access.READ and (not senses or "read" in senses) and "read" in words),
+        implied=float(names_path and only_reads and "read" in words),
         documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
-        answers=float(asks(bare) and takes_query(spec)),
+        answers=float(has_question(bare) and _only_needs_query(spec)),
         practised=practised(text, spec),
-        below=float(asked is Access.WRITE and spec.looks is Risk.READ and not verb),
-        otherwise=float(asked is not Access.READ and not verb),
+        below=float(access is Access.WRITE and spec.looks is Risk.READ and not has_verb),
+        otherwise=float(access is not Access.READ and not has_verb),
         deprecated=float("deprecated" in spec.full.lower()),
-        advice=float(asks_advice(bare) and not any(_is_told(one) for one in read(bare).mentions)),
+        advice=float(asks_advice(bare) and all(span.text.lower() in EDGES for span in purposeful)),
     )
+
+
+def _is_file(path: str) -> bool:
+    return bool(PurePath(path).suffix) and not path.endswith("/")
 
 
 def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
-    """Return the fit with its arguments, and what they say of it."""
-    fillings = fillings_of(fit.spec, text, now)
+    spec, fillings = fit.spec, fillings_of(fit.spec, text, now)
     signals = fit.signals._replace(
-        lacking=min(MOST, max(len(one.missing) for one in fillings)),
-        certain=min(map(certain, fillings)),
-        left=min(MOST, len(left_over(text, fillings))),
+        lacking=min(_MOST, max(len(one.missing) for one in fillings)),
+        certain=min(math.log(max(LEAST, one.probability)) / max(1, len(one.arguments)) for one in fillings),
+        left=min(_MOST, len(unused_values(text, fillings))),
     )
-    spare = 0 if is_question(text) else max(len(one.unused) for one in fillings)
+    stems = frozenset().union(*read(_without_name(text, spec)).stems)
+    left_out = {*spec.parameters} - {name for one in fillings for name in one.params}
+    named = [bool(stems & {unify_synonym(stem_of(word)) for word in words_of(name)} - _GENERAL) for name in left_out]
     return replace(
         fit,
         fillings=fillings,
         signals=signals,
-        spare=spare,
-        unexplained=_unexplained(fit.spec, text, fillings),
-        named=min(MOST, _left_out(fit.spec, text, fillings)),
+        spare=0 if is_question(text) else max(len(one.unused) for one in fillings),
+        unexplained=_unexplained(spec, text, fillings),
+        named=min(_MOST, sum(named)),
         words=math.log(1 + len(tokens_of(text))),
     )
-
-
-def _left_out(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> int:
-    """Return how many optional arguments the request has a word for, and none of the calls has."""
-    said = frozenset().union(*read(without_name(text, spec)).stems)
-    left = {*spec.parameters} - {name for one in fillings for name in one.params}
-    return sum(bool(said & {sense_of(stem_of(word)) for word in words_of(name)} - _GENERAL) for name in left)
 
 
 def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
     filled = {name for filling in fillings for name in filling.params}
     if not any(_takes_words(schema) for name, schema in spec.parameters.items() if name not in filled):
         return 0.0
-    bare, known = without_name(text, spec), _known(spec)
+    known = _known_stems(spec)
     taken = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
-    telling = [token for token in tokens_of(bare) if token.text.lower() not in EDGES | STOP_WORDS]
-    named = {*senses_of(words_of(spec.upstream_name)), *words_of(spec.upstream_name)}
-    strange = [
+    telling = [token for token in tokens_of(_without_name(text, spec)) if token.text.lower() not in EDGES | STOP_WORDS]
+    name = {*senses_of(words_of(spec.upstream_name)), *words_of(spec.upstream_name)}
+    unknown = [
         token
         for token in telling
         if stem_of(token.text.lower()) not in known
-        and not named & {*senses_of([token.text.lower()])}
+        and not name & {*senses_of([token.text.lower()])}
         and not any(start <= token.start < end for start, end in taken)
     ]
-    return len(strange) / max(1, len(telling))
+    return len(unknown) / max(1, len(telling))
 
 
 def _takes_words(schema: Mapping[str, Any]) -> bool:
@@ -334,66 +311,32 @@ def _takes_words(schema: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=1_024)
-def _known(spec: ToolSpec) -> frozenset[str]:
-    """Return the stems of all that a tool says of itself."""
-    said = [spec.name, spec.full, *spec.parameters, *(str(one.get("description")) for one in spec.parameters.values())]
-    return frozenset(stem_of(word) for text in said for word in words_in(text))
+def _known_stems(spec: ToolSpec) -> frozenset[str]:
+    texts = [spec.name, spec.full, *spec.parameters, *(str(one.get("description")) for one in spec.parameters.values())]
+    return frozenset(stem_of(word) for text in texts for word in words_in(text))
 
 
 @lru_cache(maxsize=256)
 def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
-    """Return a tool's arguments for a part of a request, once for each file where several are named. Blocking.
+    """Return a tool's arguments for a part of a request, once for each of several named files. Blocking.
 
-    What a question asks is what a tool that searches looks for, unless its words say more surely what else.
+    The query of a tool that searches is the question, unless its words more surely say another.
     """
-    bare = without_name(text, spec)
+    bare = _without_name(text, spec)
     found = fill_each(spec, bare, now=now)
-    if asks(bare) and takes_query(spec):
-        found = [filled_by(one, spec.required[0], telling(bare), TELLING) for one in found]
+    if has_question(bare) and _only_needs_query(spec):
+        query = " ".join(token.text for token in tokens_of(bare) if token.text.lower() not in EDGES)
+        found = [fill_query(one, spec.required[0], query, _QUERY_PROBABILITY) for one in found]
     return tuple(found)
 
 
-def certain(filling: Filling) -> float:
-    """Return the log probability of a filling's arguments, a mean where there are several."""
-    return math.log(max(LEAST, filling.probability)) / max(1, len(filling.arguments))
+def _without_name(text: str, spec: ToolSpec) -> str:
+    """Remove the tool's name, which looks like a path."""
+    return text.replace(spec.name, " ")
 
 
-def telling(text: str) -> str:
-    """Return a request's words without those that ask."""
-    return " ".join(token.text for token in tokens_of(text) if token.text.lower() not in EDGES)
-
-
-def takes_query(spec: ToolSpec) -> bool:
-    """Whether it looks like one that only reads, and all that it needs is what to look for."""
-    return spec.looks is Risk.READ and len(spec.required) == 1 and is_query(spec, spec.required[0])
-
-
-def is_query(spec: ToolSpec, parameter: str) -> bool:
-    """Whether a parameter takes what is looked for."""
-    return bool(QUERIES & {*words_of(parameter)}) and spec.parameters[parameter].get("type") == "string"
-
-
-def _of_folders(spec: ToolSpec) -> bool:
-    """Whether its name says that it is for folders, not for files."""
-    words = {stem_of(word) for word in words_of(spec.upstream_name)}
-    return bool(words & FOLDERS) and not words & FILES
-
-
-def _is_file(path: str) -> bool:
-    """Whether a path is a file's, by its suffix."""
-    return bool(PurePath(path).suffix) and not path.endswith("/")
-
-
-def _is_told(span: Span) -> bool:
-    return span.kind in TOLD and span.text.lower() not in EDGES
-
-
-def _is_value(span: Span, text: str) -> bool:
-    """Whether a mention must be a value; a number in a question may be what is asked about."""
-    return span.kind in _VALUES and (span.kind != "number" or (span.text[:1].isdigit() and not is_question(text)))
-
-
-def sure_of(filling: Filling) -> dict[str, Any]:
-    """Return the arguments that words such as "no, to b.txt" name, and that are likelier right than not."""
-    sure = {one.path[0] for one in filling.arguments if one.state == "filled" and one.probability >= LIKELY}
-    return {name: value for name, value in filling.params.items() if name in sure}
+def _only_needs_query(spec: ToolSpec) -> bool:
+    if spec.looks is not Risk.READ or len(spec.required) != 1:
+        return False
+    name = spec.required[0]
+    return bool(QUERIES & {*words_of(name)}) and spec.parameters[name].get("type") == "string"

@@ -1,150 +1,214 @@
-"""Review without a model: how probably a call is right, and each check that does not hold, in words."""
+"""Review calls without a model, and compute the signals of any call from the request."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from packetgate.deciders.protocols import CallReview, Review
-from packetgate.deciders.reflex.fit import LEAST, Fit, fits_of, left_over, values_of
-from packetgate.deciders.reflex.following import step_of
-from packetgate.deciders.reflex.practice import is_practised
-from packetgate.deciders.reflex.reading import access_of, parts_in, reserve_in, steps_in
-from packetgate.deciders.reflex.serving import Sureness, sure
-from packetgate.deciders.values.filling import Filling
+from packetgate.deciders.reflex.builtin_requests import is_practised
+from packetgate.deciders.reflex.fit import LEAST, Fit, fits_of, unused_values
+from packetgate.deciders.reflex.follow_ups import step_of
+from packetgate.deciders.reflex.reading import access_of, condition_in, parts_in, steps_in
+from packetgate.deciders.reflex.signals import CallSignals, Sureness, call_probability
+from packetgate.deciders.values.filling import PURPOSEFUL, Filling
+from packetgate.deciders.values.mentions import Span, read
 from packetgate.state.base import ConfidenceSource
+from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.provenance.values import folded, leaves
+from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
-NOT_ASKED_FOR = 0.3
-NOT_GROUNDED = 0.4
-NOT_LOOKED_AT = 0.5
-DOUBTED = 0.7
-"""Probability below which a doubt is told."""
-NEARLY = 0.3
-"""Share, beside that of the call's tool, from which another tool fits nearly as well."""
-OTHERWISE = 0.2
-"""Probability of an argument that the request was not read for."""
+NOT_ASKED_FOR, NOT_GROUNDED, CONDITIONAL = 0.3, 0.4, 0.5
+"""Highest confidence of a call with such an objection."""
+_DOUBTED = 0.7
+"""Probability below which doubts are listed."""
+_NEARLY = 0.3
+"""Probability from which another tool is a doubt."""
+_NOT_READ = 0.2
+"""Probability of an argument that was not read from the request."""
+_MOST = 3
 
 
 def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
-    """Approve of calls whose arguments are the user's and whose risk the request asks for, as surely as they fit it.
-
-    Blocking.
-    """
-    reviews = tuple(_judge(call, packet, catalogue) for call in packet.routing.calls)
-    fitted = all(one.confidence_source is ConfidenceSource.CALIBRATED for one in reviews)
-    source = ConfidenceSource.CALIBRATED if fitted else ConfidenceSource.RULE
+    """Approve calls whose arguments are the user's and whose access the request asks for. Blocking."""
+    reviews = tuple(_review(call, packet, catalogue) for call in packet.routing.calls)
+    is_calibrated = all(one.confidence_source is ConfidenceSource.CALIBRATED for one in reviews)
+    source = ConfidenceSource.CALIBRATED if is_calibrated else ConfidenceSource.RULE
     return Review(reviews=reviews, decided_by="reflex", confidence_source=source)
 
 
-def _judge(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
+def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
         return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
-    against = against_of(call, packet)
-    told, doubts = told_of(call, packet, catalogue)
-    likely = sure(told)
-    reasons = [why for _, why in against] + (doubts if likely < DOUBTED else [])
+    objections = objections_to(call, packet)
+    signals, doubts = sureness_of(call, packet, catalogue)
+    probability = call_probability(signals)
+    reasons = [why for _, why in objections] + (doubts if probability < _DOUBTED else [])
     return CallReview(
         call_id=call.call_id,
-        approved=not against,
-        confidence=min([likely, *(most for most, _ in against)]),
-        confidence_source=ConfidenceSource.RULE if against else ConfidenceSource.CALIBRATED,
+        approved=not objections,
+        confidence=min([probability, *(most for most, _ in objections)]),
+        confidence_source=ConfidenceSource.RULE if objections else ConfidenceSource.CALIBRATED,
         reasoning="; ".join(reasons) or "valid, in your own words, and what the request asks for",
     )
 
 
-def against_of(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, str]]:
-    """Return what speaks against the call at all, each with the confidence that is left."""
-    found = []
-    if not any(call.looks in access_of(step).risks for step in steps_in(packet.content.user_words)):
+def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, str]]:
+    """Return (highest confidence, reason) of each objection to a call."""
+    found, words = [], packet.content.user_words
+    if not any(call.looks in access_of(step).risks for step in steps_in(words)):
         found.append((NOT_ASKED_FOR, f"the request does not ask for {call.looks} access"))
-    reserve = reserve_in(packet.content.user_words) if call.looks is not Risk.READ else ""
-    if reserve:
-        found.append((NOT_LOOKED_AT, f"your words have an `{reserve}`, and nobody looked whether it holds"))
+    condition = condition_in(words) if call.looks is not Risk.READ else ""
+    if condition:
+        found.append((CONDITIONAL, f"the condition after `{condition}` was not checked"))
     if call.foreign:
         foreign = ", ".join(f"`{name}` (from {origin.source})" for name, origin in call.foreign.items())
         found.append((NOT_GROUNDED, f"not in your words: {foreign}"))
     return found
 
 
-def told_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[Sureness, list[str]]:
-    """Return what tells how probably the call is right, and what makes it less than sure: of the part it fits best.
+def sureness_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[Sureness, list[str]]:
+    """Return the signals of a call as if it had been selected here, and doubts, for the part that fits it best.
 
-    Blocking. Whoever chose the call, it is read as if it had been chosen here.
+    Blocking.
     """
-    now = packet.header.created_at.astimezone()
-    found = [(text, fits_of(text, catalogue, now, also=call.tool_name)) for text in parts_in(step_of(packet))]
-    fits = {text: _as_meant(next(fit for fit in held if fit.spec.name == call.tool_name)) for text, held in found}
+    found = dict(_fits_of_parts(call, packet, catalogue))
+    fits = {text: _with_meant(_fit_of(call, fits)) for text, fits in found.items()}
     text = max(fits, key=lambda one: (any(call.params == made.params for made in fits[one].fillings), fits[one].share))
     fit = fits[text]
-    filling = _nearest(call.params, fit.fillings)
-    arguments = likelihoods(call.params, filling, answered=bool(packet.content.clarifications))
-    left = _left(text, fit, packet)
-    fit = replace(
-        fit,
-        share=min(1.0, sum(one.share for one in dict(found)[text] if one.spec is fit.spec or _does_the_same(one, fit))),
-    )
-    told = fit.told(log_probability(arguments), len(call.params), len(left))
-    rival = next((one for one in dict(found)[text] if one.spec is not fit.spec and not _does_the_same(one, fit)), None)
-    return told, [*_doubts(fit, rival, arguments, left)]
+    same = [one for one in found[text] if one.spec is fit.spec or _does_the_same(one, fit)]
+    same_tools = {one.spec.name for one in same}
+    rival = next((one for one in found[text] if one.spec.name not in same_tools), None)
+    filling = max(fit.fillings, key=lambda one: sum(call.params.get(name) == one.params[name] for name in one.params))
+    arguments = argument_probabilities(call.params, filling, answered=bool(packet.content.clarifications))
+    made = (*packet.routing.step_calls, *packet.routing.queued_calls)
+    held = " ".join(json.dumps(one.params, ensure_ascii=False) for one in made).casefold()
+    left = [value for value in unused_values(text, fit.fillings) if value.casefold() not in held]
+    fit = replace(fit, share=min(1.0, sum(one.share for one in same)))
+    signals = fit.sureness(log_probability(arguments), len(call.params), len(left))
+    return signals, _doubts(fit, rival, arguments, left)
 
 
-def _as_meant(fit: Fit) -> Fit:
-    """Return the fit with the arguments of a built-in tool as they are meant: the call's own are. Blocking."""
+def _fits_of_parts(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Iterator[tuple[str, list[Fit]]]:
+    now = packet.header.created_at.astimezone()
+    for text in parts_in(step_of(packet)):
+        yield text, fits_of(text, catalogue, now, also=call.tool_name)
+
+
+def _fit_of(call: ToolCall, fits: Sequence[Fit]) -> Fit:
+    return next(fit for fit in fits if fit.spec.name == call.tool_name)
+
+
+def _with_meant(fit: Fit) -> Fit:
+    """Interpret the arguments of a built-in tool, as those of the call are."""
     meant = fit.spec.meant
-    return (
-        replace(fit, fillings=tuple(replace(one, params=meant(one.params)) for one in fit.fillings)) if meant else fit
-    )
+    if meant is None:
+        return fit
+    return replace(fit, fillings=tuple(replace(one, params=meant(one.params)) for one in fit.fillings))
 
 
 def _does_the_same(one: Fit, other: Fit) -> bool:
-    """Whether either of two reading tools would do: of one server and verb, or one built in, with the same values."""
-    if {one.spec.looks, other.spec.looks} != {Risk.READ} or not values_of(one) or values_of(one) != values_of(other):
+    """Return whether two tools read the same values: with one verb on one server, or one of them built in."""
+    if {one.spec.looks, other.spec.looks} != {Risk.READ} or not one.values or one.values != other.values:
         return False
-    verb, other_verb = (words_of(fit.spec.upstream_name)[:1] for fit in (one, other))
-    known = is_practised(one.spec) and one.spec.server != other.spec.server
-    return known or (one.spec.server == other.spec.server and verb == other_verb)
+    if one.spec.server != other.spec.server:
+        return is_practised(one.spec)
+    return words_of(one.spec.upstream_name)[:1] == words_of(other.spec.upstream_name)[:1]
 
 
-def _doubts(fit: Fit, rival: Fit | None, arguments: Mapping[str, float], left: Sequence[str]) -> Sequence[str]:
-    guessed = ", ".join(f"`{name}`" for name, likely in arguments.items() if likely < DOUBTED)
-    doubts = {
-        f"`{rival.spec.name}` fits nearly as well" if rival else "": rival is not None and rival.share >= NEARLY,
-        "it may not be what you asked for": fit.share < DOUBTED and (rival is None or rival.share < NEARLY),
-        f"a guess: {guessed}": bool(guessed),
-        "your words also name what it does not take: " + ", ".join(f"`{one}`" for one in left): bool(left),
-    }
-    return [why for why, holds in doubts.items() if holds] or ["few such calls turned out right"]
+def _doubts(fit: Fit, rival: Fit | None, arguments: Mapping[str, float], left: Sequence[str]) -> list[str]:
+    guessed = ", ".join(f"`{name}`" for name, probability in arguments.items() if probability < _DOUBTED)
+    doubts = []
+    if rival and rival.share >= _NEARLY:
+        doubts.append(f"`{rival.spec.name}` fits nearly as well")
+    elif fit.share < _DOUBTED:
+        doubts.append("it may not be what you asked for")
+    if guessed:
+        doubts.append(f"a guess: {guessed}")
+    if left:
+        doubts.append("unused words: " + ", ".join(f"`{value}`" for value in left))
+    return doubts or ["few such calls turned out right"]
 
 
-def _left(text: str, fit: Fit, packet: CognitionPacket) -> list[str]:
-    """Return what the part names and no call of the step takes: a file, a number, an address, a quoted text."""
-    made = (*packet.routing.step_calls, *packet.routing.queued_calls)
-    held = " ".join(json.dumps(call.params, ensure_ascii=False) for call in made).casefold()
-    return [said for said in left_over(text, fit.fillings) if said.casefold() not in held]
-
-
-def _nearest(params: Mapping[str, Any], fillings: Sequence[Filling]) -> Filling:
-    """Return the filling that a call was made from."""
-    return max(fillings, key=lambda one: sum(params.get(name) == value for name, value in one.params.items()))
-
-
-def likelihoods(params: Mapping[str, Any], filling: Filling, *, answered: bool = False) -> dict[str, float]:
-    """Return how probably each parameter gets what it should; what the user was asked for is as it was answered."""
+def argument_probabilities(params: Mapping[str, Any], filling: Filling, *, answered: bool = False) -> dict[str, float]:
+    """Return the probability that each parameter is right; `answered`: the user was asked for the others."""
     names = dict.fromkeys([*params, *(one.path[0] for one in filling.arguments)])
-    return {name: _likely(name, params, filling, 1.0 if answered else OTHERWISE) for name in names}
+    other = 1.0 if answered else _NOT_READ
+    read_here = {name for name in names if params.get(name) == filling.params.get(name)}
+    return {
+        name: math.prod(one.probability for one in filling.arguments if one.path[0] == name)
+        if name in read_here
+        else other
+        for name in names
+    }
 
 
 def log_probability(arguments: Mapping[str, float]) -> float:
-    """Return the log of the probability that all arguments are right."""
+    """Return the log probability that all arguments are right."""
     return max(math.log(LEAST), sum(map(math.log, arguments.values())))
 
 
-def _likely(name: str, params: Mapping[str, Any], filling: Filling, otherwise: float) -> float:
-    if params.get(name) != filling.params.get(name):
-        return otherwise
-    return math.prod(one.probability for one in filling.arguments if one.path[0] == name)
+def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallSignals:
+    """Return the signals of any call, for the part of the request that fits it best. Blocking."""
+    parts = _fits_of_parts(call, packet, catalogue)
+    return max(_signals(call, text, _fit_of(call, fits), fits) for text, fits in parts)[1]
+
+
+def _signals(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> tuple[float, CallSignals]:
+    """Return (score of the part, signals)."""
+    known = dict(_read_parameters(call.params, fit))
+    logs = {name: math.log(max(LEAST, probability)) for name, probability in known.items()}
+    values = [log for name, log in logs.items() if name in call.params]
+    counted = dict.fromkeys(("unread", "invented", "added", "switched"), 0)
+    for name in call.params.keys() - known.keys():
+        counted[_kind_of_unread(name, call, fit.spec)] += 1
+    share = math.log(max(LEAST, fit.share))
+    signals = CallSignals(
+        share=share,
+        rival=max((one.share for one in fits if one.spec is not fit.spec), default=0.0),
+        worst=min(values, default=0.0),
+        omitted=max(math.log(LEAST), sum(log for name, log in logs.items() if name not in call.params)),
+        **{name: float(min(_MOST, count)) for name, count in counted.items()},
+        left=float(min(_MOST, _unused_mentions(text, call.params))),
+        unexplained=fit.unexplained,
+        words=fit.words,
+    )
+    return share + max(math.log(LEAST), sum(values)), signals
+
+
+def _read_parameters(params: Mapping[str, Any], fit: Fit) -> Iterator[tuple[str, float]]:
+    """Yield each parameter that was a candidate for the call's value, with the highest probability of it."""
+    arguments = [one for filling in fit.fillings for one in filling.arguments]
+    for name in {one.path[0]: None for one in arguments}:
+        probabilities = [one.probability_of(params.get(name)) for one in arguments if one.path == (name,)]
+        found = [probability for probability in probabilities if probability is not None]
+        if found:
+            yield name, max(found)
+
+
+def _kind_of_unread(name: str, call: ToolCall, spec: ToolSpec) -> str:
+    origin, needed = call.provenance.get(name), name in spec.required
+    if needed and call.params[name] in ("", [], {}):
+        return "invented"
+    if origin is None or origin.kind is not OriginKind.NOBODY:
+        return "unread"
+    if needed:
+        return "invented"
+    schema = spec.parameters.get(name, {})
+    return "switched" if "enum" in schema or schema.get("type") == "boolean" else "added"
+
+
+def _unused_mentions(text: str, params: Mapping[str, Any]) -> int:
+    values = folded(json.dumps([str(leaf.value) for name, value in params.items() for leaf in leaves(value, name)]))
+    spans = [span for span in read(text).mentions if span.kind in PURPOSEFUL]
+    used = [span for span in spans if any(form in values for form in _forms(span))]
+    return sum(not any(one.overlaps(span) for one in used) for span in spans)
+
+
+def _forms(span: Span) -> list[str]:
+    return [folded(span.text), *([] if span.number is None else [f"{span.number:g}"])]

@@ -1,4 +1,4 @@
-"""Dates, times and durations in a request: where they stand, and what they are."""
+"""Find and parse dates, times, durations and time zones."""
 
 import re
 import unicodedata
@@ -43,8 +43,8 @@ _TIME_OF_DAY = re.compile(rf"(?<![\w/.-])(?:{_CLOCK})|T\d{{2}}:\d{{2}}", re.IGNO
 _MAY = re.compile(r"may|mar|mars|sun|hier", re.IGNORECASE)
 
 
-def times_in(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, kind) of each date, `time` and `duration` in a text."""
+def find_times(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, kind) of each `date`, `time` and `duration` in a text."""
     for match in _WHEN.finditer(text):
         kind = match.lastgroup or ""
         kind = "date" if kind in {"relative", "chinese"} else kind
@@ -53,27 +53,27 @@ def times_in(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def has_clock(text: str) -> bool:
-    """Whether a time of day stands in a text."""
+    """Return whether a text contains a time of day."""
     return bool(_TIME_OF_DAY.search(text))
 
 
 @lru_cache(maxsize=2_000)
-def moment_of(said: str, now: datetime | None) -> datetime | None:
-    """Return the moment that a date or time names; one that depends on today is None without `now`."""
-    if len(said) > 60:
+def parse_moment(text: str, now: datetime | None) -> datetime | None:
+    """Return the moment that a date or time names; relative to `now`, without which `tomorrow` is None."""
+    if len(text) > 60:
         return None
-    iso = re.fullmatch(r"(\d{4})-(\d{1,2})-(\d{1,2})", said)
+    iso = re.fullmatch(r"(\d{4})-(\d{1,2})-(\d{1,2})", text)
     if iso:
         try:
             return datetime(*(int(part) for part in iso.groups()))  # type: ignore[arg-type]
         except ValueError:
             return None
-    if now is None and not re.search(r"\d{4}", said) and not re.fullmatch(_CLOCK, said.strip(), re.IGNORECASE):
+    if now is None and not re.search(r"\d{4}", text) and not re.fullmatch(_CLOCK, text.strip(), re.IGNORECASE):
         return None
     import dateparser
 
     base = (now or datetime(2000, 1, 1)).replace(tzinfo=None)
-    cleaned = re.sub(r"\bday after tomorrow\b", "in 2 days", re.sub(r"^the ", "", said, flags=re.IGNORECASE))
+    cleaned = re.sub(r"\bday after tomorrow\b", "in 2 days", re.sub(r"^the ", "", text, flags=re.IGNORECASE))
     cleaned = {"noon": "12:00", "midnight": "00:00", "tonight": "today"}.get(cleaned.lower(), cleaned)
     found = dateparser.parse(
         cleaned,
@@ -83,32 +83,31 @@ def moment_of(said: str, now: datetime | None) -> datetime | None:
     return found if isinstance(found, datetime) else None
 
 
-def _order(said: str) -> str:
-    """Return `DMY` where the first number can only be a day."""
-    first = re.match(r"(\d{1,2})[/.]", said)
-    return "DMY" if (first and int(first[1]) > 12) or re.fullmatch(r"\d{1,2}\.\d{1,2}\.\d{4}", said) else "MDY"
+def _order(text: str) -> str:
+    first = re.match(r"(\d{1,2})[/.]", text)
+    return "DMY" if (first and int(first[1]) > 12) or re.fullmatch(r"\d{1,2}\.\d{1,2}\.\d{4}", text) else "MDY"
 
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2592000, "year": 31536000}
 _DURATION_PART = re.compile(rf"(half an?|{_COUNT}(?:\.\d+)?)[ -]({_UNIT})", re.IGNORECASE)
 
 
-def seconds_of(said: str) -> float | None:
-    """Return how long a duration is: `2 hours and 30 minutes`, `half an hour`."""
-    parts = [(count.lower(), unit.lower().removesuffix("s")) for count, unit in _DURATION_PART.findall(said)]
+def parse_duration(text: str) -> float | None:
+    """Return the seconds of a duration such as `2 hours and 30 minutes`, or None."""
+    parts = [(count.lower(), unit.lower().removesuffix("s")) for count, unit in _DURATION_PART.findall(text)]
     if not parts or any(unit not in _SECONDS for _, unit in parts):
         return None
     return sum(_count(count) * _SECONDS[unit] for count, unit in parts)
 
 
-def _count(said: str) -> float:
-    if said.startswith("half"):
+def _count(text: str) -> float:
+    if text.startswith("half"):
         return 0.5
-    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(said) or SPELT.get(said) or float(said)
+    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(text) or SPELT.get(text) or float(text)
 
 
-def written(moment: datetime, pattern: str) -> str:
-    """Return a moment in a format such as `YYYY-MM-DD` or `HH:MM`."""
+def format_moment(moment: datetime, pattern: str) -> str:
+    """Format a moment by a pattern such as `YYYY-MM-DD` or `HH:MM`."""
     names = {
         "YYYY": "%Y", "MM": "%m", "DD": "%d", "YY": "%y", "HH": "%H", "mm": "%M", "SS": "%S", "ss": "%S", "hh": "%H",
     }  # fmt: skip
@@ -124,23 +123,23 @@ _PATTERN = re.compile(
 _EXAMPLE = re.compile(r"(?<![\d/.-])(?:(\d{4})([-/.])\d{2}\2\d{2}|\d{2}(/)\d{2}/\d{4}|\d{2}:\d{2})(?![\d/.-])")
 
 
-def format_wanted(schema_format: str, said: str) -> str:
-    """Return the format that a parameter's schema asks for, empty where it says none."""
+def expected_format(schema_format: str, text: str) -> str:
+    """Return the date format that a parameter expects, by its `format`, its description or an example; or empty."""
     by_name = {"date": "YYYY-MM-DD", "date-time": "YYYY-MM-DDTHH:MM:SS", "time": "HH:MM:SS"}
     if schema_format in by_name:
         return by_name[schema_format]
-    if found := _PATTERN.search(said):
+    if found := _PATTERN.search(text):
         return found.group().upper()
-    if example := _EXAMPLE.search(said):
+    if example := _EXAMPLE.search(text):
         if example[1]:
             return f"YYYY{example[2]}MM{example[2]}DD"
         return "MM/DD/YYYY" if example[3] else "HH:MM"
     return ""
 
 
-def zone_of(said: str) -> str | None:
-    """Return the IANA time zone that is named, by its own name or by its city: `Asia/Tokyo` for both."""
-    return _zones().get(_plain(said))
+def find_zone(text: str) -> str | None:
+    """Return the IANA time zone with this name or city (`Asia/Tokyo`, `tokyo`), or None."""
+    return _zones().get(_plain(text))
 
 
 @cache
@@ -152,6 +151,6 @@ def _zones() -> dict[str, str]:
     return {**cities, **{_plain(zone): zone for zone in zones}}
 
 
-def _plain(said: str) -> str:
-    letters = unicodedata.normalize("NFKD", said.casefold().replace("_", " "))
+def _plain(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text.casefold().replace("_", " "))
     return "".join(letter for letter in letters if not unicodedata.combining(letter))

@@ -1,18 +1,17 @@
-"""Filling a tool's parameters from a request: values, where each was read, how probably, and what was left over."""
+"""Fill a tool's parameters from a request: values, their probabilities and unused mentions."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.deciders.values.assignment import Chosen, Ranked, assign, softmax
-from packetgate.deciders.values.candidates import NONE, Candidate, candidates, keyed_in, whole
+from packetgate.deciders.values.candidates import NONE, Candidate, candidates, key_values
 from packetgate.deciders.values.features import Scene, model
 from packetgate.deciders.values.mentions import EDGES, Reading, Span, read
-from packetgate.deciders.values.schema import Parameter, parameters_of, put
+from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
 from packetgate.tools.approval.verdicts import AROUND, tokens_of
 from packetgate.tools.learned import DIGITS
@@ -20,342 +19,372 @@ from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import query_terms, stem_of, words_of
 
-State = Literal["filled", "missing", "default"]
-TOLD = frozenset("quoted code url email path number date time duration identifier name".split())
-"""Kinds of mentions that a request names for a purpose: one that no argument used is a doubt."""
-
-VALUES = frozenset("quoted code url email path".split())
-"""Those that stand for nothing but a value."""
-_BARE = VALUES | {"number", "date", "time", "duration"}
-MOST_VALUES = 20
-
-PATHS = frozenset(
+PURPOSEFUL = frozenset("quoted code url email path number date time duration identifier name".split())
+"""Kinds of mentions with a purpose: one that no argument uses is a doubt."""
+LIKELY = 0.5
+"""Probability from which an argument is more likely right than wrong."""
+_VALUES = frozenset("quoted code url email path".split())
+"""Kinds of mentions that can only be values."""
+_BARE = _VALUES | {"number", "date", "time", "duration"}
+_MOST_VALUES = 20
+_PATHS = frozenset(
     stem_of(word) for word in "path file filename filepath dir directory folder root source destination uri".split()
 )
-"""Stems of the names of parameters that take a path."""
+"""Stems of parameter names that take a path."""
+_PATH_WORDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
+_PATH_BONUS, _EXISTS_BONUS, _OUTRIGHT_BONUS = 2.0, 3.0, 2.0
+"""Log odds of a path for a path parameter; of a path that exists; of a choice named in full."""
+_LOOKED_UP = 4
+"""Number of likeliest optional paths whose existence is checked."""
+_LEAST_OTHER = 1e-3
 
-KINDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
-FILES = 2.0
-"""Log odds of a file's name for a path, and against it for what is none."""
-THERE = 3.0
-"""Log odds, beside those, of a name for a path where just such a file or folder is there; and against it where an
-optional path leads to nothing."""
-LOOKED_UP = 4
-"""Of the likeliest optional paths, how many are looked up."""
-TELLABLE = 1e-3
-"""Probability from which another value is told of."""
-LIKELY = 0.5
-"""Probability from which an argument is likelier right than wrong."""
-OUTRIGHT = 2.0
-"""Log odds of a choice that the request names."""
+KEPT = 6
+"""Candidates of a parameter that are combined with those of the others."""
+_BEAM = 48
+_TWICE, _SWAPPED, _UNUSED, _SKIPPED = 6.0, 0.7, 0.5, 2.5
+"""Costs, in log odds: two parameters use the same words; two of a kind are not in the schema's order; a value remains
+unused; a required parameter is skipped in favour of a later one."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What one parameter gets."""
+    """The value of one parameter."""
 
     path: tuple[str, ...]
     """Names from the outside in."""
-    state: State
-    """`missing`: required, and the request does not say it. `default`: left out, as it may be."""
+    state: Literal["filled", "missing", "default"]
+    """`missing`: required, and not in the request. `default`: left out."""
     probability: float
-    """That this is so, and this the value."""
+    """Probability that state and value are right."""
     value: Any = None
     text: str = ""
     """The words that it was read from."""
     start: int = 0
     end: int = 0
     others: tuple[tuple[Any, float], ...] = field(default=(), repr=False)
-    """What else it could get, each value with its probability; None: nothing."""
+    """Other values with their probabilities; None is no value."""
 
     def probability_of(self, value: Any) -> float | None:
-        """Return how probable a value is, None standing for nothing; None where the request was not read so."""
-        if self.value == value and type(self.value) is type(value):
-            return self.probability
-        return next((sure for other, sure in self.others if other == value and type(other) is type(value)), None)
+        """Return the probability of a value, None being no value; None if it was not a candidate."""
+        pairs = ((self.value, self.probability), *self.others)
+        return next((sure for other, sure in pairs if other == value and type(other) is type(value)), None)
 
 
 @dataclass(frozen=True)
 class Filling:
-    """A tool's arguments out of a request."""
+    """The arguments of a tool, read from a request."""
 
     params: dict[str, Any]
     arguments: tuple[Argument, ...]
     missing: tuple[str, ...]
-    """Names of required parameters that the request does not fill."""
+    """Required parameters without a value."""
     unused: tuple[Span, ...]
-    """Mentions of the request that no argument used."""
+    """Mentions that no argument used."""
 
     @property
     def probability(self) -> float:
-        """That all of it is right, as if each argument were right or wrong by itself."""
+        """Probability that all arguments are right, taken as independent."""
         return float(np.prod([one.probability for one in self.arguments])) if self.arguments else 1.0
+
+    def likely_params(self) -> dict[str, Any]:
+        """Return the arguments that are more likely right than wrong."""
+        likely = {one.path[0] for one in self.arguments if one.state == "filled" and one.probability >= LIKELY}
+        return {name: value for name, value in self.params.items() if name in likely}
+
+
+class _Ranked(NamedTuple):
+    """Candidates of a parameter, `NONE` among them, with their probabilities."""
+
+    parameter: Parameter
+    found: Sequence[Candidate]
+    probabilities: NDArray[np.float64]
 
 
 def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
-    """Fill a tool's parameters from `text`.
-
-    Args:
-        spec: The tool.
-        text: The request.
-        now: What "tomorrow" is reckoned from; without it such a date stays as it is written.
-    """
-    parameters = parameters_of(spec)
-    reading = read(text)
-    keyed = keyed_in(text) if "=" in text else {}
+    """Fill a tool's parameters from a request. Without `now`, relative dates stay as written."""
+    parameters, reading = parameters_of(spec), read(text)
+    keyed = key_values(text) if "=" in text else {}
+    scene, nowhere = Scene(reading, spec, parameters), _paths_to_nothing(reading, parameters, spec)
     ranked = []
-    scene = Scene(reading, spec, parameters)
-    nowhere = _nowhere(reading, parameters, spec)
     for index, parameter in enumerate(parameters):
-        told = whole(keyed[parameter.name], parameter, now) if parameter.name in keyed else None
-        if told is not None:
-            span = _span_of(reading, keyed[parameter.name])
-            ranked.append(Ranked(parameter, [NONE, replace(told, way="keyed", span=span)], np.array([0.01, 0.99])))
+        value = convert(keyed[parameter.name], parameter, now) if parameter.name in keyed else None
+        if value is not None:
+            span = next((one for one in reading.spans if one.text.strip("\"'") == keyed[parameter.name]), None)
+            ranked.append(_Ranked(parameter, [NONE, Candidate(value, "keyed", span)], np.array([0.01, 0.99])))
             continue
         found = candidates(reading, parameter, now)
-        scores = model().scores(scene.rows(index, found)).round(DIGITS) + _outright(found)
+        outright = [one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3 for one in found]
+        scores = model().scores(scene.rows(index, found)).round(DIGITS) + _OUTRIGHT_BONUS * np.array(outright)
         if takes_path(spec):
-            is_path = bool({*parameter.words} & PATHS)
-            scores = scores + _of_paths(found, nowhere, is_path=is_path)
-            scores = scores + _of_there(found, parameter, spec, named_there(spec, parameter.name, reading), scores)
-            found = [_without_kind(one) for one in found] if is_path else found
-        ranked.append(Ranked(parameter, found, softmax(scores)))
-    values = [span for span in reading.mentions if span.kind in VALUES][:MOST_VALUES]
-    return _filling(spec, reading, [*zip(ranked, assign(ranked, values), strict=True)])
+            is_path = bool({*parameter.words} & _PATHS)
+            scores = scores + _path_scores(found, nowhere, is_path=is_path)
+            named = existing_names(spec, parameter.name, reading)
+            scores = scores + _existence_scores(found, parameter, spec, named, scores)
+            found = [_without_path_word(one) for one in found] if is_path else found
+        ranked.append(_Ranked(parameter, found, softmax(scores)))
+    values = [span for span in reading.mentions if span.kind in _VALUES][:_MOST_VALUES]
+    return _filling(spec, reading, ranked, _assign(ranked, values))
 
 
-def _outright(found: Sequence[Candidate]) -> NDArray[np.float64]:
-    """Return what it counts that a choice is named letter by letter."""
-    return np.array(
-        [OUTRIGHT * (one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3) for one in found]
-    )
-
-
-def _of_paths(found: Sequence[Candidate], nowhere: frozenset[str], *, is_path: bool) -> NDArray[np.float64]:
-    """Return what it counts that a file is named, and that the tool has a parameter for just that.
-
-    A word for any file or folder, such as "folder", is no part of a name, and what leads nowhere is no path.
-    """
+def _path_scores(found: Sequence[Candidate], nowhere: frozenset[str], *, is_path: bool) -> NDArray[np.float64]:
     spans = [one.span for one in found]
     lost = np.array([span is not None and span.text in nowhere for span in spans])
     files = np.array([span is not None and span.kind == "path" for span in spans]) & ~lost
-    kinds = np.array([span is not None and _names_kind(span.text) for span in spans]) | lost
-    counted: NDArray[np.float64] = files * (FILES if is_path else -FILES) - kinds * (FILES * is_path)
-    return counted
+    words = np.array([span is not None and _is_path_word(span.text) for span in spans]) | lost
+    scores: NDArray[np.float64] = files * (_PATH_BONUS if is_path else -_PATH_BONUS) - words * (_PATH_BONUS * is_path)
+    return scores
 
 
-def _nowhere(reading: Reading, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
-    """Return what reads like a path, and is a pattern, or leads nowhere where the tool needs no path. Blocking."""
-    finds, paths = spec.finds, [one for one in parameters if {*one.words} & PATHS and len(one.path) == 1]
-    said = {span.text for span in reading.mentions if span.kind == "path"}
-    lost = {text for text in said if "*" in text}
-    if finds and paths and not any(one.required for one in paths):
-        lost |= {text for text in said if not any(finds({one.name: text}) for one in paths)}
+def _paths_to_nothing(reading: Reading, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
+    """Return mentions that look like paths, but are patterns or do not exist although the tool needs no path."""
+    exists, paths = spec.finds, [one for one in parameters if {*one.words} & _PATHS and len(one.path) == 1]
+    mentioned = {span.text for span in reading.mentions if span.kind == "path"}
+    lost = {text for text in mentioned if "*" in text}
+    if exists and paths and not any(one.required for one in paths):
+        lost |= {text for text in mentioned if not any(exists({one.name: text}) for one in paths)}
     return frozenset(lost)
 
 
-def named_there(spec: ToolSpec, parameter: str, reading: Reading) -> dict[str, float]:
-    """Return the words of a request that name what is there for a built-in tool, and how surely. Blocking."""
+def existing_names(spec: ToolSpec, parameter: str, reading: Reading) -> dict[str, float]:
+    """Return the words that name existing files of a built-in tool, with a certainty. Blocking."""
     if spec.knows is None:
         return {}
-    words = {token.text for token in reading.tokens if token.text.lower() not in EDGES and not _names_kind(token.text)}
-    return {word: sure for word in sorted(words) if (sure := spec.knows(parameter, word))}
+    words = {token.text for token in reading.tokens if token.text.lower() not in EDGES}
+    named = sorted(word for word in words if not _is_path_word(word))
+    return {word: certainty for word in named if (certainty := spec.knows(parameter, word))}
 
 
-def _of_there(
+def _existence_scores(
     found: Sequence[Candidate],
     parameter: Parameter,
     spec: ToolSpec,
     named: Mapping[str, float],
     scores: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return what it counts that a word names what is there, and against the best that an optional path leads nowhere.
-
-    Blocking.
-    """
-    added = np.array([THERE * named.get(str(one.value), 0.0) for one in found])
-    finds = None if parameter.required or len(parameter.path) > 1 else spec.finds
-    for _ in range(LOOKED_UP if finds else 0):
+    added = np.array([_EXISTS_BONUS * named.get(str(one.value), 0.0) for one in found])
+    exists = None if parameter.required or len(parameter.path) > 1 else spec.finds
+    for _ in range(_LOOKED_UP if exists else 0):
         best = int((scores + added).argmax())
         value = found[best].value
-        if added[best] or not isinstance(value, str) or not finds or finds({parameter.name: value}):
+        if added[best] or not isinstance(value, str) or not exists or exists({parameter.name: value}):
             break
-        added[best] = -THERE
+        added[best] = -_EXISTS_BONUS
     return added
 
 
-def _names_kind(text: str) -> bool:
-    """Whether a text is no more than a word for any file or folder."""
-    return stem_of(text.lower()) in KINDS
+def _is_path_word(text: str) -> bool:
+    return stem_of(text.lower()) in _PATH_WORDS
 
 
-def _without_kind(candidate: Candidate) -> Candidate:
-    """Return `drafts` for `folder drafts`."""
+def _without_path_word(candidate: Candidate) -> Candidate:
+    """Replace `folder drafts` by `drafts`."""
     first, _, name = candidate.value.partition(" ") if isinstance(candidate.value, str) else ("", "", "")
-    return replace(candidate, value=name) if name and _names_kind(first) else candidate
+    return replace(candidate, value=name) if name and _is_path_word(first) else candidate
 
 
-def _filling(spec: ToolSpec, reading: Reading, chosen: Sequence[tuple[Ranked, Chosen]]) -> Filling:
+def _filling(
+    spec: ToolSpec, reading: Reading, ranked: Sequence[_Ranked], chosen: Sequence[tuple[Candidate, float]]
+) -> Filling:
     params: dict[str, Any] = {}
-    for ranked, (candidate, _) in chosen:
+    for one, (candidate, _) in zip(ranked, chosen, strict=True):
         if candidate is not NONE:
-            put(params, ranked.parameter.path, candidate.value)
-    used = [candidate.span for _, (candidate, _) in chosen if candidate.span is not None]
+            set_value(params, one.parameter.path, candidate.value)
+    used = [candidate.span for candidate, _ in chosen if candidate.span is not None]
     return Filling(
         params=params,
-        arguments=tuple(_argument(ranked, *one) for ranked, one in chosen),
+        arguments=tuple(_argument(one, *choice) for one, choice in zip(ranked, chosen, strict=True)),
         missing=tuple(name for name in spec.required if name not in params),
-        unused=tuple(_left_over(reading, used, spec)),
+        unused=tuple(_unused_mentions(reading, used, spec)),
     )
 
 
-def _argument(ranked: Ranked, candidate: Candidate, probability: float) -> Argument:
+def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argument:
     parameter, span = ranked.parameter, candidate.span
-    told = [
-        (ranked.found[at], ranked.probabilities[at]) for at in np.flatnonzero(ranked.probabilities >= TELLABLE).tolist()
-    ]
-    others = tuple((None if one is NONE else one.value, float(sure)) for one, sure in told if one is not candidate)
+    pairs = zip(ranked.found, ranked.probabilities.tolist(), strict=True)
+    others = tuple((one.value, sure) for one, sure in pairs if sure >= _LEAST_OTHER and one is not candidate)
     if candidate is NONE:
         return Argument(parameter.path, "missing" if parameter.required else "default", probability, others=others)
-    said = (span.text, span.start, span.end) if span else ("", 0, 0)
-    return Argument(parameter.path, "filled", probability, candidate.value, *said, others)
+    place = (span.text, span.start, span.end) if span else ("", 0, 0)
+    return Argument(parameter.path, "filled", probability, candidate.value, *place, others)
 
 
-def _left_over(reading: Reading, used: Sequence[Span], spec: ToolSpec) -> list[Span]:
+def _unused_mentions(reading: Reading, used: Sequence[Span], spec: ToolSpec) -> list[Span]:
     names = {spec.name.casefold(), spec.upstream_name.casefold(), spec.server.casefold()}
     found: list[Span] = []
     for span in reading.mentions:
-        taken = any(one.first < span.last and span.first < one.last for one in [*used, *found])
-        if span.kind in TOLD and not taken and span.text.casefold() not in names:
+        taken = any(one.overlaps(span) for one in [*used, *found])
+        if span.kind in PURPOSEFUL and not taken and span.text.casefold() not in names:
             found.append(span)
     return found
 
 
-def _span_of(reading: Reading, said: str) -> Span | None:
-    return next((span for span in reading.spans if span.text.strip("\"'") == said), None)
+def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities of alternatives by their scores."""
+    exponents = np.exp(scores - scores.max())
+    return np.asarray(exponents / exponents.sum(), dtype=np.float64)
+
+
+def _assign(ranked: Sequence[_Ranked], values: Sequence[Span]) -> list[tuple[Candidate, float]]:
+    """Return (candidate, probability) for each parameter: the likeliest combination, by beam search."""
+    order = sorted(range(len(ranked)), key=lambda at: -float(ranked[at].probabilities.max()))
+    beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    for depth, at in enumerate(order):
+        best = np.argsort(-ranked[at].probabilities, kind="stable")[:KEPT]
+        if 0 not in best:
+            best = np.append(best, 0)
+        grown = [
+            (
+                score
+                + float(np.log(ranked[at].probabilities[one] + 1e-9))
+                - _conflict_cost(ranked, order[:depth], taken, ranked[at].parameter, ranked[at].found[one]),
+                (*taken, int(one)),
+            )
+            for score, taken in beam
+            for one in best
+        ]
+        beam = sorted(grown, key=lambda state: -round(state[0], DIGITS))[:_BEAM]
+    ways = [taken for _, taken in beam]
+    shares = softmax(np.array([score - _UNUSED * _unused(ranked, order, taken, values) for score, taken in beam]))
+    chosen = ways[int(shares.round(DIGITS).argmax())]
+    found = {}
+    for place, at in enumerate(order):
+        share = float(sum(share for way, share in zip(ways, shares, strict=True) if way[place] == chosen[place]))
+        found[at] = (ranked[at].found[chosen[place]], min(1.0, round(share, DIGITS)))
+    return [found[at] for at in range(len(ranked))]
+
+
+def _unused(ranked: Sequence[_Ranked], order: Sequence[int], taken: Sequence[int], values: Sequence[Span]) -> int:
+    spans = [ranked[at].found[index].span for at, index in zip(order, taken, strict=True)]
+    return sum(not any(span and span.overlaps(value) for span in spans) for value in values)
+
+
+def _conflict_cost(
+    ranked: Sequence[_Ranked], before: Sequence[int], taken: Sequence[int], parameter: Parameter, new: Candidate
+) -> float:
+    cost = 0.0
+    for at, index in zip(before, taken, strict=True):
+        earlier, old = ranked[at].parameter, ranked[at].found[index]
+        if old.span is None or new.span is None:
+            cost += _SKIPPED * _skips_required(earlier, parameter, old, new)
+        elif old.way == new.way == "part" and old.value != new.value:
+            continue
+        elif old.span.overlaps(new.span):  # a cue of a choice may be part of a value
+            cost += _TWICE / 6 if {old.way, new.way} & {"yes", "no", "choice", "hinted"} else _TWICE
+        elif old.span.kind == new.span.kind != "phrase" and earlier.type == parameter.type:
+            cost += _SWAPPED * ((old.span.first < new.span.first) != (earlier.order < parameter.order))
+    return cost
+
+
+def _skips_required(one: Parameter, other: Parameter, old: Candidate, new: Candidate) -> bool:
+    if one.type != other.type or not (one.required and other.required):
+        return False
+    first, second = (old, new) if one.order < other.order else (new, old)
+    return first.way == "none" and second.way != "none"
 
 
 def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list[Filling]:
-    """Like `fill`, once for each path when several are named and the tool takes one at a time."""
+    """Like `fill`, once for each path if several are named and the tool takes one at a time."""
     filling = fill(spec, text, now=now)
-    places = [one for one in filling.arguments if one.state == "filled"]
-    reading = read(text)
-    paths = [span for span in reading.mentions if span.kind == "path"]
-    taken = [one for one in places if any((one.start, one.end) == (span.start, span.end) for span in paths)]
+    paths = {(span.start, span.end): span for span in read(text).mentions if span.kind == "path"}
+    taken = [one for one in filling.arguments if one.state == "filled" and (one.start, one.end) in paths]
     spare = [span for span in filling.unused if span.kind == "path"]
     if len(taken) != 1 or not spare or isinstance(taken[0].value, list):
         return [filling]
-    mine = next(span for span in paths if (span.start, span.end) == (taken[0].start, taken[0].end))
-    every = sorted({(span.first, span): span for span in [mine, *spare]}.values(), key=lambda span: span.first)
-    sure = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(every))  # what doubted was the others
-    filling = replace(filling, arguments=tuple(sure if one is taken[0] else one for one in filling.arguments))
-    return [_instead(filling, sure, span, tuple(one for one in every if one is not span)) for span in every]
+    every = sorted({paths[taken[0].start, taken[0].end], *spare}, key=lambda span: span.first)
+    sure = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(every))  # the doubt was the other paths
+    return [_with_path(filling, taken[0], sure, span, every) for span in every]
 
 
-def _instead(filling: Filling, argument: Argument, span: Span, others: tuple[Span, ...]) -> Filling:
-    """Return the filling with another path in the place of one."""
-    new = replace(argument, value=span.text, text=span.text, start=span.start, end=span.end)
+def _with_path(filling: Filling, old: Argument, sure: Argument, span: Span, every: Sequence[Span]) -> Filling:
+    new = replace(sure, value=span.text, text=span.text, start=span.start, end=span.end)
     params: dict[str, Any] = {}
-    arguments = tuple(new if one is argument else one for one in filling.arguments)
+    arguments = tuple(new if one is old else one for one in filling.arguments)
     for one in arguments:
         if one.state == "filled":
-            put(params, one.path, one.value)
-    unused = tuple(one for one in filling.unused if one not in others and one != span)
+            set_value(params, one.path, one.value)
+    unused = tuple(one for one in filling.unused if one not in every)
     return replace(filling, params=params, arguments=arguments, unused=unused)
 
 
-def filled_by(filling: Filling, name: str, value: str, probability: float) -> Filling:
-    """Return a filling in which a parameter has a value, if what it has so far is likelier wrong than right."""
-    at = next((one for one in filling.arguments if one.path == (name,)), None)
-    if at is None or not value or (at.state == "filled" and at.probability >= LIKELY):
+def fill_query(filling: Filling, name: str, value: str, probability: float) -> Filling:
+    """Return a filling with a value for a parameter, unless its value is already more likely right than wrong."""
+    old = next((one for one in filling.arguments if one.path == (name,)), None)
+    if old is None or not value or (old.state == "filled" and old.probability >= LIKELY):
         return filling
     new = Argument((name,), "filled", probability, value, value)
     return replace(
         filling,
         params={**filling.params, name: value},
-        arguments=tuple(new if one is at else one for one in filling.arguments),
+        arguments=tuple(new if one is old else one for one in filling.arguments),
         missing=tuple(one for one in filling.missing if one != name),
         unused=tuple(one for one in filling.unused if one.text not in value),
     )
 
 
-def answer(spec: ToolSpec, name: str, said: str, now: datetime | None = None, *, decides: bool = False) -> Any:
-    """Return what an answer to the question for one parameter comes to: a value in it, or all of it, or None.
+def answer(spec: ToolSpec, name: str, text: str, now: datetime | None = None, *, decides: bool = False) -> Any:
+    """Return the value of one parameter in the user's answer to a question for it, or None.
 
     Args:
-        decides: it is a mere yes, no or skip, which is no text.
+        decides: The answer is a mere yes, no or skip, which is no text.
     """
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
     if parameter is None or (decides and parameter.type in {"string", "any"}):
         return None
-    bare = said.strip().rstrip(".!") if parameter.type != "string" else said.strip()
+    is_string = parameter.type == "string"
+    bare = text if is_string else text.strip().rstrip(".!")
     if parameter.type == "boolean":
-        if {*words_of(said)} == {*parameter.words}:
+        if {*words_of(text)} == {*parameter.words}:
             return True
-        said = " ".join(word for word in tokens_of(said) if word not in AROUND | {","}) or said
-    reading = read(said)
-    quoted = [span for span in reading.mentions if span.kind in {"quoted", "code"}]
+        text = " ".join(word for word in tokens_of(text) if word not in AROUND | {","}) or text
+    reading = read(text)
     if len(reading.tokens) == 1:
         number = next((f"{span.number:g}" for span in reading.mentions if span.number is not None), "")
-        return _value(whole(reading.tokens[0].text, parameter, now) or whole(number, parameter, now))
+        value = convert(reading.tokens[0].text, parameter, now)
+        return convert(number, parameter, now) if value is None else value
     role = role_of((name,), parameter.schema, None)
     only = (
-        _only_value(reading, "" if role is ArgumentRole.DESTINATION else said)
+        _only_value(reading, "" if role is ArgumentRole.DESTINATION else text)
         if role is not ArgumentRole.PAYLOAD
         else None
     )
-    if only is not None and parameter.type in {"string", "any"}:
-        return _value(whole(only.text, parameter, now))
-    full = _value(whole(bare, parameter, now))
-    if full is not None and (parameter.type != "string" or not _is_narrow(parameter)):
+    if only is not None and (is_string or parameter.type == "any"):
+        return convert(only.text, parameter, now)
+    full = convert(bare, parameter, now)
+    if full is not None and not (is_string and _is_narrow(parameter)):
         return full
+    quoted = [span for span in reading.mentions if span.kind in {"quoted", "code"}]
     if len(quoted) == 1:
-        return _value(whole(quoted[0].text, parameter, now))
-    best = fill(_asking(spec, name), said, now=now).params.get(name)
+        return convert(quoted[0].text, parameter, now)
+    schema = {**spec.input_schema, "properties": {name: spec.parameters.get(name, {})}, "required": [name]}
+    best = fill(replace(spec, input_schema=schema), text, now=now).params.get(name)
     return full if best is None else best
 
 
-def is_bare(said: str) -> bool:
-    """Whether words are one value, and say nothing beside it: `b.txt`, `on 3 January`."""
-    reading = read(said)
-    return len(reading.tokens) == 1 or _only_value(reading, said, _BARE) is not None
+def is_bare(text: str) -> bool:
+    """Return whether words are one value and nothing else: `b.txt`, `on 3 January`."""
+    reading = read(text)
+    return len(reading.tokens) == 1 or _only_value(reading, text, _BARE) is not None
 
 
-def _only_value(reading: Reading, said: str, kinds: Set[str] = VALUES - {"quoted", "code"}) -> Span | None:
-    """Return the one address or path that words name, where they say nothing beside it: `to ann@example.com please`.
-
-    Beside a destination, for which `said` is empty, they may say anything.
-    """
+def _only_value(reading: Reading, text: str, kinds: Set[str] = _VALUES - {"quoted", "code"}) -> Span | None:
+    """Return the only value of these kinds, if words say nothing beside it. Without `text`, they may say more."""
     values = [span for span in reading.mentions if span.kind in kinds]
-    if len(values) != 1 or not said:
+    if len(values) != 1 or not text:
         return values[0] if len(values) == 1 else None
-    rest = query_terms(f"{said[: values[0].start]} {said[values[0].end :]}")
+    rest = query_terms(f"{text[: values[0].start]} {text[values[0].end :]}")
     return None if rest else values[0]
 
 
 def takes_path(spec: ToolSpec) -> bool:
-    """Whether one of a tool's parameters is the name of a file or a folder."""
-    return any({*one.words} & PATHS for one in parameters_of(spec))
-
-
-def _value(candidate: Candidate | None) -> Any:
-    return None if candidate is None else candidate.value
-
-
-def _is_narrow(parameter: Parameter) -> bool:
-    """Whether the value is a path, an address or of a pattern, which an answer may wrap in words."""
-    words = {*parameter.words}
-    return bool(words & (PATHS | {"url", "link", "email"})) or (
-        "pattern" in parameter.schema or "format" in parameter.schema
-    )
+    """Return whether a parameter of a tool takes a path."""
+    return any({*one.words} & _PATHS for one in parameters_of(spec))
 
 
 def is_narrow(spec: ToolSpec, name: str) -> bool:
-    """Whether a parameter takes a path, an address or what fits a pattern."""
+    """Return whether a parameter takes a path, an address or a text of a pattern or format."""
     return any(_is_narrow(one) for one in parameters_of(spec) if one.path == (name,))
 
 
-def _asking(spec: ToolSpec, name: str) -> ToolSpec:
-    """Return the tool with no parameter but one, which is required."""
-    properties = {name: spec.parameters.get(name, {})}
-    return replace(spec, input_schema={**spec.input_schema, "properties": properties, "required": [name]})
+def _is_narrow(parameter: Parameter) -> bool:
+    names_address = bool({*parameter.words} & (_PATHS | {"url", "link", "email"}))
+    return names_address or "pattern" in parameter.schema or "format" in parameter.schema

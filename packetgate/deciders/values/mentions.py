@@ -1,23 +1,19 @@
-"""What a request mentions: typed things that stand in it, and every stretch of words that may be a value."""
+"""Spans of a request that may be values: typed mentions, names and stretches of words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from packetgate.deciders.values.dates import times_in
+from packetgate.deciders.values.dates import find_times
 from packetgate.deciders.values.tokens import Token, number_parts, tokens_of
 from packetgate.tools.text.words import stem_of, words_of
 
 MAX_TOKENS = 160
-"""Tokens of a request between which stretches of words are looked for."""
+"""Tokens in which stretches of words are looked for."""
 MAX_WORDS = 8
-"""Words of a stretch that does not reach to the end of a sentence."""
-
-KINDS = (
-    "quoted code url email path number date time duration identifier name phrase rest".split()
-)  # fmt: skip
+"""Words of a stretch that does not reach the end of its sentence."""
+KINDS = "quoted code url email path number date time duration identifier name phrase rest".split()
 TYPED = frozenset(KINDS) - {"name", "phrase", "rest"}
-
 EDGES = frozenset(
     "a about after all also am an and any are as at be because before been being between but by can could did do does"
     " for from had has have he her here his how i if in into is it its me my of on onto or our please she should so"
@@ -27,16 +23,27 @@ EDGES = frozenset(
     " einen mit von zu im am auf für el la los las un una de del y o en con por para le les des du et ou à dans pour"
     " avec sur 的 了 在 把 和 到 从 请".split()
 )
-"""Words that a value neither begins nor ends with, unless they are part of a name."""
-JOINING = frozenset("of the and de la le du des von van der for in & 's a an to y et und on".split())
+"""Words that no value begins or ends with, except in names."""
+_JOINING = frozenset("of the and de la le du des von van der for in & 's a an to y et und on".split())
 _ENDS = frozenset(".;:?!\n。")
-_NUMBER_WORDS = ("en", "de", "es", "fr")
+_NUMBER_LANGUAGES = ("en", "de", "es", "fr")
 _NOT_NUMBERS = frozenset("a an one's o on un una une uno ein eine einen et y and und mil second seconds".split())
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "dozen": 12,
     "mio": 1_000_000, "millionen": 1_000_000, "millones": 1_000_000, "trillion": 10**12}  # fmt: skip
 _ORDINALS = dict(
     zip("first second third fourth fifth sixth seventh eighth ninth tenth".split(), range(1, 11), strict=True)
 )
+_SYNONYMS = {
+    stem: synonym
+    for synonym, stems in {
+        "first": "head top begin initi erst ersten erste primera primeras primeros premier premiers premières 前",
+        "last": "tail final bottom letzt letzten letzte última últimas últimos dernier derniers dernière dernières",
+        "foot": "feet",
+        "person": "peopl",
+        "child": "children",
+    }.items()
+    for stem in stems.split()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class Span:
     first: int
     """Index of its first token."""
     last: int
-    """Index after its last."""
+    """Index after its last token."""
     kind: str
     text: str
     """Without quotes around it."""
@@ -56,100 +63,90 @@ class Span:
     number: float | None = None
     unit: str = ""
 
+    def overlaps(self, other: "Span") -> bool:
+        """Return whether both share a token."""
+        return self.first < other.last and other.first < self.last
+
 
 class Reading:
-    """A request as it was read: its tokens, and the spans over them."""
+    """The tokens of a request, and the spans over them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = _with_times(text, tokens_of(text))
         self.words = [token.text.lower() for token in self.tokens]
-        self.stems = [frozenset(stems_of(token)) for token in self.tokens]
+        self.stems = [frozenset(_stems(token)) for token in self.tokens]
         self.breaks = [bool(_ENDS & {*token.before}) for token in self.tokens] + [True]
         self.sentences = [
-            broken and "." in token.before for broken, token in zip(self.breaks, self.tokens, strict=False)
+            is_break and "." in token.before for is_break, token in zip(self.breaks, self.tokens, strict=False)
         ]
-        self.mentions = tuple(sorted(_typed(self), key=lambda span: (span.first, -span.last)))
-        """The typed ones and the names, in order."""
+        self.mentions = tuple(sorted(_mentions(self), key=lambda span: (span.first, -span.last)))
+        """Typed spans and names, in order."""
         self.spans = tuple(_spans(self))
-        """All of them, each stretch once."""
-
-    def said(self, first: int, last: int) -> str:
-        """Return the text of the tokens from `first` up to `last`, as written."""
-        if last - first == 1:
-            return self.tokens[first].text
-        return self.text[self.tokens[first].start : self.tokens[last - 1].end]
+        """All spans, no stretch twice."""
 
     def span(self, first: int, last: int, kind: str, number: float | None = None, unit: str = "") -> Span:
         """Return the span of the tokens from `first` up to `last`."""
         start, end = self.tokens[first].start, self.tokens[last - 1].end
-        return Span(first, last, kind, self.said(first, last), start, end, number, unit)
+        text = self.tokens[first].text if last - first == 1 else self.text[start:end]
+        return Span(first, last, kind, text, start, end, number, unit)
 
-
-_SENSES = {
-    word: sense
-    for sense, words in {
-        "first": "head top begin initi erst ersten erste primera primeras primeros premier premiers premières 前",
-        "last": "tail final bottom letzt letzten letzte última últimas últimos dernier derniers dernière dernières",
-        "foot": "feet",
-        "person": "peopl",
-        "child": "children",
-    }.items()
-    for word in words.split()
-}
-"""Stems that stand for the same as another."""
-
-
-def sense_of(stem: str) -> str:
-    """Return what a stem stands for: `top` and `head` for `first`."""
-    return _SENSES.get(stem, stem)
-
-
-def stems_of(token: Token) -> list[str]:
-    """Return the stems of a token's words, none of what is quoted."""
-    if token.kind in {"quoted", "code", "url", "email"}:
-        return []
-    words = words_of(token.text) if token.text.isascii() else [token.text.lower()]
-    return [sense_of(stem_of(word)) for word in words[:6]]
+    def unit_of(self, span: Span) -> str:
+        """Return the unit of a number: attached to it, or the next word."""
+        if span.unit or span.last >= len(self.tokens):
+            return span.unit
+        following = self.tokens[span.last]
+        return self.words[span.last] if not following.before and following.kind == "word" else ""
 
 
 @lru_cache(maxsize=256)
 def read(text: str) -> Reading:
-    """Read a request."""
+    """Return the reading of a request."""
     return Reading(text)
 
 
+def unify_synonym(stem: str) -> str:
+    """Return one stem for all synonyms: `first` for `top` and `head`."""
+    return _SYNONYMS.get(stem, stem)
+
+
+def _stems(token: Token) -> list[str]:
+    if token.kind in {"quoted", "code", "url", "email"}:
+        return []
+    words = words_of(token.text) if token.text.isascii() else [token.text.lower()]
+    return [unify_synonym(stem_of(word)) for word in words[:6]]
+
+
 def _with_times(text: str, tokens: list[Token]) -> list[Token]:
-    """Join the tokens of what is a date, a time or a duration of several words."""
-    found = {}
-    for start, end, kind in times_in(text[: max((token.end for token in tokens), default=0)]):
-        found[start] = (end, kind)
+    """Join the tokens of dates, times and durations of several words."""
+    times = {}
+    for start, end, kind in find_times(text[: max((token.end for token in tokens), default=0)]):
+        times[start] = (end, kind)
     joined: list[Token] = []
     until = -1
     for token in tokens:
         if token.start < until and token.kind not in {"quoted", "code"}:
             continue
-        if token.start in found and token.kind in {"word", "number", "date", "time", "identifier", "path"}:
-            end, kind = found[token.start]
+        if token.start in times and token.kind in {"word", "number", "date", "time", "identifier", "path"}:
+            end, kind = times[token.start]
             if end >= token.end or kind == "date":
                 until = end
-                said = text[token.start : max(end, token.end)]
-                joined.append(Token(token.start, max(end, token.end), said, kind, token.before))
+                end = max(end, token.end)
+                joined.append(Token(token.start, end, text[token.start : end], kind, token.before))
                 continue
         joined.append(token)
     return joined
 
 
-def _typed(reading: Reading) -> Iterator[Span]:
+def _mentions(reading: Reading) -> Iterator[Span]:
     tokens = reading.tokens
     for at, token in enumerate(tokens):
         if token.kind == "number":
             parts = number_parts(token.text)
             if parts:
                 value, unit, _ = parts
-                scale = (
-                    _SCALES.get(reading.words[at + 1]) if at + 1 < len(tokens) and not tokens[at + 1].before else None
-                )
+                has_next = at + 1 < len(tokens) and not tokens[at + 1].before
+                scale = _SCALES.get(reading.words[at + 1]) if has_next else None
                 yield reading.span(at, at + 2 if scale else at + 1, "number", value * (scale or 1), unit)
         elif token.kind in {"quoted", "code"} and (parts := number_parts(token.text)):
             yield reading.span(at, at + 1, token.kind, parts[0], parts[1])
@@ -160,17 +157,16 @@ def _typed(reading: Reading) -> Iterator[Span]:
 
 
 def _number_words(reading: Reading) -> Iterator[Span]:
-    words, at = reading.words, 0
+    words, tokens, at = reading.words, reading.tokens, 0
     while at < min(len(words), MAX_TOKENS * 4):
-        if reading.tokens[at].kind == "word" and (
-            _number_said(words[at]) is not None or words[at] in {"half", "dozen"}
-        ):
-            value: float | None = _number_said(words[at])
+        is_word = tokens[at].kind == "word"
+        if is_word and (_number_of(words[at]) is not None or words[at] in {"half", "dozen"}):
+            value: float | None = _number_of(words[at])
             last = at + 1
             for end in range(at + 2, min(at + 7, len(words) + 1)):
-                if any(reading.tokens[k].before or reading.tokens[k].kind != "word" for k in range(at + 1, end)):
+                if any(tokens[k].before or tokens[k].kind != "word" for k in range(at + 1, end)):
                     break
-                longer = _number_said(" ".join(words[at:end]))
+                longer = _number_of(" ".join(words[at:end]))
                 if longer is not None and words[end - 1] != "and":
                     last, value = end, longer
             if value is None:
@@ -179,46 +175,40 @@ def _number_words(reading: Reading) -> Iterator[Span]:
                 last, value = last + 1, value * 12
             yield reading.span(at, last, "number", value)
             at = last
-        else:
-            follows = reading.tokens[at + 1].kind if at + 1 < len(words) else ""
-            counts = follows in {"number", "duration"} or (
-                at + 1 < len(words) and _number_said(words[at + 1]) is not None
-            )
-            if words[at] in _ORDINALS and reading.tokens[at].kind == "word" and not counts:
-                yield reading.span(at, at + 1, "number", _ORDINALS[words[at]], "th")
-            at += 1
+            continue
+        number_follows = at + 1 < len(words) and (
+            tokens[at + 1].kind in {"number", "duration"} or _number_of(words[at + 1]) is not None
+        )
+        if is_word and words[at] in _ORDINALS and not number_follows:
+            yield reading.span(at, at + 1, "number", _ORDINALS[words[at]], "th")
+        at += 1
 
 
 @lru_cache(maxsize=20_000)
-def _number_said(words: str) -> int | None:
-    if words in _NOT_NUMBERS or words in _ORDINALS or not words[:1].isalpha() or len(words) > 80:
-        return _chinese(words)
-    from text_to_num import text2num
+def _number_of(words: str) -> int | None:
+    if words not in _NOT_NUMBERS and words not in _ORDINALS and words[:1].isalpha() and len(words) <= 80:
+        from text_to_num import text2num
 
-    for language in _NUMBER_WORDS:
-        try:
-            return int(text2num(words, language))
-        except ValueError:
-            continue
-    return _chinese(words)
-
-
-def _chinese(word: str) -> int | None:
-    return "零一二三四五六七八九十".find(word) if len(word) == 1 and word in "一二三四五六七八九十" else None
+        for language in _NUMBER_LANGUAGES:
+            try:
+                return int(text2num(words, language))
+            except ValueError:
+                continue
+    return "零一二三四五六七八九十".find(words) if len(words) == 1 and words in "一二三四五六七八九十" else None
 
 
 def _names(reading: Reading) -> Iterator[Span]:
-    """Yield the longest runs of capitalised words, beyond one that merely begins a sentence."""
+    """Yield the longest runs of capitalised words, except a single word at the start of a sentence."""
     tokens, at = reading.tokens, 0
     while at < len(tokens):
-        if not _capital(tokens[at]):
+        if not _is_capitalised(tokens[at]):
             at += 1
             continue
         last = end = at + 1
         while end < len(tokens) and end - at < 10 and not tokens[end].before.strip("'’s-"):
-            if _capital(tokens[end]) or (tokens[end].kind == "number" and end > at):
+            if _is_capitalised(tokens[end]) or tokens[end].kind == "number":
                 last = end + 1
-            elif reading.words[end] not in JOINING:
+            elif reading.words[end] not in _JOINING:
                 break
             end += 1
         if not (reading.breaks[at] or at == 0) or last - at > 1:
@@ -226,7 +216,7 @@ def _names(reading: Reading) -> Iterator[Span]:
         at = last
 
 
-def _capital(token: Token) -> bool:
+def _is_capitalised(token: Token) -> bool:
     return token.kind == "word" and token.text[:1].isupper()
 
 
@@ -241,45 +231,36 @@ def _spans(reading: Reading) -> Iterator[Span]:
         if not _may_begin(reading, first):
             continue
         for last in range(first + 1, min(first + MAX_WORDS, count) + 1):
-            if last - first > 1 and (reading.breaks[last - 1] or tokens[last - 1].kind in {"quoted", "code"}):
-                break
-            if tokens[first].kind in {"quoted", "code"} and last - first > 1:
+            kinds = {tokens[first].kind, tokens[last - 1].kind}
+            if last - first > 1 and (reading.breaks[last - 1] or kinds & {"quoted", "code"}):
                 break
             if (first, last) not in seen and _may_end(reading, last - 1):
                 seen.add((first, last))
-                whole = {tokens[first].kind, tokens[last - 1].kind} == {"date", "time"} and last - first <= 3
-                yield reading.span(first, last, "date" if whole else "phrase")
+                is_moment = kinds == {"date", "time"} and last - first <= 3
+                yield reading.span(first, last, "date" if is_moment else "phrase")
     yield from _rests(reading, seen)
 
 
 def _rests(reading: Reading, seen: set[tuple[int, int]]) -> Iterator[Span]:
-    """Yield what goes from a cue to the end of its sentence, and of the request."""
+    """Yield what follows an edge word or a colon, to the end of its sentence and of the request."""
     count = len(reading.tokens)
     ends = [at for at in range(1, count + 1) if reading.breaks[at] or at == count]
-    made = 0
+    yielded = 0
     for first in range(1, count):
-        cue = reading.words[first - 1] in EDGES or ":" in reading.tokens[first].before
-        if cue and made < MAX_TOKENS:
+        follows_cue = reading.words[first - 1] in EDGES or ":" in reading.tokens[first].before
+        if follows_cue and yielded < MAX_TOKENS:
             sentence = next((end for end in ends if end > first), count)
             for last in {sentence, count}:
                 if (first, last) not in seen and last > first:
                     seen.add((first, last))
-                    made += 1
+                    yielded += 1
                     yield reading.span(first, last, "rest")
 
 
 def _may_begin(reading: Reading, at: int) -> bool:
-    token = reading.tokens[at]
-    return reading.words[at] not in EDGES or (token.text[:1].isupper() and at > 0 and not reading.breaks[at])
+    is_capital = reading.tokens[at].text[:1].isupper()
+    return reading.words[at] not in EDGES or (is_capital and at > 0 and not reading.breaks[at])
 
 
 def _may_end(reading: Reading, at: int) -> bool:
     return reading.words[at] not in EDGES or reading.tokens[at].text[:1].isupper()
-
-
-def unit_of(reading: Reading, span: Span) -> str:
-    """Return the unit of a number: with it, or the word after it."""
-    if span.unit or span.last >= len(reading.tokens):
-        return span.unit
-    after = reading.tokens[span.last]
-    return reading.words[span.last] if not after.before and after.kind == "word" else ""

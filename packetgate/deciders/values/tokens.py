@@ -1,4 +1,4 @@
-"""A request in pieces: words, and what a person writes as one thing, such as a path, an address or quoted text."""
+"""Split a request into tokens: words, numbers, paths, URLs, e-mail addresses, dates, identifiers and quoted text."""
 
 import re
 from bisect import bisect_left
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from packetgate.tools.risk.sql import statement_in
 
 MAX_CHARS = 100_000
-"""Of a request that is read word by word; what stands in quotes is taken whole wherever it ends."""
+"""Characters of a request that are split into words; quoted text is found beyond them too."""
 MAX_PIECE = 300
-"""Characters of a run without spaces that is looked at closely; a longer one is one word, or an address."""
+"""A longer run of characters without spaces is one word or URL."""
 
 CJK = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u3000-\u3003\uff01-\uff20"
 _CHUNK = re.compile(rf"(?<!\S)[{CJK}]{{1,30}}\.[A-Za-z]\w{{0,7}}(?![\w.])|[{CJK}]|[^\s{CJK}]+")
@@ -68,7 +68,7 @@ _INNER = re.compile(r"[,;:()\[\]{}|=<>\"“”…]+|(?<=\w)/(?=\w)|–|—")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a request that is never cut."""
+    """An indivisible piece of a request."""
 
     start: int
     end: int
@@ -77,14 +77,14 @@ class Token:
     kind: str
     """`word`, `number`, `path`, `url`, `email`, `date`, `time`, `identifier`, `quoted`, `code`."""
     before: str = ""
-    """What stands between it and the token before, without spaces."""
+    """The characters between the previous token and this one, without spaces."""
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Cut a request into tokens, in order, in time linear in its length."""
+    """Return the tokens of a request in order, in linear time."""
     found: list[Token] = []
     last = 0
-    for start, end, inner_start, inner_end, kind in _wholes(text):
+    for start, end, inner_start, inner_end, kind in _unsplit(text):
         found.extend(_plain(text, last, start))
         found.append(Token(start, end, text[inner_start:inner_end], kind))
         last = end
@@ -92,8 +92,7 @@ def tokens_of(text: str) -> list[Token]:
     return [*_with_gaps(text, found)]
 
 
-def _wholes(text: str) -> Iterator[tuple[int, int, int, int, str]]:
-    """Yield, in order, what is quoted, and a statement of SQL that stands in no quotes, with what it quotes itself."""
+def _unsplit(text: str) -> Iterator[tuple[int, int, int, int, str]]:
     quotes, statement = [*_quotes(text)], statement_in(text)
     if statement is None or any(start <= statement[0] < end for start, end, *_ in quotes):
         yield from quotes
@@ -112,7 +111,6 @@ def _with_gaps(text: str, found: list[Token]) -> Iterator[Token]:
 
 
 def _quotes(text: str) -> Iterator[tuple[int, int, int, int, str]]:
-    """Yield (start, end, start inside, end inside, kind) of what is quoted; quotes within quotes are text."""
     closings = {mark: _closings(text, marks) for mark, marks in _CLOSING.items()} | {"```": _closings(text, "```")}
     last = 0
     for opening in _OPENING.finditer(text):
@@ -135,7 +133,6 @@ def _quotes(text: str) -> Iterator[tuple[int, int, int, int, str]]:
 
 
 def _closings(text: str, marks: str) -> list[int]:
-    """Return where a quotation may end; an apostrophe within a word ends none."""
     pattern = re.escape(marks) if marks == "```" else f"[{marks}]"
     return [
         one.start()
@@ -170,7 +167,7 @@ def _piece(text: str, start: int, end: int, depth: int = 0) -> Iterator[Token]:
     elif between := _RANGE.fullmatch(piece):
         for group in (1, 2):
             yield Token(start + between.start(group), start + between.end(group), between[group], "number")
-    elif (kind := kind_of(piece)) != "word":
+    elif (kind := _kind_of(piece)) != "word":
         yield Token(start, end, piece, kind)
     elif depth < 2 and (cuts := [*_INNER.finditer(piece)]):
         last = start
@@ -196,8 +193,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def kind_of(piece: str) -> str:
-    """Return what kind of thing a piece without spaces is."""
+def _kind_of(piece: str) -> str:
     if _NUMBER.fullmatch(piece) and number_parts(piece):
         return "number"
     if _DATE.fullmatch(piece):
@@ -216,7 +212,7 @@ def kind_of(piece: str) -> str:
 
 
 def number_parts(piece: str) -> tuple[int | float, str, str] | None:
-    """Return (value, unit, currency) of a number in digits, or None: `$1,200.50`, `5%`, `20kg`, `3rd`, `10k`."""
+    """Return (value, unit, currency) of a number such as `$1,200.50`, `5%`, `20kg`, `3rd` or `10k`, or None."""
     match = _NUMBER.fullmatch(piece)
     if match is None or len(piece) > 40:
         return None

@@ -62,7 +62,7 @@ def test_of_the_settings_only_what_was_set_goes_there(
     done = run(*ask, PACKETGATE_MAX_PARALLEL_CALLS="2")
     assert done.status == 0, done.err
     settings = read_packet(done.out).governance.settings
-    assert settings == RoutingContext(explain=True, palette_size=9, confidence_threshold=0.65, max_parallel_calls=2)
+    assert settings == RoutingContext(palette_size=9, confidence_threshold=0.65, max_parallel_calls=2)
     (cli.folder / "packetgate.toml").write_text("[setings]\nenabled = false\n")
     assert run(*ask).status == 2
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from packetgate.deciders.language.turn import ASK, SHOW
 from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, offered, selection, sent, system
@@ -11,7 +12,6 @@ from support.scripted_replies import HttpError, Message, Thinks
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.selection import select_by_model
-from packetgate.deciders.language.turn import ASK, SHOW
 from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model
 from packetgate.models.openai.model import OpenAICompatible

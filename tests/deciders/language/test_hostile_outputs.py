@@ -6,6 +6,7 @@ import json
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from packetgate.deciders.reflex.calls import select_by_reflex
 from support.hostile_markup import MARKUP
 from support.hostile_meanings import GAIA, MEANINGS
 from support.hostile_outputs import NATIVE_READ, READ, Hostile, Outcome
@@ -18,7 +19,6 @@ from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.gate import FAILED_REVIEW, gated
 from packetgate.deciders.outcome import routing_after
 from packetgate.deciders.protocols import Selection
-from packetgate.deciders.reflex.calls import select_by_reflex
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packetgate.deciders.language.copying import held_by, without_defaults, without_invented
+from packetgate.deciders.language.own_language import select_in_own_language
+from packetgate.deciders.language.turn import ASK, FEW, SHOW, offer_of
+from packetgate.deciders.language.weighing import likelier, review_by_evidence
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
-from packetgate.deciders.language.copying import held_by, without_defaults, without_invented
-from packetgate.deciders.language.own_language import select_in_own_language
-from packetgate.deciders.language.turn import ASK, FEW, SHOW, offer_of
-from packetgate.deciders.language.weighing import likelier, review_by_evidence
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.selection import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from packetgate.deciders.reflex.calls_judged import CallSignals, call_signals, judged
 from support.packets import packet, tool
 
 from packetgate.deciders.outcome import traced
-from packetgate.deciders.reflex.calls_judged import CallSignals, call_signals, judged
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.evidence import evidence_of
 

@@ -1,7 +1,6 @@
 """What a request means that follows on another."""
 
 import pytest
-
 from packetgate.deciders.reflex.following import Earlier, items_in, meant
 
 FENCE = "```"

@@ -1,12 +1,12 @@
 """Review without a model: how surely a call fits, and what does not hold, which lowers that and is said."""
 
 import pytest
+from packetgate.deciders.reflex.calls import review_by_reflex
 from support.origins import origins
 from support.packets import CONTEXT, FILES, done, needs, packet
 
 from packetgate.deciders.gate import gated
 from packetgate.deciders.protocols import CallReview
-from packetgate.deciders.reflex.calls import review_by_reflex
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from packetgate.deciders.values.dates import moment_of, seconds_of, times_in, written
+from packetgate.deciders.values.dates import find_times, format_moment, parse_duration, parse_moment
 from packetgate.deciders.values.mentions import read
 from packetgate.deciders.values.tokens import tokens_of
 
@@ -84,24 +84,24 @@ def test_offsets_are_those_of_the_request():
     ],
 )
 def test_moments(said: str, now: datetime | None, day: str):
-    moment = moment_of(said, now)
+    moment = parse_moment(said, now)
     assert moment is not None
-    assert written(moment, "YYYY-MM-DD") == day
+    assert format_moment(moment, "YYYY-MM-DD") == day
 
 
 def test_what_depends_on_today_is_nothing_without_a_clock():
-    assert moment_of("tomorrow", None) is None
+    assert parse_moment("tomorrow", None) is None
 
 
 @pytest.mark.parametrize(
     ("said", "seconds"), [("half an hour", 1800), ("2 hours and 30 minutes", 9000), ("30-day", 2_592_000)]
 )
 def test_durations(said: str, seconds: float):
-    assert seconds_of(said) == seconds
+    assert parse_duration(said) == seconds
 
 
 def test_a_month_that_is_a_verb_is_no_date():
-    assert [*times_in("it may be")] == []
+    assert [*find_times("it may be")] == []
 
 
 @pytest.mark.parametrize("piece", ["'a ", '"', "“a ", "1-", "a.", "a@a.", "in 1 day ", "5 days and ", "may 5 ", "1:"])

@@ -8,8 +8,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.palettes import palettes
 from support.vocabularies import NO_BYTES, VOCABULARIES, Vocabulary, write_gguf
 
-from packetgate.deciders.language.forms import review_form, selection_form
-from packetgate.deciders.language.selection import SelectionAnswer
+from packetgate.deciders.language.review import review_form
+from packetgate.deciders.language.selection import SelectionAnswer, selection_form
 from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.llama.weights import LlamaWeights

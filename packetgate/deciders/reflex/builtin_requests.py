@@ -1,0 +1,88 @@
+"""Probabilities that a request asks for a built-in tool, learned from example requests.
+
+A linear model over the request's vector and words. `python -m benchmarks.train.practice` fits it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from packetgate.deciders.reflex.signals import log_odds
+from packetgate.deciders.values.mentions import read
+from packetgate.tools.builtin.tool import BUILT_IN
+from packetgate.tools.learned import DIGITS, arrays_of
+from packetgate.tools.ranking.encoder import vector_of
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.words import stem_of
+
+WEIGHTS = Path(__file__).with_name("practice.npz")
+MOST_CHARS = 2_000
+VECTOR_SCALE = 3.0
+"""Weight of a vector of length 1; words count 1 each."""
+NONE = ""
+"""Name of "no built-in tool"."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Practice:
+    """The learned model."""
+
+    tools: tuple[str, ...]
+    words: Mapping[str, int]
+    """Row of each word."""
+    table: Floats
+    """Rows: numbers of the vector, words, and a constant. Columns: tools."""
+
+    def probabilities(self, text: str) -> dict[str, float]:
+        """Return the probability of each tool. Blocking."""
+        scores = (row_of(text, self.words) @ self.table).round(DIGITS)
+        powers = np.exp(scores - scores.max())
+        return dict(zip(self.tools, (powers / powers.sum()).tolist(), strict=True))
+
+
+def practised(text: str, spec: ToolSpec) -> float:
+    """Return the log odds that a request asks for a built-in tool; 0 for other tools."""
+    return log_odds(_probabilities(text)[spec.name]) if is_practised(spec) else 0.0
+
+
+def is_practised(spec: ToolSpec) -> bool:
+    """Return whether the model knows a tool."""
+    return spec.server_digest.startswith(BUILT_IN) and spec.name in load_practice().tools
+
+
+def words_for(text: str) -> Iterator[str]:
+    """Yield the features of a request: stems, kinds, pairs of them, the first, and `?`."""
+    words = [stem_of(token.text.lower()) if token.kind == "word" else f"<{token.kind}>" for token in read(text).tokens]
+    yield from words
+    yield from (f"{first} {second}" for first, second in pairwise(words))
+    yield from (f"^{first}" for first in words[:1])
+    yield from ["?"] * ("?" in text)
+
+
+def row_of(text: str, words: Mapping[str, int]) -> Floats:
+    """Return a request as numbers."""
+    text = text[:MOST_CHARS]
+    counted = np.zeros(len(words) + 1)
+    counted[[words[word] for word in words_for(text) if word in words]] = 1
+    counted[-1] = 1
+    return np.concatenate([VECTOR_SCALE * vector_of(text), counted])
+
+
+@lru_cache(maxsize=256)
+def _probabilities(text: str) -> Mapping[str, float]:
+    return load_practice().probabilities(text)
+
+
+@cache
+def load_practice() -> Practice:
+    """Return the shipped model. Raise WeightsError if its file is missing or broken."""
+    held = arrays_of(WEIGHTS)
+    words = {str(word): at for at, word in enumerate(held["words"])}
+    return Practice(tuple(map(str, held["tools"])), words, held["table"].astype(np.float64))

@@ -1,0 +1,246 @@
+"""Classify a message on a waiting question: a reply, a new request, or neither.
+
+Only a clear reply answers the question; otherwise nothing is approved and the question stays open.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from packetgate.deciders.reflex.reading import (
+    VERBS,
+    condition_in,
+    has_question,
+    is_small_talk,
+    mentions_in,
+    verbs_in,
+    words_in,
+)
+from packetgate.state.channels import is_slash_command
+from packetgate.state.origins import ArgumentRole
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import code_span, shorten
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import ApprovalOutcome
+from packetgate.tools.approval.verdicts import ALL, AROUND, LIMITS, decided_in, read_words, tokens_of, verdict_of
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.provenance.roles import role_of
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.words import STOP_WORDS, query_terms, words_of
+
+_SURE = 0.8
+"""Probability of another tool from which words without a verb are a request."""
+_POLITE = re.compile(r"^\W*(?:(?:please|kindly)\s+|(?:can|could|would|will)\s+you\s+(?:please\s+)?)+", re.IGNORECASE)
+_REFERENCE = re.compile(r"\b(?:it|this|that|them|these|those|instead|rather|you)\b", re.IGNORECASE)
+_NO_AND_MORE = re.compile(r"^\W*\w+(?:\s+\w+)?\s*[,.;:!\u2013\u2014-]")
+_ABOUT_CALLS = frozenset(
+    "call tool action file argument value reason risk change effect happen mean exactly safe undo undone reversible"
+    " sure certain necessary need needed difference explain kind option".split()
+)
+"""Words of questions about any waiting call."""
+_HESITATION = frozenset(
+    "hm hmm hmmm um uh maybe perhaps later soon wait moment second unsure dunno idk hold think".split()
+)
+_EITHER = frozenset("not or either except unless if neither nor".split())
+_BESIDE_VERDICT = AROUND | {"and", "also", "but", "first", "never", "mind", ",", ";"}
+_UNDECIDED = (
+    "This decides nothing, so it waits, and has not run: answer yes or no, say what to change, or ask for something"
+    " else."
+)
+_SOME_UNDECIDED = (
+    "This does not say yes or no to each of these calls, so all wait, and none has run: "
+    "say it by number or name, such as `1 yes 2 no`."
+)
+
+
+@dataclass(frozen=True)
+class TypedReply:
+    """A classified message."""
+
+    kind: Literal["reply", "request", "neither"]
+    reply: Any = None
+    problem: str = ""
+    """For `neither`: why the question is repeated."""
+
+
+async def classify_reply(text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:
+    """Classify a message on the question that a packet waits with."""
+    return await asyncio.to_thread(_classified, text, packet, catalogue)
+
+
+def _classified(text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:
+    if is_slash_command(text):
+        return _neither(f"There is no command {text.strip()[:40]} here, and it is no answer: the question still waits.")
+    message = _Message(text.strip(), packet, catalogue)
+    if packet.routing.outcome != "clarify":
+        return _on_calls(message, [call for call in packet.routing.calls if call.status.awaits_user])
+    name, parameter = packet.routing.asks_for or ("", "")
+    spec = catalogue.get(name)
+    return _on_argument(message, spec, parameter) if spec else TypedReply("reply", text)
+
+
+@dataclass(frozen=True)
+class _Message:
+    text: str
+    packet: CognitionPacket
+    catalogue: Catalogue
+
+    @property
+    def plain(self) -> str:
+        """The text without polite words."""
+        polite = _POLITE.match(self.text)
+        return self.text[polite.end() :].rstrip(" ?") if polite else self.text
+
+    @property
+    def selected_by_model(self) -> bool:
+        steps = [one for one in self.packet.reasoning.reflection_log if one.step == "select_tool" and one.decided_by]
+        return bool(steps) and steps[-1].decided_by == "model" and not steps[-1].is_fallback
+
+    @property
+    def hesitates(self) -> bool:
+        return is_small_talk(self.text) or not {*query_terms(self.text)} - _HESITATION - {"sure"}
+
+    def serves_other(self, text: str, *tools: str, probability: float) -> bool:
+        """Return whether another tool than these serves a text."""
+        from packetgate.deciders.reflex.fit import fits_of, needed
+
+        fits = fits_of(text, self.catalogue, self.packet.header.created_at.astimezone())
+        return bool(fits) and needed(fits) >= probability and fits[0].spec.name not in tools
+
+    def values(self, spec: ToolSpec, text: str) -> dict[str, Any]:
+        """Return the arguments that a text likely names."""
+        from packetgate.deciders.values.filling import fill
+
+        return fill(spec, text, now=self.packet.header.created_at.astimezone()).likely_params()
+
+
+def _is_request(text: str) -> bool:
+    """Return whether a text begins with a verb and has an object."""
+    bare = " ".join(word for word in text.split() if not mentions_in(word).has_target)
+    words = [word for word in words_in(bare) if word not in STOP_WORDS or word in VERBS]
+    has_object = bool({*words[1:]} - STOP_WORDS) or mentions_in(text).has_target
+    return bool(words) and words[0] in VERBS and has_object
+
+
+def _on_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
+    from packetgate.deciders.reflex.fit import ENOUGH
+
+    said, names = message.text, [call.tool_name for call in calls]
+    reply, request = TypedReply("reply", said), TypedReply("request", said)
+    undecided = _neither(_UNDECIDED if len(calls) == 1 else _SOME_UNDECIDED)
+    if decided_in(said, [(call.tool_name, call.params) for call in calls]) is not None:
+        return reply
+    if has_question(message.plain):
+        is_about = _is_about(message.plain, calls) and not message.serves_other(
+            message.plain, *names, probability=_SURE
+        )
+        return _neither(_explanation(calls, message.catalogue)) if is_about else request
+    verdicts = [verdict for token in tokens_of(said) if (verdict := verdict_of(token))]
+    lead = verdict_of(next(iter(tokens_of(said)), ""))
+    text = _after_verdict(message.plain)
+    if _is_request(text):
+        if message.serves_other(text, *names, probability=ENOUGH):
+            return _neither(_UNDECIDED) if lead is ApprovalOutcome.APPROVED else request
+        is_new = not _REFERENCE.search(text) and (not message.selected_by_model or mentions_in(text).has_target)
+        if lead is None and is_new:
+            return request
+    if len(calls) > 1 and verdicts:
+        return undecided
+    if lead is not None and condition_in(said):
+        return _neither(_UNDECIDED)
+    if len(calls) == 1 and _changes(message, text, calls[0]):
+        is_bare_value = len(said.split()) == 1 and "=" not in said
+        return undecided if is_bare_value else reply
+    if lead is ApprovalOutcome.DENIED and len({*verdicts}) == 1 and _NO_AND_MORE.match(said):
+        return TypedReply("reply", {"type": "reject", "message": said})
+    if message.selected_by_model and not message.hesitates and (not verdicts or LIMITS & {*tokens_of(said)}):
+        return reply
+    if lead is None and len(said.split()) > 1 and message.serves_other(said, *names, probability=_SURE):
+        return request
+    return undecided
+
+
+def _after_verdict(text: str) -> str:
+    """Remove the yes or no at the start, and words beside it."""
+    words = text.split()
+    while begins := next((count for count in (2, 1) if _is_verdict(words[:count])), 0):
+        words = words[begins:]
+    return " ".join(words)
+
+
+def _is_verdict(words: list[str]) -> bool:
+    tokens = tokens_of(" ".join(words))
+    return bool(tokens) and all(verdict_of(token) or token in _BESIDE_VERDICT for token in tokens)
+
+
+def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedReply:
+    from packetgate.deciders.reflex.fit import ENOUGH, QUERIES
+    from packetgate.deciders.values.filling import answer, is_bare, is_narrow
+
+    said, plain = message.text, message.plain
+    reply, request = TypedReply("reply", said), TypedReply("request", said)
+    if read_words(said).outcome is not ApprovalOutcome.ANSWERED:
+        return reply
+    schema = spec.parameters.get(parameter, {})
+    about = f" ({shorten(str(schema['description']), 200)})" if "description" in schema else ""
+    wanted = f"{spec.name} still waits for {code_span(parameter)}{about}."
+    no_value = _neither(f"This is no value. {wanted}")
+    named, asks, is_request = mentions_in(said), has_question(said), _is_request(plain)
+    if asks and not named.has_target and not {*query_terms(said)} - _ABOUT_CALLS:
+        return _neither(f"{_description(spec)} {wanted}")
+    if role_of((parameter,), schema, None) is ArgumentRole.PAYLOAD or QUERIES & {*words_of(parameter)}:
+        return reply
+    if message.hesitates and not named.has_target:
+        return no_value
+    value = answer(spec, parameter, said, message.packet.header.created_at.astimezone())
+    if is_bare(said) and not is_request:
+        return reply if value is not None and not asks else no_value
+    if _EITHER & {*words_in(said)} and schema.get("type") != "boolean" and not is_request:
+        return request if asks else no_value
+    serves_other = message.serves_other(plain, spec.name, probability=ENOUGH)
+    narrow = is_narrow(spec, parameter)
+    is_found = parameter in message.values(spec, said) and (not narrow or named.has_target or "@" in said)
+    if is_request:
+        return request if serves_other or not is_found else reply
+    if asks and not is_found:
+        return request
+    if narrow and not is_found and not named.has_target:
+        return request if serves_other or verbs_in(said) else no_value
+    if not is_found and message.serves_other(said, spec.name, probability=_SURE):
+        return request
+    return reply if value is not None or is_found else no_value
+
+
+def _changes(message: _Message, text: str, call: ToolCall) -> bool:
+    """Return whether a text names another value for an argument of a call."""
+    spec = message.catalogue.get(call.tool_name)
+    found = message.values(spec, text) if spec and call.started_at is None else {}
+    return any(call.params.get(name) != value and str(value).casefold() not in ALL for name, value in found.items())
+
+
+def _is_about(text: str, calls: list[ToolCall]) -> bool:
+    """Return whether a question names nothing but the waiting calls."""
+    own = {*query_terms(" ".join(f"{call.tool_name} {call.params}" for call in calls))}
+    named, params = mentions_in(text), str([call.params for call in calls])
+    if any(one not in params for one in (*named.paths, *named.urls, *named.ticked)):
+        return False
+    rest = {word for word in query_terms(text) if not verdict_of(word)} - own - _ABOUT_CALLS - _HESITATION
+    return not rest or (len(rest) <= 1 and bool(_REFERENCE.search(text)))
+
+
+def _explanation(calls: list[ToolCall], catalogue: Catalogue) -> str:
+    lines = []
+    for call in calls:
+        spec = catalogue.get(call.tool_name)
+        risk = f"It may {call.risk}: {'; '.join(call.risk_why)}." if call.risk_why else f"It is a {call.risk}."
+        lines.append(f"{_description(spec) if spec else call.tool_name} {risk}")
+    return " ".join([*lines, "It has not run, and still waits for your yes or no."])
+
+
+def _description(spec: ToolSpec) -> str:
+    return f"{spec.name}: {code_span(shorten(' '.join(spec.brief.split()), 300))}."
+
+
+def _neither(problem: str) -> TypedReply:
+    return TypedReply("neither", problem=problem)

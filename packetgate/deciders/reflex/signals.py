@@ -1,0 +1,167 @@
+"""Signals for a tool and for a call, and the learned weights that turn them into probabilities.
+
+benchmarks/train fits `serving.json` and `calls_judged.json`.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from packetgate.tools.learned import DIGITS, json_of
+
+FITTED = Path(__file__).with_name("serving.json")
+CALLS_FITTED = Path(__file__).with_name("calls_judged.json")
+
+
+class Signals(NamedTuple):
+    """Signals for and against a tool; the weight of each has the same name."""
+
+    always: float = 1.0
+    judged: float = 0.0
+    """Log odds of the judge."""
+    near: float = 0.0
+    """Cosine of request and tool."""
+    known: float = 0.0
+    """Share of the request's terms that the tool knows."""
+    named: float = 0.0
+    """Share of the tool's name that the request contains."""
+    place: float = 0.0
+    """1 / rank."""
+    verb: float = 0.0
+    """The name contains the request's verb or a synonym."""
+    outright: float = 0.0
+    """The request contains the tool's name."""
+    path: float = 0.0
+    """The request names a file, and the tool takes one."""
+    implied: float = 0.0
+    """The request only names a file, and the tool reads."""
+    documents: float = 0.0
+    """The tool documents what a question asks about."""
+    answers: float = 0.0
+    """The request is a question, and the tool only needs a query."""
+    practised: float = 0.0
+    """Log odds from requests for built-in tools."""
+    below: float = 0.0
+    """The request asks for a change, and the tool only reads."""
+    otherwise: float = 0.0
+    """The request asks for a change that the name does not contain."""
+    deprecated: float = 0.0
+    lacking: float = 0.0
+    """Missing required arguments; at most 3."""
+    certain: float = 0.0
+    """Mean log probability of the arguments."""
+    left: float = 0.0
+    """Unused values of the request; at most 3."""
+    advice: float = 0.0
+    """The request asks how or why, and names no value."""
+
+
+class Sureness(NamedTuple):
+    """Signals for a call that was selected here."""
+
+    always: float = 1.0
+    share: float = 0.0
+    """Log odds of its tool."""
+    arguments: float = 0.0
+    """Log probability of its arguments."""
+    practised: float = 0.0
+    """Its tool is built in."""
+    filled: float = 0.0
+    """Number of arguments; at most 6."""
+    left: float = 0.0
+    """Unused values; at most 3."""
+    spare: float = 0.0
+    """Other unused mentions; at most 3."""
+    unexplained: float = 0.0
+    """Share of terms that neither the tool knows nor an argument uses."""
+    named: float = 0.0
+    """Optional arguments that the request names and the call leaves out; at most 3."""
+    words: float = 0.0
+    """Log of the number of words."""
+    there: float = 0.0
+    """A path among its arguments exists."""
+
+
+class CallSignals(NamedTuple):
+    """Signals for a call, whoever selected it."""
+
+    always: float = 1.0
+    share: float = 0.0
+    """Log probability of its tool."""
+    rival: float = 0.0
+    """Probability of the best other tool."""
+    worst: float = 0.0
+    """Lowest log probability of a value."""
+    omitted: float = 0.0
+    """Log probability that the omitted parameters are to be omitted."""
+    unread: float = 0.0
+    """Values from the user's words that were not read from the request."""
+    invented: float = 0.0
+    """Required values that nobody named."""
+    added: float = 0.0
+    """Optional values that nobody named."""
+    switched: float = 0.0
+    """Optional booleans and choices that nobody named."""
+    left: float = 0.0
+    """Mentions that no value contains."""
+    unexplained: float = 0.0
+    words: float = 0.0
+
+
+class Fitted(NamedTuple):
+    """The weights of a tool's signals and of a call's."""
+
+    serving: Signals
+    sureness: Sureness
+
+
+def shares(candidates: Sequence[Signals], fitted: Fitted | None = None) -> list[float]:
+    """Return the probability that each tool serves the request; the rest to 1 is that none does."""
+    scores = [score(signals, fitted) for signals in candidates]
+    most = max([0.0, *scores])
+    powers = [math.exp(score - most) for score in scores]
+    total = math.exp(-most) + sum(powers)
+    return [round(power / total, DIGITS) for power in powers]
+
+
+def score(signals: Signals, fitted: Fitted | None = None) -> float:
+    """Return the log odds that a tool serves rather than none."""
+    return _weighted(signals, (fitted or load_fitted()).serving)
+
+
+def call_probability(signals: Sureness, fitted: Fitted | None = None) -> float:
+    """Return the probability that a call selected here is right."""
+    return logistic(signals, (fitted or load_fitted()).sureness)
+
+
+def call_log_odds(signals: CallSignals) -> float:
+    """Return the log odds that any call is right."""
+    return log_odds(logistic(signals, load_call_weights()))
+
+
+def logistic(signals: Sequence[float], weights: Sequence[float]) -> float:
+    """Return the rounded probability of weighted signals."""
+    return round(1 / (1 + math.exp(-_weighted(signals, weights))), DIGITS)
+
+
+def _weighted(signals: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(signal * weight for signal, weight in zip(signals, weights, strict=True))
+
+
+def log_odds(probability: float) -> float:
+    """Return the log odds of a probability, from -7 to 7."""
+    return max(-7.0, min(7.0, math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))))
+
+
+@cache
+def load_fitted() -> Fitted:
+    """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
+    return json_of(FITTED, lambda held: Fitted(Signals(**held["serving"]), Sureness(**held["sureness"])))
+
+
+@cache
+def load_call_weights() -> CallSignals:
+    """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
+    return json_of(CALLS_FITTED, lambda held: CallSignals(**held))
