@@ -100,7 +100,7 @@ def test_slash_commands(cli: CommandLine) -> None:
 def test_a_path_is_no_slash_command(cli: CommandLine) -> None:
     with chatting(cli) as child:
         child.sendline("/etc/hosts what is that?")
-        child.expect(["May this run", "ai\\.read", "No tool here is made for that"])
+        child.expect(["May this run", "ai\\.read", "No tool matches"])
 
 
 def test_reset_deletes_the_session_after_confirmation(cli: CommandLine) -> None:

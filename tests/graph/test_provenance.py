@@ -2,12 +2,12 @@
 
 import json
 
-from packetgate.deciders.reflex.calls import review_by_reflex
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.origins import words
 from support.scripted_deciders import call, clarify, scripted
 
+from packetgate.deciders.choosing import review_by_reflex
 from packetgate.deciders.protocols import Deciders
 from packetgate.state.transitions import ToolExecutionStatus
 

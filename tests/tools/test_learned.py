@@ -9,7 +9,7 @@ import pytest
 from support.packets import tool
 
 from packetgate.deciders.judge import judge
-from packetgate.deciders.reflex import practice, serving
+from packetgate.deciders.reflex import builtin_requests, signals
 from packetgate.state.errors import WeightsError
 from packetgate.tools.learned import arrays_of, json_of, session_of, tokenizer_of
 from packetgate.tools.ranking.encoder import static_encoder, vector_of
@@ -35,17 +35,17 @@ def test_no_array_is_unpickled(tmp_path: Path):
 
 def test_what_is_shipped_is_whole():
     judge.load_encoder(judge.WEIGHTS)
-    serving.load_fitted()
-    practice.load_practice()
+    signals.load_fitted()
+    builtin_requests.load_practice()
 
 
 @pytest.mark.parametrize("held", ["{}", "[]", '{"serving": {"foreign": 1}, "sureness": {}}'])
 def test_weights_of_another_form_are_the_same_error(held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "serving.json"
     path.write_text(held)
-    monkeypatch.setattr(serving, "FITTED", path)
+    monkeypatch.setattr(signals, "FITTED", path)
     with pytest.raises(WeightsError, match=r"serving\.json"):
-        serving.load_fitted.__wrapped__()
+        signals.load_fitted.__wrapped__()
 
 
 @pytest.mark.parametrize("text", ["read \ud800 a.txt", "\udfff", "\x00", ""])

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parent / "weights"
 _THREADS = 2
-_CLS, _SEP, _MARKER = 101, 102, 103
+CLS, SEP, MARKER = 101, 102, 103
 """BERT's [CLS], [SEP] and [MASK], which stands before each parameter."""
-_REQUEST_TOKENS = 160
+REQUEST_TOKENS = 160
 _TOOL_TOKENS = 36
 _PARAMETER_TOKENS = 26
-_MAX_TOOL_TOKENS = 200
-_MAX_PARAMETERS, _MAX_CHOICES = 12, 6
+MAX_TOOL_TOKENS = 200
+MAX_PARAMETERS, _MAX_CHOICES = 12, 6
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class EncodedTool:
 def encode_request(text: str, tokenizer: Tokenizer) -> EncodedRequest:
     """Encode the beginning of a request."""
     encoding = tokenizer.encode(readable(text), add_special_tokens=False)
-    return EncodedRequest(tuple(encoding.ids[:_REQUEST_TOKENS]), tuple(encoding.offsets[:_REQUEST_TOKENS]))
+    return EncodedRequest(tuple(encoding.ids[:REQUEST_TOKENS]), tuple(encoding.offsets[:REQUEST_TOKENS]))
 
 
 def encode_tool(spec: Described, tokenizer: Tokenizer) -> EncodedTool:
@@ -116,20 +116,20 @@ def encode_tool(spec: Described, tokenizer: Tokenizer) -> EncodedTool:
     headline = f"{spec.server}: {headline}" if spec.server else headline
     ids = list(_ids(headline, tokenizer)[:_TOOL_TOKENS])
     names, markers = [], []
-    for name in sorted(spec.parameters, key=lambda name: name not in spec.required)[:_MAX_PARAMETERS]:
+    for name in sorted(spec.parameters, key=lambda name: name not in spec.required)[:MAX_PARAMETERS]:
         parameter = _parameter(name, spec.parameters[name], required=name in spec.required)
         tokens = _ids(parameter, tokenizer)[:_PARAMETER_TOKENS]
-        if len(ids) + len(tokens) + 2 > _MAX_TOOL_TOKENS:
+        if len(ids) + len(tokens) + 2 > MAX_TOOL_TOKENS:
             break
         names.append(name)
         markers.append(len(ids))
-        ids += [_MARKER, *tokens]
-    return EncodedTool((*ids, _SEP), tuple(names), tuple(markers))
+        ids += [MARKER, *tokens]
+    return EncodedTool((*ids, SEP), tuple(names), tuple(markers))
 
 
 def joined(request: EncodedRequest, tool: EncodedTool) -> tuple[list[int], list[int], list[int]]:
     """Return (tokens, segments, positions of the markers) of a request with a tool."""
-    ids = [_CLS, *request.ids, _SEP, *tool.ids]
+    ids = [CLS, *request.ids, SEP, *tool.ids]
     before = len(request.ids) + 2
     return ids, [0] * before + [1] * len(tool.ids), [before + at for at in tool.markers]
 

@@ -228,7 +228,5 @@ def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correct
         ToolCall(name=call.name, args=call.arguments, id=id_, type="tool_call")
         for call, id_ in zip(calls, ids, strict=True)
     ]
-    return [
-        AIMessage("", tool_calls=made),
-        *(ToolMessage(text, tool_call_id=id_) for text, id_ in zip(texts, ids, strict=True)),
-    ]
+    answers = [ToolMessage(text, tool_call_id=id_) for text, id_ in zip(texts, ids, strict=True)]
+    return [AIMessage("", tool_calls=made), *answers]

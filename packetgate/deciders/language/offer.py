@@ -181,9 +181,8 @@ async def turn_messages(  # noqa: PLR0917
     persona = persona_of(model, context)
     shows_all = len(offer.specs) + offer.named == len(catalogue)
     ledger = "" if shows_all else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
-    systems = [
-        render("turn_system", persona=one, ledger=ledger) for one in dict.fromkeys((persona, persona[:PERSONA_CHARS]))
-    ]
+    personas = dict.fromkeys((persona, persona[:PERSONA_CHARS]))
+    systems = [render("turn_system", persona=one, ledger=ledger) for one in personas]
     user = packet.content.user_words + attached(packet) + note
     after = [*_calls(model, packet, catalogue)]
     return await conversation(

@@ -146,7 +146,7 @@ def _review(call: ToolCall, number: str, answer: Structured[ReviewAnswer]) -> Ca
 def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     spec = catalogue.get(call.tool_name)
     foreign = [
-        f"{name} from {origin.source}{' (loud)' if origin.loud else ''}" for name, origin in call.foreign.items()
+        f"{name} from {origin.source}{' (flagged)' if origin.loud else ''}" for name, origin in call.foreign.items()
     ]
     brief, takes = "the tool is gone", "unknown"
     if spec:

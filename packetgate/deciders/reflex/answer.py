@@ -65,7 +65,7 @@ def _no_match(request: str, catalogue: Catalogue) -> str:
     known = {term for hit in catalogue.ranking.by_words(request, len(catalogue)) for term in hit.terms}
     unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
     near = [hit.name for hit in catalogue.ranking.rank(request, 3) if hit.terms]
-    text = "No tool matches this request, and no language model is configured (--lite, --prime)."
+    text = "No tool matches this request; to answer in words, a language model is needed (--lite, --prime)."
     if unknown:
         text += f" Unknown words: {', '.join(unknown[:_LISTED])}."
     return f"{text} Nearest tools: {', '.join(near)}." if near else f"{text} `packetgate tools` lists all."

@@ -342,11 +342,8 @@ def answer(spec: ToolSpec, name: str, text: str, now: datetime | None = None, *,
         value = convert(reading.tokens[0].text, parameter, now)
         return convert(number, parameter, now) if value is None else value
     role = role_of((name,), parameter.schema, None)
-    only = (
-        _only_value(reading, "" if role is ArgumentRole.DESTINATION else text)
-        if role is not ArgumentRole.PAYLOAD
-        else None
-    )
+    beside = "" if role is ArgumentRole.DESTINATION else text  # a destination may have words beside it
+    only = _only_value(reading, beside) if role is not ArgumentRole.PAYLOAD else None
     if only is not None and (is_string or parameter.type == "any"):
         return convert(only.text, parameter, now)
     full = convert(bare, parameter, now)

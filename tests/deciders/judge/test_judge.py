@@ -7,7 +7,7 @@ from support.packets import tool
 
 from packetgate.deciders.judge.judge import (
     MAX_PARAMETERS,
-    MAX_TOOL,
+    MAX_TOOL_TOKENS,
     REQUEST_TOKENS,
     WEIGHTS,
     encode_request,
@@ -63,7 +63,7 @@ def test_what_is_too_long_is_cut():
     ids, segments, markers = joined(request, read)
     assert len(request.ids) == REQUEST_TOKENS
     assert len(read.parameters) <= MAX_PARAMETERS
-    assert len(read.ids) <= MAX_TOOL + 1
+    assert len(read.ids) <= MAX_TOOL_TOKENS + 1
     assert len(ids) == len(segments) <= 512
     assert len(markers) == len(read.parameters)
     assert len(judge("word", [large])) == 1

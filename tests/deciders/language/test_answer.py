@@ -116,7 +116,7 @@ async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai:
     answer = await language_deciders(model, model).responder(asking("Sing"), FILES, CONTEXT)
     assert (answer.is_fallback, answer.decided_by) == (True, "reflex")
     assert answer.fallback_reason
-    assert answer.text.startswith("No tool here is made for that")
+    assert answer.text.startswith("No tool matches")
 
 
 async def test_who_answers_stands_before_the_prompt(model: ModelSource, scripted_openai: ScriptedOpenAI):

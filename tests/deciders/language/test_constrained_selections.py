@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
-from packetgate.deciders.language.turn import ASKING, arguments_of
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
+from packetgate.deciders.language.offer import ASKING, arguments_of
 from packetgate.models.calling import CallAnswer, OfferedTool
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.tools.catalogue.catalogue import Catalogue

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from packetgate.deciders.language.turn import ASK, SHOW
 from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, offered, selection, sent, system
@@ -11,6 +10,7 @@ from support.scripted_openai import ScriptedOpenAI, features
 from support.scripted_replies import HttpError, Message, Thinks
 
 from packetgate.deciders.choosing import language_deciders
+from packetgate.deciders.language.offer import ASK, SHOW
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model

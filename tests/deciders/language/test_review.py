@@ -139,14 +139,3 @@ async def test_all_else_is_reviewed(
     scripted_openai.script(review(*[0.9] * len(calls)))
     assert (await judge(model, *calls, context=context)).decided_by == "model"
     assert len(scripted_openai.requests) == 1
-
-
-@pytest.mark.parametrize("explain", [True, False])
-async def test_reasons_are_asked_for_where_they_are_wanted(
-    model: ModelSource, scripted_openai: ScriptedOpenAI, explain: bool
-):
-    scripted_openai.script(review(0.9))
-    await judge(model, READ, context=RoutingContext(explain=explain))
-    told = system(scripted_openai)
-    assert ("Give your reasons." in told) is explain
-    assert ("only where you do not approve" in told) is not explain

@@ -35,9 +35,8 @@ async def select(model: ModelSource, given=ASK, context: RoutingContext = CONTEX
 
 
 async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    other = [{"tool": "files.search_files", "params": {"pattern": "a"}, "reason": "could search"}]
     both = [{"tool": "files.read_file", "params": {"path": name}} for name in ("a.txt", "b.txt")]
-    scripted_openai.script(selection("call", calls=both, alternatives=other))
+    scripted_openai.script(selection("call", calls=both))
     chosen = await select(model)
     assert [(one.tool_name, one.params["path"]) for one in chosen.calls] == [
         ("files.read_file", "a.txt"),
@@ -45,7 +44,6 @@ async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
     ]
     assert (chosen.action, chosen.confidence, chosen.decided_by) == ("call", 0.85, "model")
     assert chosen.calls[0].reasoning == "because"
-    assert [one.line for one in chosen.alternatives] == ["files.search_files(pattern=a): could search"]
     assert chosen.corrections == ()
 
 

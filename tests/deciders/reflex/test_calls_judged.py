@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from packetgate.deciders.reflex.calls_judged import CallSignals, call_signals, judged
 from support.packets import packet, tool
 
 from packetgate.deciders.outcome import traced
+from packetgate.deciders.reflex.review import call_signals
+from packetgate.deciders.reflex.signals import CallSignals, call_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.evidence import evidence_of
 
@@ -42,15 +43,15 @@ def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = R
 def test_a_spoilt_call_is_less_probable(params: dict[str, Any], signal: str):
     right, spoilt = seen(RIGHT), seen(params)
     assert getattr(spoilt, signal) > getattr(right, signal) == 0
-    assert judged(spoilt) < judged(right)
+    assert call_log_odds(spoilt) < call_log_odds(right)
 
 
 def test_another_tool_is_less_probable():
     other = seen({"city": "wool socks"}, "shop.find_shop")
     assert other.share < seen(RIGHT).share
     assert other.rival > 0
-    assert judged(other) < judged(seen(RIGHT))
+    assert call_log_odds(other) < call_log_odds(seen(RIGHT))
 
 
 def test_nothing_speaks_for_a_call_where_no_tool_serves():
-    assert judged(seen({"item": "joke"}, request="Tell me a joke")) < judged(seen(RIGHT))
+    assert call_log_odds(seen({"item": "joke"}, request="Tell me a joke")) < call_log_odds(seen(RIGHT))

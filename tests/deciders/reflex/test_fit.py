@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from packetgate.deciders.reflex.serving import load_fitted, score
 from support.packets import FILES
 
 from packetgate.deciders.reflex import fit
+from packetgate.deciders.reflex.signals import load_fitted, score
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -1,10 +1,10 @@
 """Review without a model: how surely a call fits, and what does not hold, which lowers that and is said."""
 
 import pytest
-from packetgate.deciders.reflex.calls import review_by_reflex
 from support.origins import origins
 from support.packets import CONTEXT, FILES, done, needs, packet
 
+from packetgate.deciders.choosing import review_by_reflex
 from packetgate.deciders.gate import gated
 from packetgate.deciders.protocols import CallReview
 from packetgate.state.base import ConfidenceSource
@@ -52,7 +52,7 @@ async def test_a_call_is_reviewed_for_its_step():
         ("Read a.txt", done("files.gone", path="a.txt"), 0.0, "the tool is gone"),
         ("Read a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
         ("Don't delete a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
-        ("Delete a.txt if it is empty", done("files.delete_file", path="a.txt"), 0.5, "your words have an `if`"),
+        ("Delete a.txt if it is empty", done("files.delete_file", path="a.txt"), 0.5, "`if`"),
         ("Delete a.txt", done("shell.run_command", command=["rm"]), 0.3, "does not ask for execute access"),
     ],
 )

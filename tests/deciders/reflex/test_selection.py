@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packetgate.deciders.reflex.calls import select_by_reflex
 from support.packets import CONTEXT, FILES, packet, tool
 
+from packetgate.deciders.choosing import select_by_reflex
 from packetgate.deciders.protocols import Selection
 from packetgate.graph.composition import make_hub
 from packetgate.graph.settings import Settings

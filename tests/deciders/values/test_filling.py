@@ -226,12 +226,7 @@ def test_what_no_argument_used_is_left_over():
     assert [span.text for span in left] == ["Anna", "the boss", "12"]
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        *("'a ", '"a', "1 ", "a.", "a/", "1,", "a@", "may 5 ", "(", "[", "{", "a, ", "A of ", "one ", "k=v "),
-        *("x" * 50, "读取"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", ["'a ", "a/", "may 5 ", "[", "A of ", "k=v ", "读取"])
 def test_a_long_request_is_read(piece: str):
     fill(FLAGS, (piece * 100_000)[:100_000])

@@ -1,7 +1,8 @@
 """What a request means that follows on another."""
 
 import pytest
-from packetgate.deciders.reflex.following import Earlier, items_in, meant
+
+from packetgate.deciders.reflex.follow_ups import PreviousTurn, complete_request, items_in
 
 FENCE = "```"
 
@@ -34,7 +35,7 @@ def shown(*lines: str) -> str:
     ],
 )
 def test_only_what_is_to_be_different_is_said(before: str, request_: str, means: str):
-    assert meant(request_, Earlier(before)) == means
+    assert complete_request(request_, PreviousTurn(before)) == means
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_only_what_is_to_be_different_is_said(before: str, request_: str, means:
     ],
 )
 def test_the_lines_of_an_answer_are_counted(request_: str, means: str):
-    assert meant(request_, Earlier("list them", shown("a.md", "b.md", "c.md"))) == means
+    assert complete_request(request_, PreviousTurn("list them", shown("a.md", "b.md", "c.md"))) == means
 
 
 def test_what_an_answer_lists():
@@ -75,11 +76,11 @@ def test_what_an_answer_lists():
     ],
 )
 def test_what_is_pointed_at_is_what_the_last_call_was_of(request_: str, means: str):
-    earlier = Earlier("make a branch called spring", shown("Created"), {"branch_name": "spring", "base": "main"})
-    assert meant(request_, earlier) == means
+    earlier = PreviousTurn("make a branch called spring", shown("Created"), {"branch_name": "spring", "base": "main"})
+    assert complete_request(request_, earlier) == means
 
 
 def test_the_one_file_that_was_found_comes_first():
-    earlier = Earlier("where is the tea list?", shown("lists/tea.txt"), {"query": "tea list"})
-    assert meant("open it", earlier) == "open lists/tea.txt"
-    assert meant("open it", Earlier("find tea", shown("a.txt", "b.txt"), {"query": "x"})) == "open it"
+    earlier = PreviousTurn("where is the tea list?", shown("lists/tea.txt"), {"query": "tea list"})
+    assert complete_request("open it", earlier) == "open lists/tea.txt"
+    assert complete_request("open it", PreviousTurn("find tea", shown("a.txt", "b.txt"), {"query": "x"})) == "open it"

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packetgate.deciders.language.copying import held_by, without_defaults, without_invented
-from packetgate.deciders.language.own_language import select_in_own_language
-from packetgate.deciders.language.turn import ASK, FEW, SHOW, offer_of
-from packetgate.deciders.language.weighing import likelier, review_by_evidence
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
+from packetgate.deciders.language.evidence import more_likely, review_by_evidence
+from packetgate.deciders.language.native_selection import select_natively
+from packetgate.deciders.language.offer import ASK, FEW, SHOW, offer_of
+from packetgate.deciders.language.written_calls import asked_for, without_defaults, without_invented
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.selection import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
@@ -40,7 +40,7 @@ def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
 async def select(
     model: LlamaCppModel, request: str = "Read a.txt", context: RoutingContext = GREEDY, **palette: str
 ) -> Selection:
-    return await select_in_own_language(model, packet(request, **palette), FILES, context)
+    return await select_natively(model, packet(request, **palette), FILES, context)
 
 
 UNCLEAR = "What was it again that I put into a.txt, can you tell me?"
@@ -165,7 +165,7 @@ async def test_tools_of_ours(
 )
 def test_calls_that_a_request_does_not_hold_are_left_out(request_: str, paths: list[str], held: list[str]):
     calls = [WrittenCall("files.read_file", {"path": path}) for path in paths]
-    assert [one.arguments["path"] for one in held_by(calls, request_)] == held
+    assert [one.arguments["path"] for one in asked_for(calls, request_)] == held
 
 
 async def test_a_parameters_name_is_no_value_for_it(writing: Writing):
@@ -222,7 +222,7 @@ def test_a_call_that_is_hardly_ever_right_is_not_made(
     call = WantedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
     given = packet(request_)
-    found = likelier(chosen, select_by_reading(given, FILES), given, FILES)
+    found = more_likely(chosen, select_by_reading(given, FILES), given, FILES)
     assert found.action == (action if how_sure == "not" else "call")
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from packetgate.deciders.reflex.practice import NONE, load_practice, practised
 from support.packets import tool
 
+from packetgate.deciders.reflex.builtin_requests import NONE, load_practice, practised
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
 
