@@ -17,8 +17,7 @@ from benchmarks.train.risk.data import Example, catalogue, data_folder, labelled
 from benchmarks.train.risk.learning import calibrated, left_out_models, seen
 from packetgate.state.routing import Risk
 from packetgate.tools.risk import tool as judging
-from packetgate.tools.risk.model import Model
-from packetgate.tools.risk.tool import ToolJudgement, judge
+from packetgate.tools.risk.tool import Model, ToolJudgement, judge
 
 GOALS = "goals: at most 0.5 % of writers taken for readers, at most 5 % of readers taken for more, each server the same"
 

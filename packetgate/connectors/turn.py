@@ -17,7 +17,7 @@ from packetgate.state.events import StageEvent, StageFinished
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.request import TurnRequest, check_reply, check_request
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.questions import decides
+from packetgate.tools.approval.replies import decides
 from packetgate.tools.attached.parts import SEE_ATTACHED, Part
 
 

@@ -19,24 +19,25 @@ from packetgate.graph.stages import CALL_REVIEWED, journal_entries
 from packetgate.nodes.execute_tool import execute_tool
 from packetgate.nodes.review_selection import reviewed
 from packetgate.state.base import ConfidenceSource
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.sections import PacketState, PaletteEntry, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import CHANGED, TAKEN, decision_of, expired, taken
-from packetgate.tools.approval.waiting import asking_about
+from packetgate.tools.approval.decisions import CHANGED, TAKEN, claim, decision_of, expired
+from packetgate.tools.approval.questions import asking_about
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
 from packetgate.tools.checks.checking import CheckedCall, objected, repair
 from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
-from packetgate.tools.execution.permission import call_digest
+from packetgate.tools.execution.permission import call_digest, code_of
 from packetgate.tools.execution.running import rehearse
 from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.provenance.judging import origins_of
 from packetgate.tools.risk.call import rated
-from packetgate.tools.risk.vouching import way_to_vouch
+from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.tool_spec import digest_of
 
 CHOSEN = "chosen by the client, whose reasons are not known here"
@@ -152,9 +153,10 @@ class Pipeline:
             catalogue = await self.toolbox(packet.governance.settings).catalogue()
             decision = await decision_of(reply, question, packet, catalogue)
             if decision.changed:
-                raise CallRefusedError(f"{', '.join(decision.changed)}: {CHANGED}; call it again to be asked anew")
-            if not await taken(decision, question, packet, self.journal):
-                raise CallRefusedError(TAKEN)
+                message = f"{', '.join(decision.changed)}: {CHANGED}; call it again to be asked anew"
+                raise CallRefusedError(message, code=Code.CALL_CHANGED)
+            if not await claim(decision, question, packet, self.journal):
+                raise CallRefusedError(TAKEN, code=Code.ANSWER_TAKEN)
             update = decision.update
         governance = (update.get("governance") or packet.governance).asking(None)
         update = {**update, "governance": governance}
@@ -216,18 +218,20 @@ def _proposal(
     """Return a packet with the call on it, and what of that is new. Blocking."""
     checked = repair(wanted.name, wanted.params, catalogue)
     if checked.tool_name not in catalogue:
-        raise CallRefusedError(_no_such_tool(wanted.name, catalogue) + way_on)
+        raise CallRefusedError(_no_such_tool(wanted.name, catalogue) + way_on, code=Code.TOOL_UNKNOWN)
     checked = objected(checked, frozenset({checked.tool_name}), catalogue)
     if checked.problems:
-        raise CallRefusedError(" ".join(problem.message for problem in checked.problems))
+        message = " ".join(problem.message for problem in checked.problems)
+        raise CallRefusedError(message, code=code_of(checked.problems[0]))
     spec = catalogue[checked.tool_name]
     entry = PaletteEntry(tool_name=spec.name, shown="full", reason="ranked", risk=spec.risk)
     packet = caller.opened(entry)
     call = _traced(wanted, checked, packet, caller, catalogue)
     if wanted.if_it_changes and call.risk is not Risk.READ:
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
-        vouch = f" {way_to_vouch(call)}" if call.unvouched else ""
-        raise CallRefusedError(f"{call.tool_name} may {call.risk}{why}. {wanted.if_it_changes}{vouch}")
+        vouch = f" {how_to_vouch(call)}" if call.unvouched else ""
+        message = f"{call.tool_name} may {call.risk}{why}. {wanted.if_it_changes}{vouch}"
+        raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
     if apart and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
         packet = caller.opened(entry, apart=True)
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)

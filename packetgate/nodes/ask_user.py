@@ -11,9 +11,9 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, PacketState, Question, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import CHANGED, TAKEN, check_names, decision_of, expired, reopened, taken
-from packetgate.tools.approval.parking import parked
-from packetgate.tools.approval.questions import payload, words_of
+from packetgate.tools.approval.decisions import CHANGED, TAKEN, check_names, claim, decision_of, expired, reopened
+from packetgate.tools.approval.questions import parked, payload
+from packetgate.tools.approval.replies import reply_text
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
 
@@ -34,7 +34,7 @@ async def ask_user(
     except RequestError as error:
         return _ask_again(packet, {}, question, str(error))
     catalogue = await toolbox.catalogue()
-    words = words_of(reply, max(len(question.calls), 1))
+    words = reply_text(reply, max(len(question.calls), 1))
     said = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
     if said.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
@@ -48,7 +48,7 @@ async def ask_user(
         return _ask_again(packet, {}, question, str(error))
     if decision.changed:
         return _ask_again(packet, reopened(packet, catalogue), question, f"{', '.join(decision.changed)}: {CHANGED}")
-    if not await taken(decision, question, packet, journal):
+    if not await claim(decision, question, packet, journal):
         # The later of two answers ends here. In a fork or a replay, LangGraph first returns the accepted answer again,
         # and here the new one, which does not belong to the new question.
         if not typed:

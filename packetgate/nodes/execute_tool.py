@@ -8,7 +8,7 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import AuditEntry, Reflection, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.waiting import asking_about, nobody_to_ask
+from packetgate.tools.approval.questions import asking_about, nobody_to_ask
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.running import execute_all, rehearse

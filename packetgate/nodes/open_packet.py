@@ -24,7 +24,7 @@ from packetgate.state.sections import (
     Status,
     check_version,
 )
-from packetgate.tools.approval.parking import parked
+from packetgate.tools.approval.questions import parked
 from packetgate.tools.execution.call_log import interrupted_writes
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.palette.subject import context_shift

@@ -1,7 +1,7 @@
 """Repeat the question of a parked turn. It decides nothing, so it is not a stage."""
 
 from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.tools.approval.parking import put_back as unparked
+from packetgate.tools.approval.questions import unparked
 from packetgate.tools.approval.thread_messages import with_thread_messages
 
 

@@ -13,11 +13,11 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Evaluation, Reflection
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.waiting import asking_about, nobody_to_ask
+from packetgate.tools.approval.questions import asking_about, nobody_to_ask
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.execution.permission import allowed, needs_of
+from packetgate.tools.execution.permission import approvals_without_question, needs_of
 from packetgate.tools.execution.running import rehearse
 from packetgate.tools.usage.calibration import Calibration, kind_of
 
@@ -57,7 +57,8 @@ async def reviewed(
     settings, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     needs = await needs_of(packet, catalogue, journal)
     gate = gated(packet.routing.calls, review, settings, needs, can_ask=can_ask)
-    packet = packet.merged({"governance": packet.governance.decided(*allowed(gate, needs, packet, catalogue))})
+    approvals = approvals_without_question(gate, needs, packet, catalogue)
+    packet = packet.merged({"governance": packet.governance.decided(*approvals)})
     packet, dry_runs = await rehearse(gate, packet, catalogue, toolbox, journal)
     calls = tuple(_unless_failed(call, dry_runs.get(call.call_id)) for call in gate)
     evaluations = packet.reasoning.evaluations + tuple(_evaluation(call, review, settings) for call in calls)

@@ -10,8 +10,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Reflection, Response, SystemTask
-from packetgate.tools.approval.parking import replaced
-from packetgate.tools.approval.waiting import asking, nobody_to_ask
+from packetgate.tools.approval.questions import asking, nobody_to_ask, without_replaced
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 STAGE = "select_tool"
@@ -45,7 +44,7 @@ async def select_tool(
     if selection.text and routing.outcome == "none":
         update["response"] = Response(candidate=selection.text, message_id=selection.message_id)
     if routing.outcome in ("call", "clarify"):
-        update.update(replaced(packet))
+        update.update(without_replaced(packet))
     summary = _outcome(routing)
     if selection.only_validated:
         summary += f"; no grammar holds the schema of {', '.join(selection.only_validated)}"

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, new_id
+from packetgate.state.codes import Code
 from packetgate.state.errors import PacketError
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.printing import byte_size
@@ -77,6 +78,8 @@ class ToolResult(Section):
     """`_meta` of the answer, as the server sent it."""
     error: str | None = None
     error_type: ErrorType | None = None
+    code: Code | None = None
+    """Code of the error, or of the rule that refused the call; None for a success."""
     execution_time_ms: float = 0.0
     dry_run: bool = False
     """Whether the tool only described what it would do."""
@@ -155,12 +158,12 @@ class ToolCall(Section):
         origin = self.provenance.get(name)
         return origin.role if origin else ArgumentRole.OTHER
 
-    def is_said(self, name: str) -> bool:
+    def is_from_user(self, name: str) -> bool:
         """Whether an argument is in the user's own words, or the tool's default."""
         origin = self.provenance.get(name)
         return origin is not None and origin.kind.is_given
 
-    def is_given_back(self, name: str) -> bool:
+    def is_from_server(self, name: str) -> bool:
         """Whether an argument is a structured field that the tool's own server returned, and not free text."""
         origin, server = self.provenance.get(name), self.tool_name.partition(".")[0]
         if origin is None or origin.kind is not OriginKind.STRUCTURED or origin.worded:

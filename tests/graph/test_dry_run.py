@@ -6,6 +6,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
 from packetgate.connectors.turn import Reply
+from packetgate.state.codes import Code
 from packetgate.state.transitions import ToolExecutionStatus
 
 SAVE = call("notebook.save_note", name="a", text="avocado")
@@ -97,4 +98,4 @@ async def test_approval_holds_for_exactly_these_arguments(notebook: Notebook):
         after = (await talk.graph.aget_state(talk.config)).values["tool_routing"]
     assert [params["dry_run"] for _, params in notebook.calls] == [True]
     assert after.calls[0].status is ToolExecutionStatus.FAILED
-    assert "no approval is on record" in after.calls[0].result.error
+    assert after.calls[0].result.code is Code.APPROVAL_MISSING

@@ -16,8 +16,8 @@ from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.execution.grants import GIVEN, Grants
-from packetgate.tools.execution.journal import Entry, MemoryJournal
+from packetgate.tools.execution.grants import Grants
+from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.servers.hub import McpHub
 
 RULES = Preferences.model_validate({"policy": {"remember": "always"}})
@@ -35,16 +35,6 @@ async def run(notebook: Notebook, journal: MemoryJournal, by: TurnRequest, word:
         if word:
             await talk.events(Reply(word))
         return dict(last.question["action_requests"][0])
-
-
-async def from_before(journal: MemoryJournal) -> MemoryJournal:
-    """Return a journal with the grant of another, as it was written when persons were not kept."""
-    (row,) = await journal.of_events(GIVEN)
-    kept = row.entry.detail["grant"]
-    assert isinstance(kept, dict)
-    grant, older = {name: value for name, value in kept.items() if name != "person"}, MemoryJournal()
-    await older.record(Entry(GIVEN, row.entry.session_id, detail={"grant": grant}, key=row.entry.key))
-    return older
 
 
 @pytest.mark.parametrize("word", ["always", "session"])
@@ -66,28 +56,6 @@ async def test_a_refusal_holds_for_whom_it_was_given(notebook: Notebook):
     await run(notebook, journal, ANN, "never")
     assert await run(notebook, journal, ANN) == "skipped"
     assert isinstance(await run(notebook, journal, BEN), dict)
-
-
-@pytest.mark.parametrize(
-    ("channel", "holds"), [("terminal", True), ("notebook", True), ("discord", False), ("unknown", False)]
-)
-async def test_an_approval_that_names_nobody_holds_where_one_person_speaks(
-    notebook: Notebook, channel: str, *, holds: bool
-):
-    by, journal = TurnRequest(origin=channel, person="ann"), MemoryJournal()
-    await run(notebook, journal, by, "always")
-    older = await from_before(journal)
-    (standing,) = await Grants(older).all()
-    assert standing.holds is holds
-    assert (await run(notebook, older, by) == "executed") is holds
-
-
-async def test_a_refusal_that_names_nobody_holds_for_all(notebook: Notebook):
-    journal = MemoryJournal()
-    await run(notebook, journal, ANN, "never")
-    older = await from_before(journal)
-    for by in (ANN, BEN):
-        assert await run(notebook, older, by) == "skipped"
 
 
 async def test_whom_a_server_knows_counts_and_not_what_a_client_says_of_itself(notebook: Notebook):

@@ -15,7 +15,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import TurnInput, checkpoint_types
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import Attachment
-from packetgate.tools.approval.verdicts import Reply
+from packetgate.tools.approval.replies import Reply
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST = TurnRequest(

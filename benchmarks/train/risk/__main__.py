@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.train.risk.data import catalogue, data_folder, labelled, own, weights_of
 from benchmarks.train.risk.learning import calibrated, learn, left_out_models, seen
-from packetgate.tools.risk.model import WEIGHTS
+from packetgate.tools.risk.tool import WEIGHTS
 
 
 def main() -> None:

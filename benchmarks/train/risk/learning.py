@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.train.risk.data import Example, weights_of
 from benchmarks.train.risk.fitting import Sparse, Vector, fit
 from packetgate.tools.risk.features import VERSION, features_of
-from packetgate.tools.risk.model import Model
+from packetgate.tools.risk.tool import Model
 
 PRIOR = 1.0
 THRESHOLD = -0.25

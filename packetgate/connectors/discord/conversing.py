@@ -24,7 +24,7 @@ from packetgate.state.errors import ConfigError, PacketgateError, RequestError
 from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
-from packetgate.tools.approval.questions import decides
+from packetgate.tools.approval.replies import decides
 from packetgate.tools.text.result_store import ResultStore
 
 log = logging.getLogger(__name__)

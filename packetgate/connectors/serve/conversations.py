@@ -25,7 +25,7 @@ from packetgate.state.packet import CLIENT_SUPPLIED, CognitionPacket
 from packetgate.state.printing import fenced
 from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
 from packetgate.state.routing import Risk
-from packetgate.tools.approval.questions import is_reply
+from packetgate.tools.approval.replies import is_verdict
 from packetgate.tools.attached.parts import Part
 
 SERVE_CHANNEL = "serve"
@@ -110,7 +110,7 @@ class ChatConversations:
         if point and turn:
             return point.session, turn
         answered = until_last_answer(request.history)
-        if answered and is_question_message(answered[-1].text) and is_reply(request.words):
+        if answered and is_question_message(answered[-1].text) and is_verdict(request.words):
             raise RequestError(
                 "that question does not wait here any more, or belongs to another conversation: nothing was run; "
                 "ask again",

@@ -30,7 +30,7 @@ from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.risk.vouching import unvouched_line
+from packetgate.tools.risk.tool import unvouched_note
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.opening import open_hub
 
@@ -170,7 +170,7 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
             yield Finding("note", server.name, note)
     unvouched = [spec for spec in catalogue.values() if spec.unvouched]
     for name in dict.fromkeys(spec.server for spec in unvouched):
-        yield Finding("note", name, unvouched_line([spec for spec in unvouched if spec.server == name]))
+        yield Finding("note", name, unvouched_note([spec for spec in unvouched if spec.server == name]))
     if "ai.execute" in catalogue:
         yield await _sandbox(settings, catalogue.preferences)
     if settings.preferences_path is not None:

@@ -24,7 +24,7 @@ from packetgate.state.setting_values import SettingValue
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.idle_rules import idle
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.execution.grants import Grants, Standing
+from packetgate.tools.execution.grants import Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import by_tool, with_context
 from packetgate.tools.usage.store import forget, read_usage
@@ -132,7 +132,7 @@ async def forget_learned(settings: Settings, name: str | None, session: str | No
 async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
     """Print the rules of `packetgate.toml` and the valid grants; with `every`, also expired and revoked ones."""
     policy = load_preferences(settings.preferences_path).policy
-    grants = [grant for grant in await Grants(open_journal(settings)).all() if every or grant.holds]
+    grants = [grant for grant in await Grants(open_journal(settings)).all() if every or grant.is_valid]
     if as_json:
         rules = [{**rule.model_dump(mode="json", exclude_defaults=True), "line": rule.line} for rule in policy.rules]
         write_json({"remember": policy.remember, "rules": rules, "grants": [_grant_as_json(one) for one in grants]})
@@ -158,15 +158,15 @@ async def revoke(settings: Settings, grant_id: str) -> int:
     return 0
 
 
-def _grant_state(grant: Standing) -> str:
+def _grant_state(grant: GrantStatus) -> str:
     if grant.revoked:
         return "revoked"
     used = [f"used {grant.used} times"] if grant.grant.effect == "allow" else []
-    return ", ".join([*used, *([] if grant.holds else ["expired"])])
+    return ", ".join([*used, *([] if grant.is_valid else ["expired"])])
 
 
-def _grant_as_json(grant: Standing) -> dict[str, object]:
-    state = {"used": grant.used, "revoked": grant.revoked, "holds": grant.holds, "line": grant.grant.line}
+def _grant_as_json(grant: GrantStatus) -> dict[str, object]:
+    state = {"used": grant.used, "revoked": grant.revoked, "holds": grant.is_valid, "line": grant.grant.line}
     return {**grant.grant.model_dump(mode="json"), **state}
 
 

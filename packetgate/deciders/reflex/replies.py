@@ -23,7 +23,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.verdicts import ALL, AROUND, LIMITS, decided_in, read_words, tokens_of, verdict_of
+from packetgate.tools.approval.replies import ALL, AROUND, LIMITS, decided_in, read_words, tokens_of, verdict_of
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -50,7 +50,7 @@ _UNDECIDED = (
 )
 _SOME_UNDECIDED = (
     "This does not say yes or no to each of these calls, so all wait, and none has run: "
-    "say it by number or name, such as `1 yes 2 no`."
+    "say it by number, such as `1 yes 2 no`."
 )
 
 

@@ -13,7 +13,7 @@ from packetgate.state.base import ConfidenceSource
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.verdicts import read_words
+from packetgate.tools.approval.replies import read_words
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.wrong_kind import wrong_kind
 from packetgate.tools.spec.tool_spec import ToolSpec

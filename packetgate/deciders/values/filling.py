@@ -13,7 +13,7 @@ from packetgate.deciders.values.features import Scene, model
 from packetgate.deciders.values.mentions import EDGES, Reading, Span, read
 from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
-from packetgate.tools.approval.verdicts import AROUND, tokens_of
+from packetgate.tools.approval.replies import AROUND, tokens_of
 from packetgate.tools.learned import DIGITS
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec

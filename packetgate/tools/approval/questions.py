@@ -1,59 +1,89 @@
-"""Asking the user: what a question looks like to a front end, and what their reply means.
+"""The question of a packet: when it is open, what front ends show of it, and how it waits while another turn runs.
 
-The payload is the one that LangChain's human-in-the-loop middleware sends, so that chat front ends show it; each
-request carries its arguments as `args` and as `arguments`, because they differ in which they read.
+The payload is that of LangChain's human-in-the-loop middleware. Front ends differ in whether they read `args` or
+`arguments`, so each request has both.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from datetime import timedelta
+from typing import Any
 
-from packetgate.state.base import ConfidenceSource
-from packetgate.state.errors import RequestError
-from packetgate.state.origins import ArgumentRole, Origin
-from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import code_span, fenced
+from langgraph.runtime import ExecutionInfo
+
+from packetgate.state.base import ConfidenceSource, now
+from packetgate.state.origins import ArgumentRole
+from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.printing import code_span, escaped, fenced
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import ApprovalOutcome, AskedCall, Question, Remember
-from packetgate.tools.approval.verdicts import Reply, decided_in, read_words
-from packetgate.tools.risk.vouching import way_to_vouch
-
-_REMEMBERED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED})
+from packetgate.state.sections import AskedCall, PacketState, Parked, Question, Status
+from packetgate.tools.approval.remembering import offers
+from packetgate.tools.approval.replies import ANSWER
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.execution.permission import call_digest
+from packetgate.tools.provenance.roles import sensitive_part
+from packetgate.tools.risk.tool import how_to_vouch
 
 CLARIFY = "A question for you"
-"""What front ends show as the title of a question that wants words."""
+"""The title that front ends show for a question that wants text."""
+STILL_WAITS = "This still waits, and has not run."
 
-ANSWER = "answer"
-"""The argument that takes the words: agent-chat-ui, which has no `respond`, shows it as a field to edit."""
 
-_OUTCOMES = {
-    "approve": ApprovalOutcome.APPROVED,
-    "accept": ApprovalOutcome.APPROVED,
-    "edit": ApprovalOutcome.EDITED,
-    "reject": ApprovalOutcome.DENIED,
-    "ignore": ApprovalOutcome.SKIPPED,
-    "skip": ApprovalOutcome.SKIPPED,
-    "respond": ApprovalOutcome.ANSWERED,
-    "response": ApprovalOutcome.ANSWERED,
-}
+def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
+    """Return whether nobody can be asked: without a checkpointer, a run has no thread to return to."""
+    return execution is None or execution.thread_id is None
+
+
+def asking(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> PacketUpdate:
+    """Return the sections of a turn that waits for the user; of one that does not wait, unless `asks`."""
+    governance = packet.governance
+    question = None
+    if asks:
+        expires = now() + timedelta(seconds=governance.settings.ask_timeout_s)
+        problem = governance.question.problem if governance.question else ""
+        question = Question(expires_at=expires, calls=calls, problem=problem)
+    state = PacketState.AWAITING_USER if asks else PacketState.PROCESSING
+    return {
+        "governance": governance.asking(question),
+        "status": Status(state=state, next_steps=("ask_user",) if asks else ()),
+    }
+
+
+def asking_about(
+    calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, dry_runs: Mapping[str, ToolCall]
+) -> PacketUpdate:
+    """Return the sections of a turn that waits for a decision on those of `calls` that need one.
+
+    The outputs of `dry_runs` (by call id) become previews.
+    """
+    waiting = [call for call in calls if call.status.awaits_user]
+    asked = [
+        AskedCall(
+            call_id=call.call_id,
+            digest=call_digest(call, catalogue[call.tool_name]),
+            preview=_preview(call, dry_runs.get(call.call_id)),
+            remember=offers(call, packet, catalogue),
+        )
+        for call in waiting
+        if call.tool_name in catalogue
+    ]
+    return asking(packet, *asked, asks=bool(waiting))
 
 
 def payload(packet: CognitionPacket, question: Question, problem: str = "") -> dict[str, Any]:
-    """Return what is put to the user: calls to decide, in their order, or a question that wants words.
+    """Return the payload of the interrupt: calls to decide, in order, or a question that wants text.
 
-    Chat front ends show a request's `description` alone, so that all else is told there as well.
+    Some front ends show only `description`, so it repeats everything else.
     """
     problem = problem or question.problem
-    frame = {
-        "question_id": question.question_id,
-        "expires_at": question.expires_at.isoformat(),
-        **({"problem": problem} if problem else {}),
-    }
-    words = packet.routing.question if packet.routing.outcome == "clarify" else None
-    if words is not None:
+    frame = {"question_id": question.question_id, "expires_at": question.expires_at.isoformat()}
+    if problem:
+        frame["problem"] = problem
+    if packet.routing.outcome == "clarify" and packet.routing.question is not None:
+        text = packet.routing.question
         return {
             "kind": "question",
-            "question": words,
-            "action_requests": [_request(CLARIFY, {ANSWER: ""}, words, problem)],
+            "question": text,
+            "action_requests": [_request(CLARIFY, {ANSWER: ""}, text, problem)],
             "review_configs": [_config(CLARIFY, "respond", "edit", "reject")],
             **frame,
         }
@@ -62,110 +92,68 @@ def payload(packet: CognitionPacket, question: Question, problem: str = "") -> d
     return {
         "kind": "approval",
         "action_requests": [_approval_request(call, asked.get(call.call_id), problem) for call in calls],
-        "review_configs": [_config(call.tool_name, *_allowed(call)) for call in calls],
+        "review_configs": [_config(call.tool_name, *_decisions(call)) for call in calls],
         **frame,
     }
 
 
-def words_of(reply: Any, count: int) -> str:
-    """Return a reply's words: a text, or those said to the one request that there is; empty where it is no words."""
-    if isinstance(reply, str):
-        return reply.strip()
-    try:
-        (one,) = parse_replies(reply, count) if count == 1 else [Reply(ApprovalOutcome.SKIPPED)]
-    except RequestError:
+def parked(packet: CognitionPacket) -> tuple[Parked, ...]:
+    """Return the parked turns when a new turn begins, including this packet if its question is open."""
+    question = packet.governance.question
+    if question is None or question.has_lapsed:
+        return packet.parked
+    sections = {name: getattr(packet, name) for name in Parked.model_fields}
+    return (*packet.parked, Parked(**sections))
+
+
+def without_replaced(packet: CognitionPacket) -> PacketUpdate:
+    """Return the update that drops this turn's parked calls, because a new call was selected in their place."""
+    return {"parked": packet.parked[:-1]} if _is_parked_itself(packet) else {}
+
+
+def unparked(packet: CognitionPacket) -> PacketUpdate:
+    """Return the sections of the last parked turn, with its question asked again."""
+    last = packet.parked[-1]
+    governance = last.governance
+    if governance.question is not None:
+        governance = governance.asking(governance.question.again(STILL_WAITS))
+    newest = packet if _is_parked_itself(packet) else last
+    return {
+        "header": last.header,
+        "intent": last.intent,
+        "context": last.context.of_session(packet.context),
+        "content": last.content,
+        "reasoning": newest.reasoning,
+        "response": last.response,
+        "governance": governance,
+        "metrics": newest.metrics,
+        "tool_routing": last.tool_routing,
+        "status": Status(state=PacketState.AWAITING_USER, next_steps=("ask_user",)),
+        "parked": packet.parked[:-1],
+    }
+
+
+def _is_parked_itself(packet: CognitionPacket) -> bool:
+    return bool(packet.parked) and packet.parked[-1].header.packet_id == packet.header.packet_id
+
+
+def _preview(call: ToolCall, dry_run: ToolCall | None) -> str:
+    result = dry_run.result if dry_run else None
+    if result is None or not result.dry_run or result.truncated or sensitive_part(call.params):
         return ""
-    said = one.comment if one.outcome is ApprovalOutcome.ANSWERED else (one.params or {}).get(ANSWER)
-    return said.strip() if isinstance(said, str) else ""
-
-
-def decides(text: str, question: Mapping[str, Any]) -> bool:
-    """Whether a message says yes, no or skip to all that a question asks."""
-    if question.get("kind") == "question" or not text.strip():
-        return is_reply(text)
-    requests = question.get("action_requests") or ()
-    return decided_in(text, [(str(one.get("name")), one.get("args") or {}) for one in requests]) is not None
-
-
-def is_reply(text: str) -> bool:
-    """Whether a message only says yes, no or skip."""
-    return bool(text.strip()) and read_words(text).outcome is not ApprovalOutcome.ANSWERED
-
-
-def parse_replies(reply: Any, count: int) -> list[Reply]:
-    """Read a reply to `count` requests: `{"decisions": [...]}`, a list, one decision, or a plain string.
-
-    A decision decides one request. A person's own word, who was shown them all, stands for all.
-
-    Raises:
-        RequestError: it is none of these, or does not decide every request.
-    """
-    if isinstance(reply, str):
-        return [read_words(reply)] * count
-    decisions = reply.get("decisions", [reply]) if isinstance(reply, dict) else reply
-    if not isinstance(decisions, list) or not decisions:
-        raise RequestError('not a reply: send {"decisions": [{"type": "approve"}]}, or a word such as yes or no')
-    replies = [read_words(one) if isinstance(one, str) else _from_decision(one) for one in decisions]
-    if len(replies) != count:
-        raise RequestError(f"{len(replies)} decisions for {count} calls: send one for each, in their order")
-    return replies
-
-
-def parse_answer(reply: Any) -> str | None:
-    """Read the answer to a question; None when the user would not answer.
-
-    Raises:
-        RequestError: it is not an answer.
-    """
-    if isinstance(reply, str):
-        return reply.strip() or None
-    decision = parse_replies(reply, 1)[0]
-    if decision.outcome in {ApprovalOutcome.ANSWERED, ApprovalOutcome.DENIED} and decision.comment.strip():
-        return decision.comment.strip()  # the reason of a rejection is an answer too
-    answer = (decision.params or {}).get(ANSWER)
-    if isinstance(answer, str) and answer.strip():
-        return answer.strip()
-    if decision.outcome in {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}:
-        return None
-    raise RequestError('the question wants words for an answer: send them as text, or as {"type": "respond"}')
-
-
-def _from_decision(decision: Any) -> Reply:
-    kind = decision.get("type") if isinstance(decision, dict) else None
-    if not isinstance(kind, str) or kind not in _OUTCOMES:
-        raise RequestError(f"unknown decision {kind!r}: use approve, edit, reject, respond or skip")
-    outcome = _OUTCOMES[kind]
-    if outcome is ApprovalOutcome.EDITED:
-        return _edit(decision)
-    remember = decision.get("remember", "")
-    if remember not in get_args(Remember) or (remember and outcome not in _REMEMBERED):
-        raise RequestError(
-            f'{kind} cannot be remembered as {remember!r}: "remember" is session or always, of approve and reject'
-        )
-    said = decision.get("message", decision.get("args"))
-    comment = said if isinstance(said, str) else ""
-    if outcome is ApprovalOutcome.ANSWERED and not comment.strip():
-        raise RequestError('a "respond" decision needs a "message"')
-    return Reply(outcome, comment=comment, remember=remember)
-
-
-def _edit(decision: dict[str, Any]) -> Reply:
-    """Read an edit: the middleware's `edited_action: {name, args}`, Agent Inbox's `args: {action, args}`, or `args`."""
-    edited = decision.get("edited_action", decision.get("args"))
-    if isinstance(edited, dict):
-        name, params = edited.get("name", edited.get("action")), edited.get("args", edited.get("arguments"))
-        if isinstance(params, dict) and (name is None or isinstance(name, str)):
-            return Reply(ApprovalOutcome.EDITED, tool_name=name, params=params)
-        if params is None and "edited_action" not in decision:
-            return Reply(ApprovalOutcome.EDITED, params=edited)
-    raise RequestError('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
+    return escaped(result.output)
 
 
 def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> dict[str, Any]:
     remember, preview = (asked.remember, asked.preview) if asked else ({}, "")
-    offers = "\n".join(f"`{word}` remembers: {line}" for word, line in remember.items())
-    about = "\n\n".join(part for part in (_about(call), offers) if part)
-    request = _request(call.tool_name, call.params, about, problem, preview=preview, warnings=_warnings(call))
+    offered = "\n".join(f"`{word}` remembers: {line}" for word, line in remember.items())
+    about = "\n\n".join(filter(None, (_about(call), offered)))
+    warnings = [
+        {"argument": name, **origin.model_dump(mode="json", include={"why", "tool", "sentence", "marked"})}
+        for name, origin in call.provenance.items()
+        if origin.loud
+    ]
+    request = _request(call.tool_name, call.params, about, problem, preview=preview, warnings=warnings)
     return {**request, "remember": remember}
 
 
@@ -179,66 +167,50 @@ def _request(
     warnings: Sequence[dict[str, str]] = (),
 ) -> dict[str, Any]:
     parts = (problem, *map(_in_markdown, warnings), about, preview and fenced(preview, "diff"))
-    description = "\n\n".join(part for part in parts if part)
+    description = "\n\n".join(filter(None, parts))
     shown = {"description": description, "about": about, "preview": preview, "warnings": [*warnings]}
     return {"name": name, "args": args, "arguments": args, **shown}
 
 
-def _warnings(call: ToolCall) -> list[dict[str, str]]:
-    """Return what the user must look at before all else: which argument, why, and the passage that it stands in."""
-    return [
-        {
-            "argument": name,
-            "why": origin.why,
-            "tool": origin.tool,
-            "sentence": origin.sentence,
-            "marked": origin.marked,
-        }
-        for name, origin in call.provenance.items()
-        if origin.loud
-    ]
-
-
 def _in_markdown(warning: dict[str, str]) -> str:
-    """Return a warning with its passage as code, what is marked in it bold."""
-    what = f"{code_span(warning['argument'])}: " if warning["argument"] else ""
-    before, marked, after = split_at(warning["sentence"] or warning["marked"], warning["marked"])
-    passage = " ".join(part for part in (_code(before), f"**{_code(marked)}**" if marked else "", _code(after)) if part)
-    return f"**Look at this.** {what}{warning['why']}" + (f"\n\n> {passage}" if passage else "")
+    argument = f"{code_span(warning['argument'])}: " if warning["argument"] else ""
+    marked = warning["marked"]
+    passage = warning["sentence"] or marked
+    before, _, after = passage.partition(marked) if marked else (passage, "", "")
+    spans = (_span(before), f"**{_span(marked)}**" if marked else "", _span(after))
+    quoted = " ".join(filter(None, spans))
+    return f"**Look at this.** {argument}{warning['why']}" + (f"\n\n> {quoted}" if quoted else "")
 
 
-def _code(text: str) -> str:
+def _span(text: str) -> str:
     return code_span(text) if text.strip() else ""
 
 
-def split_at(sentence: str, marked: str) -> tuple[str, str, str]:
-    """Return a passage in three parts: what stands before the marked part, the part, and the rest."""
-    return sentence.partition(marked) if marked else (sentence, "", "")
-
-
 def _config(name: str, *decisions: str) -> dict[str, Any]:
-    return {"action_name": name, "allowed_decisions": list(decisions)}
+    return {"action_name": name, "allowed_decisions": [*decisions]}
 
 
-def _allowed(call: ToolCall) -> list[str]:
-    """Return what may be decided: another call cannot stand in for one that may have been run."""
+def _decisions(call: ToolCall) -> list[str]:
+    # an edited call cannot replace a call that may have run
     return ["approve", *([] if call.started_at else ["edit"]), "reject", "respond"]
 
 
 def _about(call: ToolCall) -> str:
-    number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
-    sure = f", review {number} {call.review_confidence:.2f}"
-    judged = call.review_confidence_source is not ConfidenceSource.UNJUDGED
-    lines = [f"{call.tool_name} ({call.risk}){sure if judged else ''}"]
-    lines += [f"it may {call.risk}: {'; '.join(call.risk_why)}"] if call.risk_why else []
-    lines += [way_to_vouch(call)] if way_to_vouch(call) else []
-    lines += ["it reaches outside"] if call.open_world else []
-    lines += [f"review: {call.review_reasoning}"] if call.review_reasoning else []
-    lines += [f"`{name}` comes from {one.source}" for name, one in call.foreign.items() if _is_worth_saying(one)]
-    lines += [f"{call.doubt}: run it again?"] if call.started_at else []
-    return "\n".join(lines)
-
-
-def _is_worth_saying(origin: Origin) -> bool:
-    """Whether an origin is told that is no warning: where a call goes, unless the user said it."""
-    return origin.role is ArgumentRole.DESTINATION and not origin.loud
+    review = ""
+    if call.review_confidence_source is not ConfidenceSource.UNJUDGED:
+        number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
+        review = f", review {number} {call.review_confidence:.2f}"
+    lines = [
+        f"{call.tool_name} ({call.risk}){review}",
+        f"it may {call.risk}: {'; '.join(call.risk_why)}" if call.risk_why else "",
+        how_to_vouch(call),
+        "it reaches outside" if call.open_world else "",
+        f"review: {call.review_reasoning}" if call.review_reasoning else "",
+        *(
+            f"`{name}` comes from {origin.source}"
+            for name, origin in call.foreign.items()
+            if origin.role is ArgumentRole.DESTINATION and not origin.loud
+        ),
+        f"{call.doubt}: run it again?" if call.started_at else "",
+    ]
+    return "\n".join(filter(None, lines))

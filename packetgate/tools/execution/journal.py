@@ -1,4 +1,4 @@
-"""What was done, written down in one place and never changed: claims, calls, and the trail of every turn."""
+"""The journal: append-only entries of claims, calls and turns."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,12 +14,11 @@ CALL_MARKED = "call_marked"
 """Leads from the digest of a proxy's call to its newest run."""
 STARTED = "call_started"
 ENDED = "call_ended"
-"""Of calls; those that may change something have a key."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to be written down."""
+    """An entry to record."""
 
     event: str
     session_id: str = ""
@@ -27,14 +26,14 @@ class Entry:
     call_id: str = ""
     detail: Mapping[str, JsonValue] = field(default_factory=dict)
     key: str | None = None
-    """What may be written once and never again, by whatever process or history."""
+    """At most one entry with a key is recorded, whichever process records it."""
     is_lasting: bool = False
-    """Whether it must outlast a loss of power before anything follows from it, as whatever has a key must."""
+    """Whether it must be on disk before the call goes on; entries with a key always are."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What is written down: an entry, its number and its time."""
+    """A recorded entry with its number and time."""
 
     seq: int
     at: datetime
@@ -42,54 +41,54 @@ class Recorded:
 
 
 class Journal(ABC):
-    """Where everything is written down, for all sessions of a database."""
+    """The entries of all sessions of a database."""
 
     @abstractmethod
     async def record(self, *entries: Entry) -> bool:
-        """Write entries down, all or, where the key of one was written before, none; return whether they are."""
+        """Record all entries, or none if a key of theirs is recorded already; return whether they were recorded."""
 
     @abstractmethod
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
-        """Return what is written down of one call, oldest first."""
+        """Return the entries of a call, oldest first."""
 
     @abstractmethod
     async def of_events(self, *events: str) -> tuple[Recorded, ...]:
-        """Return what is written down of these events, oldest first."""
+        """Return the entries of these events, oldest first."""
 
     async def claim(self, key: str) -> bool:
-        """Return whether this is the first time ever that the key is claimed."""
+        """Return whether this is the first claim of the key."""
         return await self.record(Entry(CLAIMED, key=key))
 
 
 class HeldJournal(Journal):
-    """A journal whose first entries are written together with the next: one write to the disk for both."""
+    """A journal that records some entries together with the next ones, in one write to disk."""
 
     def __init__(self, journal: Journal, *held: Entry) -> None:
         self._journal = journal
         self._held = held
 
     async def record(self, *entries: Entry) -> bool:
-        """Write entries down, after those that are held."""
+        """Record the held entries and these."""
         written = await self._journal.record(*self._held, *entries)
         self._held = () if written else self._held
         return written
 
     async def flush(self) -> None:
-        """Write down what is still held."""
+        """Record the entries that are still held."""
         if self._held:
             await self.record()
 
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
-        """Return what is written down of one call, oldest first."""
+        """Return the entries of a call."""
         return await self._journal.of_call(packet_id, call_id)
 
     async def of_events(self, *events: str) -> tuple[Recorded, ...]:
-        """Return what is written down of these events, oldest first."""
+        """Return the entries of these events."""
         return await self._journal.of_events(*events)
 
 
 class MemoryJournal(Journal):
-    """A journal that lasts as long as this process: for a graph whose sessions do not last longer either."""
+    """A journal that lasts as long as this process."""
 
     def __init__(self) -> None:
         self._rows: list[Recorded] = []
@@ -97,7 +96,7 @@ class MemoryJournal(Journal):
         self._keys: set[str] = set()
 
     async def record(self, *entries: Entry) -> bool:
-        """Write entries down."""
+        """Record entries in memory."""
         keys = [entry.key for entry in entries if entry.key is not None]
         if self._keys & {*keys}:
             return False
@@ -108,9 +107,9 @@ class MemoryJournal(Journal):
         return True
 
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
-        """Return what is written down of one call."""
+        """Return the entries of a call."""
         return tuple(self._calls.get((packet_id, call_id), ()))
 
     async def of_events(self, *events: str) -> tuple[Recorded, ...]:
-        """Return what is written down of these events."""
+        """Return the entries of these events."""
         return tuple(row for row in self._rows if row.entry.event in events)

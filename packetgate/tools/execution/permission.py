@@ -1,15 +1,16 @@
-"""What may run, decided at execution, whatever any model said."""
+"""Check directly before execution whether a call may run, whatever any model said."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from packetgate.state.base import now
+from packetgate.state.codes import Code
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.redaction import holds_mark
-from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.routing import Correction, Risk, ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -22,87 +23,84 @@ from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
 _GRANTED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
+_CODES = {"unknown_tool": Code.TOOL_UNKNOWN, "alias": Code.TOOL_UNKNOWN, "off_palette": Code.TOOL_NOT_OFFERED}
 
 
 @dataclass(frozen=True)
 class Need:
-    """What must happen before a call runs: nothing, the user's word, or it must not."""
+    """What a call needs before it runs: nothing, or an approval; or it is refused."""
 
     kind: Literal["nothing", "approval", "refusal"]
     why: str = ""
     by: str = ""
-    """The rule or the remembered grant that stands for the user's word."""
+    """The rule or grant that replaces a question."""
     grant_id: str = ""
+    code: Code | None = None
+    """For a refusal."""
+
+
+class Refusal(NamedTuple):
+    """Why a call may not run."""
+
+    code: Code
+    message: str
 
 
 @dataclass(frozen=True)
-class Examined:
-    """A call as it was found to be just before it may run."""
+class PermissionCheck:
+    """The result of the checks before a call."""
 
     call: ToolCall
-    """With the risk that its arguments have."""
-    refusal: str | None
-    """Why it may not run."""
+    """The call with its current risk."""
+    refusal: Refusal | None
     approval: Approval | None = None
-    """The newest approval of this very call."""
+    """The newest valid approval of this call."""
 
 
-def examined(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Examined:
-    """Return whether `call` may run. Blocking.
+def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> PermissionCheck:
+    """Return whether a call may run. A disabled risk is not refused here: it is executed as a dry run. Blocking.
 
-    The name must be canonical, on this packet's palette and among the allowed tools, the arguments valid against the
-    tool's schema, and an approval on record for exactly this call where one is needed. A risk that is
-    switched off is not refused: it is a dry run.
+    The tool must be allowed, canonical and on the packet's palette, the arguments valid against its schema, and an
+    approval recorded for exactly this call if it needs one.
     """
-    context = packet.governance.settings
-    if not context.allows_tool(call.tool_name):
-        return Examined(call, f"{call.tool_name} is not among the tools that may be used here (allowed_tools).")
-    corrections = check_call(call.tool_name, call.params, packet.context.palette_names, catalogue)
+    name = call.tool_name
+    if not packet.governance.settings.allows_tool(name):
+        message = f"{name} is not among the tools that may be used here (allowed_tools)."
+        return PermissionCheck(call, Refusal(Code.TOOL_NOT_ALLOWED, message))
+    corrections = check_call(name, call.params, packet.context.palette_names, catalogue)
     if corrections:
-        return Examined(call, " ".join(correction.message for correction in corrections))
-    if packet.context.is_only_to_read_on(call.tool_name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
-        why = f"{call.tool_name} is offered only to read on in a long result: its path begins with {HANDLE_PREFIX!r}."
-        return Examined(call, why)
-    spec = catalogue[call.tool_name]
+        message = " ".join(correction.message for correction in corrections)
+        return PermissionCheck(call, Refusal(code_of(corrections[0]), message))
+    if packet.context.is_only_to_read_on(name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
+        message = f"{name} is offered only to read on in a long result: its path begins with {HANDLE_PREFIX!r}."
+        return PermissionCheck(call, Refusal(Code.TOOL_NOT_OFFERED, message))
+    spec = catalogue[name]
     call = rated(call, spec)
-    need = need_of(call, spec, packet)
-    if need.kind == "refusal":
-        return Examined(call, f"{call.tool_name} {need.why}.")
-    if call.risk is not Risk.READ and holds_mark(call.params):
-        why = (
-            f"{call.tool_name} may {call.risk}, and its arguments hold the mark of a secret that was taken out of what "
-            "was read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
-        )
-        return Examined(call, why)
-    approval = approval_of(call, packet, spec)
-    if need.kind == "approval" and (approval is None or approval.is_by_rule):
-        why = (
-            f"{call.tool_name}: {need.why}, and no approval is on record for exactly these arguments, this "
-            "definition of the tool and this server, or it has lapsed."
-        )
-        return Examined(call, why)
-    if approval is None and need.by:
-        why = f"{call.tool_name}: {need.by} allows it, and no approval by it is on record, or it has lapsed."
-        return Examined(call, why)
-    return Examined(call, None, approval)
+    need, approval = need_of(call, spec, packet), _approval_of(call, packet, spec)
+    return PermissionCheck(call, _refusal(call, need, approval), approval)
+
+
+def code_of(correction: Correction) -> Code:
+    """Return the code of a refusal for an invalid call."""
+    return _CODES.get(correction.problem, Code.ARGUMENTS_INVALID)
 
 
 def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Grant | None = None) -> Need:
-    """Return what a call needs; `grant` is a remembered one that covers it.
+    """Return what a call needs, given the grant that covers it, if any. The gate and the execution both use this.
 
-    The only place that says so: the gate asks before the question, and the execution asks again. What is loud is never
-    allowed beforehand, and what is switched off is a dry run, which needs nobody's word.
+    No rule or grant allows a flagged call. A call whose risk is disabled needs nothing, because it is a dry run.
     """
     rule = ruling(spec.rules, call.params, spec.parameters, packet.header.origin)
     if rule is not None and rule.effect is Effect.DENY:
-        return Need("refusal", f"is denied by the policy: {rule.line}")
+        return Need("refusal", f"is denied by the policy: {rule.line}", code=Code.POLICY_DENIED)
     if grant is not None and grant.effect == "deny":
-        return Need("refusal", f"is denied by what you had remembered: {grant.line} (grant {grant.grant_id})")
+        why = f"is denied by what you had remembered: {grant.line} (grant {grant.grant_id})"
+        return Need("refusal", why, code=Code.GRANT_DENIED)
     if not packet.governance.settings.allows(call.risk):
         return Need("nothing")
-    loud = "; ".join(f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.loud)
-    if loud:
-        return Need("approval", loud)
+    flagged = "; ".join(f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.loud)
+    if flagged:
+        return Need("approval", flagged)
     if rule is not None and rule.effect is Effect.ASK:
         return Need("approval", f"the policy says: {rule.line}")
     if call.risk is Risk.READ:
@@ -114,44 +112,22 @@ def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Gran
     return Need("approval", f"{call.risk} tools need approval")
 
 
-def approval_of(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> Approval | None:
-    """Return the newest approval of this very call, unless it has lapsed."""
-    digest, at = call_digest(call, spec), now()
-    return next(
-        (
-            approval
-            for approval in reversed(packet.governance.approvals)
-            if approval.call_id == call.call_id
-            and approval.outcome in _GRANTED
-            and approval.digest == digest
-            and approval.expires_at is not None
-            and at <= approval.expires_at
-        ),
-        None,
-    )
+async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journal) -> dict[str, Need]:
+    """Return what each call of this pass needs, by call id."""
+    calls = packet.routing.calls
+    needs = await asyncio.gather(*(_need_with_grant(call, packet, catalogue, journal) for call in calls))
+    return dict(zip((call.call_id for call in calls), needs, strict=True))
 
 
 def call_digest(call: ToolCall, spec: ToolSpec) -> str:
-    """Return what an approval of a call holds for: its arguments, its tool's definition and its server."""
+    """Return what an approval is valid for: the digest of the arguments, the tool's definition and its server."""
     return digest_of([spec.digest, call.params])
 
 
-_GONE = Need("nothing")
-"""Of a call whose tool is gone: its execution refuses it."""
-
-
-async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journal) -> dict[str, Need]:
-    """Return what each call of this pass needs, by its id. Grants are looked up where the user lets them be."""
-    calls = packet.routing.calls
-    remembers = catalogue.preferences.policy.remember != "never"
-    covering = [_covering(call, packet, catalogue, journal if remembers else None) for call in calls]
-    return dict(zip((call.call_id for call in calls), await asyncio.gather(*covering), strict=True))
-
-
-def allowed(
+def approvals_without_question(
     calls: Sequence[ToolCall], needs: Mapping[str, Need], packet: CognitionPacket, catalogue: Catalogue
 ) -> list[Approval]:
-    """Return the approvals that rules and remembered grants give calls which passed the gate."""
+    """Return the approvals by rules and grants for calls that passed the gate."""
     expires = now() + timedelta(seconds=packet.governance.settings.ask_timeout_s)
     return [
         Approval(
@@ -170,11 +146,44 @@ def allowed(
     ]
 
 
-async def _covering(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, journal: Journal | None) -> Need:
+def _refusal(call: ToolCall, need: Need, approval: Approval | None) -> Refusal | None:
+    name = call.tool_name
+    if need.code is not None:
+        return Refusal(need.code, f"{name} {need.why}.")
+    if call.risk is not Risk.READ and holds_mark(call.params):
+        message = (
+            f"{name} may {call.risk}, and its arguments hold the mark of a secret that was taken out of what "
+            "was read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
+        )
+        return Refusal(Code.MARKED_ARGUMENT, message)
+    if need.kind == "approval" and (approval is None or approval.is_by_rule):
+        message = (
+            f"{name}: {need.why}, and no approval is on record for exactly these arguments, this "
+            "definition of the tool and this server, or it has lapsed."
+        )
+        return Refusal(Code.APPROVAL_MISSING, message)
+    if approval is None and need.by:
+        message = f"{name}: {need.by} allows it, and no approval by it is on record, or it has lapsed."
+        return Refusal(Code.APPROVAL_MISSING, message)
+    return None
+
+
+def _approval_of(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> Approval | None:
+    digest, at = call_digest(call, spec), now()
+    for approval in reversed(packet.governance.approvals):
+        is_this_call = approval.call_id == call.call_id and approval.digest == digest
+        expired = approval.expires_at is None or at > approval.expires_at
+        if is_this_call and approval.outcome in _GRANTED and not expired:
+            return approval
+    return None
+
+
+async def _need_with_grant(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, journal: Journal) -> Need:
     spec = catalogue.get(call.tool_name)
-    if spec is None:
-        return _GONE
+    if spec is None:  # refused at execution
+        return Need("nothing")
     need = need_of(call, spec, packet)
-    if journal is None or need.kind == "refusal" or (need.kind == "nothing" and not need.by):
+    is_decided = need.kind == "refusal" or (need.kind == "nothing" and not need.by)
+    if is_decided or catalogue.preferences.policy.remember == "never":
         return need
     return need_of(call, spec, packet, await Grants(journal).covering(call, spec.digest, packet))

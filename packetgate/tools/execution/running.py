@@ -1,4 +1,4 @@
-"""Running one call, and what it ends as."""
+"""Run calls, and return them with their results."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ from traceback import format_exception
 from typing import Any
 
 from packetgate.state.base import ErrorType
+from packetgate.state.codes import Code
 from packetgate.state.errors import ConfigError, LostCallError, ToolCallError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.redaction import redacted
@@ -18,109 +19,33 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.call_log import CallLog
 from packetgate.tools.execution.grants import Grants
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.execution.permission import examined
-from packetgate.tools.risk.vouching import way_to_vouch
+from packetgate.tools.execution.permission import check_permission
+from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.descriptions import with_key
 from packetgate.tools.text.result_store import session_results
 
 logger = logging.getLogger(__name__)
 
 PATIENCE_S = 3.0
-"""Longest that a question waits for a dry run."""
+"""Longest time that a question waits for dry runs."""
 
 
 async def execute_all(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> list[ToolCall]:
-    """Run calls at the same time. One that breaks in a way nobody foresaw ends itself and not the others.
+    """Run calls concurrently. An unexpected exception ends only its own call.
 
     Raises:
-        ConfigError: the journal cannot be used; once it can, it knows what was run.
+        ConfigError: the journal cannot be used.
     """
-    runs = [execute(call, packet, catalogue, toolbox, journal) for call in calls]
-    ended = await asyncio.gather(*runs, return_exceptions=True)
-    for error in ended:
+    runs = [_execute(call, packet, catalogue, toolbox, journal) for call in calls]
+    ends = await asyncio.gather(*runs, return_exceptions=True)
+    for error in ends:
         if isinstance(error, ConfigError):
             raise error
     return [
-        _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ended, strict=True)
+        _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ends, strict=True)
     ]
-
-
-async def execute(
-    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
-) -> ToolCall:
-    """Return the call with its result and final status.
-
-    A write or a command that is switched off is not run: where a trusted server offers it, the tool is asked what it
-    would do. One that was sent and never answered is `unknown`, because it may have happened. One that the journal
-    knows to have ended is not run again, whatever process or history asks for it: it ends as it did. One that was
-    started, and whose end nobody told, runs again if it surely only reads, and waits for the user's word if not.
-    """
-    found = await asyncio.to_thread(examined, call, packet, catalogue)
-    call, approval = found.call, found.approval
-    if found.refusal:
-        return call.ended(ToolExecutionStatus.FAILED, _unsent(found.refusal))
-    spec = catalogue[call.tool_name]
-    switched_on = packet.governance.settings.allows(call.risk)
-    if not switched_on and not spec.has_dry_run:
-        nothing = _unvouched(call) or f"it was not called, because {call.risk} tools are switched off"
-        untold = ToolResult(success=True, output=nothing, dry_run=True, said="")
-        return call.ended(ToolExecutionStatus.SKIPPED, untold)
-    if not switched_on:
-        return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
-    unread = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
-    return await _once(unread, toolbox, packet.header.session_id, approval.grant_id if approval else "")
-
-
-async def _once(unread: CallLog, toolbox: Toolbox, session: str, grant_id: str) -> ToolCall:
-    """Run a call that may run, unless the journal says that it was run, or may have been."""
-    call, spec = unread.call, unread.spec
-    while True:
-        log = await unread.read()
-        if log.end is not None:
-            return log.end
-        if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
-            return call.in_doubt(log.unfinished)
-        if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
-            error = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
-            return call.ended(ToolExecutionStatus.FAILED, _unsent(error))
-        if await log.start():
-            break
-    params = with_key(call.params, spec.parameters, log.idempotency_key)
-    if spec.has_dry_run:
-        params["dry_run"] = False
-    end = await _sent(call, params, toolbox, session, idempotency_key=log.idempotency_key)
-    try:
-        await log.finish(end)
-    except ConfigError as error:  # the packet may still be kept, and tell what is known here
-        logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
-    return end
-
-
-async def _sent(
-    call: ToolCall,
-    params: dict[str, Any],
-    toolbox: Toolbox,
-    session: str,
-    *,
-    dry_run: bool = False,
-    idempotency_key: str = "",
-) -> ToolCall:
-    try:
-        with session_results(session):
-            result = await toolbox.call(call.tool_name, params, idempotency_key)
-    except LostCallError as error:
-        certain = dry_run or call.risk is Risk.READ
-        status = ToolExecutionStatus.FAILED if certain else ToolExecutionStatus.UNKNOWN
-        return call.ended(status, _unsent(str(error), error.said, error.error_type))
-    except ToolCallError as error:
-        return call.ended(ToolExecutionStatus.FAILED, _unsent(str(error), error.said, error.error_type))
-    if not result.success:
-        return call.ended(ToolExecutionStatus.FAILED, result)
-    if dry_run:
-        return call.ended(ToolExecutionStatus.SKIPPED, result.changed(dry_run=True))
-    return call.ended(ToolExecutionStatus.EXECUTED, result)
 
 
 async def rehearse(
@@ -151,6 +76,84 @@ async def rehearse(
     return packet.merged({"governance": packet.governance.audited(*trail)}), ends
 
 
+def result_text(call: ToolCall) -> str:
+    """Return the output of a call, or why it has none."""
+    if call.result is not None and call.status is ToolExecutionStatus.EXECUTED:
+        return call.result.output
+    if call.result is not None and call.result.dry_run:
+        return f"{call.tool_name} was NOT run (dry run only): {call.result.output}"
+    error = call.result.error if call.result and call.result.error else call.review_reasoning
+    return f"{call.tool_name} has no result: it is {call.status.replace('_', ' ')}. {error}".strip()
+
+
+async def _execute(
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
+) -> ToolCall:
+    check = await asyncio.to_thread(check_permission, call, packet, catalogue)
+    call, approval = check.call, check.approval
+    if check.refusal:
+        return _failed(call, check.refusal.message, check.refusal.code)
+    spec = catalogue[call.tool_name]
+    if packet.governance.settings.allows(call.risk):
+        log = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
+        return await _run_once(log, toolbox, approval.grant_id if approval else "")
+    if spec.has_dry_run:
+        return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
+    output = _not_vouched(call) or f"it was not called, because {call.risk} tools are switched off"
+    return call.ended(ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=output, dry_run=True, said=""))
+
+
+async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCall:
+    """Run a call, unless the journal has its end, or has a write that may have happened."""
+    call, spec = unread.call, unread.spec
+    while True:
+        log = await unread.read()
+        if log.end is not None:
+            return log.end
+        if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
+            return call.in_doubt(log.unfinished)
+        if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
+            message = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
+            return _failed(call, message, Code.GRANT_OVER)
+        if await log.start():
+            break
+    params = with_key(call.params, spec.parameters, log.idempotency_key)
+    if spec.has_dry_run:
+        params["dry_run"] = False
+    end = await _sent(call, params, toolbox, log.packet.header.session_id, idempotency_key=log.idempotency_key)
+    try:
+        await log.finish(end)
+    except ConfigError as error:  # the packet may still be stored
+        logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
+    return end
+
+
+async def _sent(
+    call: ToolCall,
+    params: dict[str, Any],
+    toolbox: Toolbox,
+    session: str,
+    *,
+    dry_run: bool = False,
+    idempotency_key: str = "",
+) -> ToolCall:
+    try:
+        with session_results(session):
+            result = await toolbox.call(call.tool_name, params, idempotency_key)
+    except ToolCallError as error:
+        may_have_changed = isinstance(error, LostCallError) and not dry_run and call.risk is not Risk.READ
+        status = ToolExecutionStatus.UNKNOWN if may_have_changed else ToolExecutionStatus.FAILED
+        failure = ToolResult(
+            success=False, error=str(error), error_type=error.error_type, code=error.code, said=error.said
+        )
+        return call.ended(status, failure)
+    if not result.success:
+        return call.ended(ToolExecutionStatus.FAILED, result)
+    if dry_run:
+        return call.ended(ToolExecutionStatus.SKIPPED, result.changed(dry_run=True))
+    return call.ended(ToolExecutionStatus.EXECUTED, result)
+
+
 def _rehearsal_event(dry_run: ToolCall | None) -> str:
     if dry_run is None:
         return "dry_run_timed_out"
@@ -165,31 +168,19 @@ def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     if not isinstance(error, Exception):
         raise error
-    broke = redacted("".join(format_exception(error)))
-    logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, broke)
+    logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call broke: {type(error).__name__}: {error}")
-    return call.ended(status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL))
+    return call.ended(status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL, code=Code.INTERNAL))
 
 
-def _unvouched(call: ToolCall) -> str:
-    """Return why a call that looks like a read was not made, and what can be done about that; empty for any other."""
+def _failed(call: ToolCall, message: str, code: Code) -> ToolCall:
+    result = ToolResult(success=False, error=message, error_type=ErrorType.REFUSED, code=code, said="")
+    return call.ended(ToolExecutionStatus.FAILED, result)
+
+
+def _not_vouched(call: ToolCall) -> str:
     if not call.unvouched:
         return ""
     why = f"it was not called: it looks like a read and counts as {call.risk}, which is switched off, because "
-    return f"{why}{'; '.join(call.risk_why)}. {way_to_vouch(call)}".rstrip()
-
-
-def _unsent(why: str, said: str = "", error_type: ErrorType = ErrorType.REFUSED) -> ToolResult:
-    """Return the result of a call to which no tool has answered, in our own words but for what is `said`."""
-    return ToolResult(success=False, error=why, error_type=error_type, said=said)
-
-
-def result_text(call: ToolCall) -> str:
-    """Return what a call returned, or that it has no result, and why."""
-    if call.result is not None and call.status is ToolExecutionStatus.EXECUTED:
-        return call.result.output
-    if call.result is not None and call.result.dry_run:
-        return f"{call.tool_name} was NOT run (dry run only): {call.result.output}"
-    error = call.result.error if call.result and call.result.error else call.review_reasoning
-    return f"{call.tool_name} has no result: it is {call.status.replace('_', ' ')}. {error}".strip()
+    return f"{why}{'; '.join(call.risk_why)}. {how_to_vouch(call)}".rstrip()

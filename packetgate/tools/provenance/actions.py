@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from packetgate.state.origins import ArgumentRole, OriginKind
 from packetgate.state.routing import ToolCall
-from packetgate.tools.provenance.roles import is_which
+from packetgate.tools.provenance.roles import is_id
 from packetgate.tools.provenance.values import find, folded, is_address, leaves
 from packetgate.tools.provenance.words import ACTIONS, NOUNS
 from packetgate.tools.text.words import stem_of, words_of
@@ -121,7 +121,7 @@ def asked_for(action: str, words: str) -> str:
     return "\n".join(kept)
 
 
-def is_wished(call: ToolCall, words: str) -> bool:
+def is_requested(call: ToolCall, words: str) -> bool:
     """Whether the user's words ask for a call: for what its tool does, and for each place and thing that it is about.
 
     A place may go unsaid that is a path, a default of the tool, or a field that the tool's own server returned; never
@@ -131,10 +131,10 @@ def is_wished(call: ToolCall, words: str) -> bool:
     if not asked:
         return False
     for name, value in call.params.items():
-        if call.role_of(name) is not ArgumentRole.DESTINATION and not is_which(name):
+        if call.role_of(name) is not ArgumentRole.DESTINATION and not is_id(name):
             continue
         origin, texts = call.provenance.get(name), [folded(str(leaf.value)) for leaf in leaves(value)]
-        may_go_unsaid = call.is_given_back(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)
+        may_go_unsaid = call.is_from_server(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)
         for text in texts:
             is_free = may_go_unsaid or ("/" in text and not is_address(text))
             if find(asked, text) < 0 and (not is_free or find(said, text) >= 0):

@@ -35,17 +35,17 @@ def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Argum
     return _of_words(str(schema.get("description", "")).partition(".")[0]) or ArgumentRole.OTHER
 
 
-def is_which(name: str) -> bool:
+def is_id(name: str) -> bool:
     """Whether a parameter of this name says which of several things is meant."""
     return {*_words(name)[-1:]} <= IDENTIFIERS
 
 
-def is_how_much(name: str) -> bool:
+def is_quantity(name: str) -> bool:
     """Whether a parameter of this name says how much or how many."""
-    return bool(QUANTITIES & {*_words(name)}) and not is_which(name)
+    return bool(QUANTITIES & {*_words(name)}) and not is_id(name)
 
 
-def is_carried_out(name: str) -> bool:
+def is_program(name: str) -> bool:
     """Whether what a parameter of this name holds is a program's: a statement, a query, code."""
     return bool(PROGRAMS & {*_words(name)})
 

@@ -1,36 +1,37 @@
-"""What a tool's parameters hold that makes a call what its arguments say: SQL, code, a command, a path to save to."""
+"""The kinds of values that parameters take: SQL, code, a command, a path to save to, an address."""
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal
 
 from packetgate.tools.spec.tool_spec import parts_of
 from packetgate.tools.text.words import words_of
 
 Kind = Literal["sql", "code", "command", "language", "search", "save", "address"]
-"""`language`: one beside SQL in which a query may change something; `search`: one in which it cannot."""
+"""`language` is a query language other than SQL that can change something; `search` is one that cannot."""
 
+SAVE_NAMES = frozenset("dest destination download export out output save saved write".split())
+_MAX_PARTS = 401
 _COMMANDS = frozenset("argv bash cmd command commands commandline powershell shell".split())
 _CODE = frozenset("expression expressions function javascript js lambda macro python script scripts snippet".split())
 _SQL = frozenset("dml sql statement statements".split())
 _LANGUAGES = frozenset("cypher flux gremlin graphql influxql mutation sparql".split())
 _SEARCHES = frozenset("cql esql jql kql logql lucene promql soql traceql".split())
 _SOURCE = frozenset("html java javascript js program python script source".split())
-"""Words before `code` that make it a program's: there are country codes too."""
+"""Words before `code` that mean program code, unlike `country_code`."""
 _QUERIES = frozenset("input q queries query".split())
-"""Parameters that hold a language where their tool, or they, speak of one."""
+"""Parameters that take a query language if their description, or the tool's, names one."""
 _ABOUT = frozenset("count format id ids language limit mode name names path timeout title type url".split())
-"""Words that make a parameter one about code, not code."""
-SAVE_NAMES = frozenset("dest destination download export out output save saved write".split())
-"""Words of a parameter for where something is saved."""
+"""Words of parameters that describe code and do not hold it."""
 _PLACE_NAMES = frozenset("as dir directory file filename filepath folder path to".split())
 _ADDRESSES = frozenset("endpoint host hostname uri uris url urls webhook website".split())
 
-_SPEAKS_OF_SQL = re.compile(
+_MENTIONS_SQL = re.compile(
     r"\b(?:sql|(?!no|graph)[a-z]*sql|sqlite|select (?:statement|quer)\w*|bigquery|redshift|snowflake|athena)\b",
     re.IGNORECASE,
 )
-_SPEAKS_OF_LANGUAGE = re.compile(
+_MENTIONS_LANGUAGE = re.compile(
     r"\b(?:cypher|flux|gremlin|influxql|sparql|graphql (?:query|mutation|operation))\b", re.IGNORECASE
 )
 _IS_RUN = re.compile(
@@ -46,47 +47,32 @@ _SAVES = re.compile(
 
 
 def takes(description: str, schema: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
-    """Yield what kinds of things the parameters hold, each with the parameter's name."""
+    """Yield the kind and name of each parameter of a known kind."""
     about = description[:20_000]
     sentence = about.partition(". ")[0][:600]
-    for at, (name, part) in enumerate(parts_of(dict(schema))):
-        if at > 400:
-            return
-        if name and _may_be_text(part):
+    for name, part in islice(parts_of(dict(schema)), _MAX_PARTS):
+        may_be_text = part.get("type") not in ("boolean", "integer", "number") and "enum" not in part
+        if name and may_be_text:
             text = str(part.get("description", ""))[:2_000]
-            kind = _kind(str(name), text, sentence, about)
-            if kind:
+            if kind := _kind(str(name), text, sentence, about):
                 yield kind, str(name)
 
 
 def _kind(name: str, text: str, sentence: str, about: str) -> Kind | None:
-    words = set(words_of(name))
-    if _names_a_place_to_save(words) or _SAVES.search(text):
-        return "save"
-    if words & _ADDRESSES:
-        return "address"
-    if words & _ABOUT:
-        return None
-    if words & _SQL and ("sql" in words or _SPEAKS_OF_SQL.search(f"{text} {about}")):
-        return "sql"
-    if words & _COMMANDS:
-        return "command"
-    if words & _LANGUAGES:
-        return "language"
-    if words & _SEARCHES:
-        return "search"
-    if words & _CODE or words == {"code"} or ("code" in words and words & _SOURCE) or _IS_RUN.search(text):
-        return "code"
-    if words & _QUERIES and _SPEAKS_OF_SQL.search(f"{text} {sentence}"):
-        return "sql"
-    if words & _QUERIES and _SPEAKS_OF_LANGUAGE.search(f"{text} {sentence}"):
-        return "language"
-    return None
-
-
-def _may_be_text(part: Mapping[str, Any]) -> bool:
-    return part.get("type") not in ("boolean", "integer", "number") and "enum" not in part
-
-
-def _names_a_place_to_save(words: set[str]) -> bool:
-    return bool(words & SAVE_NAMES) and (bool(words & _PLACE_NAMES) or words <= {"output", "outfile"})
+    words = {*words_of(name)}
+    names_save = bool(words & SAVE_NAMES) and (bool(words & _PLACE_NAMES) or words <= {"output", "outfile"})
+    names_code = bool(words & _CODE) or words == {"code"} or ("code" in words and bool(words & _SOURCE))
+    mentioned = f"{text} {sentence}" if words & _QUERIES else ""
+    rules: tuple[tuple[object, Kind | None], ...] = (
+        (names_save or _SAVES.search(text), "save"),
+        (words & _ADDRESSES, "address"),
+        (words & _ABOUT, None),
+        (words & _SQL and ("sql" in words or _MENTIONS_SQL.search(f"{text} {about}")), "sql"),
+        (words & _COMMANDS, "command"),
+        (words & _LANGUAGES, "language"),
+        (words & _SEARCHES, "search"),
+        (names_code or _IS_RUN.search(text), "code"),
+        (_MENTIONS_SQL.search(mentioned), "sql"),
+        (_MENTIONS_LANGUAGE.search(mentioned), "language"),
+    )
+    return next((kind for applies, kind in rules if applies), None)

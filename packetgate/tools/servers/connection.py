@@ -25,7 +25,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from packetgate.state.base import ErrorType, ms_since
+from packetgate.state.base import ms_since
 from packetgate.state.errors import (
     ConfigError,
     LostCallError,
@@ -42,7 +42,7 @@ from packetgate.tools.servers.http import RemoteTransport
 from packetgate.tools.servers.messages import failure_of
 from packetgate.tools.servers.refusals import LOST, forgot_session, pinged, unanswered
 from packetgate.tools.servers.relaying import Listeners, Relay
-from packetgate.tools.servers.results import Keep, to_result_aside
+from packetgate.tools.servers.results import Keep, to_result, to_result_aside
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.servers.stdio import NoMessageError, ServerLog
@@ -190,7 +190,7 @@ class Connection(Server):
             return await to_result_aside(message, None, ms_since(started), is_error=True)
         except ToolError as error:
             cause, took = redacted(str(error)), ms_since(started)
-            return ToolResult(success=False, error=cause, error_type=ErrorType.TOOL_ERROR, execution_time_ms=took)
+            return to_result(cause, None, took, is_error=True)
         except LOST as error:
             raise self._went_away(client, error) from error
         except ValidationError as error:

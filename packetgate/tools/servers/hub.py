@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from packetgate.state.codes import Code
 from packetgate.state.errors import CallRefusedError, LostCallError, ServerError, SessionRefusedError
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.state.sections import ServerHealth
@@ -194,7 +195,7 @@ class McpHub:
         """
         spec = self._catalogue.get(tool_name)
         if spec is None:
-            raise CallRefusedError(f"there is no tool {tool_name!r}")
+            raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
         connection = self._connections[spec.server]
         await connection.revive()
         sent = 0

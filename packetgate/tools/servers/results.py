@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from packetgate.state.base import ErrorType, is_storable
+from packetgate.state.codes import Code
 from packetgate.state.redaction import redacted, redacted_data
 from packetgate.state.routing import ResultAttachment, ToolResult
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, MAX_STORED_CHARS
@@ -55,6 +56,7 @@ def to_result(
         output="" if is_error else text,
         error=own or "the tool reported an error without saying which" if is_error else None,
         error_type=ErrorType.TOOL_ERROR if is_error else None,
+        code=Code.TOOL_FAILED if is_error else None,
         said=foreign,
         handle=handle,
         structured=None if same else content,

@@ -8,14 +8,14 @@ import pytest
 from support.tool_specs import files_catalogue
 
 from packetgate.state.base import now
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.execution import permission
-from packetgate.tools.execution.permission import call_digest
+from packetgate.tools.execution.permission import call_digest, check_permission
 
 FILES = files_catalogue()
 OFF, ON = RoutingContext(), RoutingContext(allow_write_tools=True, allow_execute_tools=True)
@@ -43,9 +43,11 @@ def approval(call: ToolCall, outcome: ApprovalOutcome = ApprovalOutcome.APPROVED
     return Approval.model_validate({**given, **changed})
 
 
-def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, settings: RoutingContext) -> str | None:
+def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, settings: RoutingContext) -> Code | None:
     governance = packet.governance.model_copy(update={"settings": settings})
-    return permission.examined(call, packet.merged({"governance": governance}), catalogue).refusal
+    refused = check_permission(call, packet.merged({"governance": governance}), catalogue).refusal
+    assert refused is None or call.tool_name in refused.message
+    return refused.code if refused else None
 
 
 def test_a_read_on_the_palette_may_run():
@@ -56,15 +58,14 @@ def test_a_read_on_the_palette_may_run():
 @pytest.mark.parametrize("call", [READ, WRITE, RUN])
 def test_off_the_palette_nothing_runs_even_approved(call: ToolCall):
     others = tuple(name for name in FILES if name != call.tool_name)
-    refused = refusal(call, packet(approval(call), palette=others), FILES, ON)
-    assert f"`{call.tool_name}` is not offered this turn" in (refused or "")
+    assert refusal(call, packet(approval(call), palette=others), FILES, ON) is Code.TOOL_NOT_OFFERED
     assert refusal(call, packet(approval(call)), FILES, ON) is None
 
 
 @pytest.mark.parametrize("name", ["read_file", "files.readFile", "files_read_file"])
 def test_an_alias_is_resolved_before_any_check_and_does_not_run(name: str):
     call = READ.model_copy(update={"tool_name": name})
-    assert "The tool is called `files.read_file`" in (refusal(call, packet(), FILES, ON) or "")
+    assert refusal(call, packet(), FILES, ON) is Code.TOOL_UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -72,17 +73,13 @@ def test_an_alias_is_resolved_before_any_check_and_does_not_run(name: str):
 )
 def test_arguments_that_do_not_fit_the_schema_do_not_run(params: dict[str, Any]):
     call = READ.model_copy(update={"params": params})
-    assert "`files.read_file`" in (refusal(call, packet(), FILES, ON) or "")
-    assert refusal(call, packet(approval(call)), FILES, ON)
+    assert refusal(call, packet(), FILES, ON) is Code.ARGUMENTS_INVALID
+    assert refusal(call, packet(approval(call)), FILES, ON) is Code.ARGUMENTS_INVALID
 
 
 @pytest.mark.parametrize("call", [WRITE, RUN])
 def test_above_read_an_approval_must_be_on_record(call: ToolCall):
-    refused = refusal(call, packet(), FILES, ON)
-    assert refused == (
-        f"{call.tool_name}: {FILES[call.tool_name].risk} tools need approval, and no approval is on record for exactly "
-        "these arguments, this definition of the tool and this server, or it has lapsed."
-    )
+    assert refusal(call, packet(), FILES, ON) is Code.APPROVAL_MISSING
     assert refusal(call, packet(approval(call)), FILES, ON) is None
     assert refusal(call, packet(approval(call, ApprovalOutcome.EDITED)), FILES, ON) is None
 
@@ -105,7 +102,7 @@ def test_above_read_an_approval_must_be_on_record(call: ToolCall):
     ids=str,
 )
 def test_an_approval_of_anything_else_does_not_count(changed: dict[str, Any]):
-    assert "no approval is on record" in (refusal(WRITE, packet(approval(WRITE, **changed)), FILES, ON) or "")
+    assert refusal(WRITE, packet(approval(WRITE, **changed)), FILES, ON) is Code.APPROVAL_MISSING
 
 
 @pytest.mark.parametrize(
@@ -122,7 +119,7 @@ def test_an_approval_of_anything_else_does_not_count(changed: dict[str, Any]):
 )
 def test_a_tool_that_is_not_what_it_was_needs_another_approval(changed: dict[str, Any]):
     now_there = Catalogue([replace(FILES["files.write_file"], **changed)])
-    assert "no approval is on record" in (refusal(WRITE, packet(approval(WRITE)), now_there, ON) or "")
+    assert refusal(WRITE, packet(approval(WRITE)), now_there, ON) is Code.APPROVAL_MISSING
 
 
 @pytest.mark.parametrize("changed", [{"brief": "Writes"}, {"examples": ("write it",)}, {"given_category": "files"}])
@@ -140,7 +137,7 @@ def test_the_order_of_arguments_does_not_matter_but_their_type_does():
     reordered = dict(reversed(list(PARAMS.items())))
     assert refusal(WRITE, packet(approval(WRITE, params=reordered)), FILES, ON) is None
     call = READ.model_copy(update={"tool_name": "shell.run_command", "params": {"argv": ["1"]}})
-    assert refusal(call, packet(approval(call, params={"argv": [1]})), FILES, ON)
+    assert refusal(call, packet(approval(call, params={"argv": [1]})), FILES, ON) is Code.APPROVAL_MISSING
 
 
 @pytest.mark.parametrize("call", [WRITE, RUN])
@@ -148,17 +145,17 @@ def test_the_tools_own_risk_counts_not_what_the_call_says(call: ToolCall):
     lying = call.model_copy(
         update={"risk": Risk.READ, "status": ToolExecutionStatus.APPROVED, "review_confidence": 1.0}
     )
-    assert "no approval is on record" in (refusal(lying, packet(), FILES, ON) or "")
+    assert refusal(lying, packet(), FILES, ON) is Code.APPROVAL_MISSING
 
 
 @pytest.mark.parametrize("call", [READ, WRITE, RUN])
 def test_what_is_not_among_the_allowed_tools_does_not_run_even_approved_on_the_palette(call: ToolCall):
     only = ON.model_copy(update={"allowed_tools": ("mail.*", "files.read")})
-    assert "not among the tools that may be used here" in (refusal(call, packet(approval(call)), FILES, only) or "")
+    assert refusal(call, packet(approval(call)), FILES, only) is Code.TOOL_NOT_ALLOWED
     assert refusal(call, packet(approval(call)), FILES, ON.model_copy(update={"allowed_tools": ("*.*",)})) is None
 
 
 def test_each_switch_is_for_its_own_risk():
     only_write = RoutingContext(allow_write_tools=True)
-    assert refusal(WRITE, packet(), FILES, only_write)
+    assert refusal(WRITE, packet(), FILES, only_write) is Code.APPROVAL_MISSING
     assert refusal(RUN, packet(), FILES, only_write) is None, "switched off: a dry run, which needs no approval"

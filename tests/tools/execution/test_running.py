@@ -1,4 +1,4 @@
-"""A call without a good result says of what kind its failure is."""
+"""The failures of calls."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +8,7 @@ from support.tool_specs import files_catalogue
 
 from packetgate.state import errors
 from packetgate.state.base import ErrorType
+from packetgate.state.codes import Code
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Context, PaletteEntry, ServerHealth
@@ -25,7 +26,7 @@ READ = ToolCall(
 
 @dataclass
 class Failing:
-    """Tools of which every call comes to the same."""
+    """Tools whose calls all end in the same way."""
 
     end: Exception | ToolResult
     known: Catalogue = field(default_factory=files_catalogue)
@@ -43,29 +44,31 @@ class Failing:
 
 
 @pytest.mark.parametrize(
-    ("end", "expected"),
+    ("end", "error_type", "code"),
     [
-        (errors.CallRefusedError("there is no such tool"), ErrorType.REFUSED),
-        (errors.ServerError("it is not there"), ErrorType.UNAVAILABLE),
-        (errors.SessionRefusedError("it forgot the session"), ErrorType.UNAVAILABLE),
-        (errors.LostCallError("it went away"), ErrorType.NO_ANSWER),
-        (errors.TimedOutCallError("it took too long"), ErrorType.TIMEOUT),
-        (to_result("no such file", None, 1.0, is_error=True), ErrorType.TOOL_ERROR),
-        (ZeroDivisionError("a mistake of ours"), ErrorType.INTERNAL),
-        (to_result("the text", None, 1.0), None),
+        (errors.CallRefusedError("there is no such tool"), ErrorType.REFUSED, Code.CALL_REFUSED),
+        (errors.ServerError("it is not there"), ErrorType.UNAVAILABLE, Code.SERVER_UNAVAILABLE),
+        (errors.SessionRefusedError("unknown session"), ErrorType.UNAVAILABLE, Code.SERVER_SESSION_UNKNOWN),
+        (errors.LostCallError("it went away"), ErrorType.NO_ANSWER, Code.NO_ANSWER),
+        (errors.TimedOutCallError("it took too long"), ErrorType.TIMEOUT, Code.CALL_TIMED_OUT),
+        (to_result("no such file", None, 1.0, is_error=True), ErrorType.TOOL_ERROR, Code.TOOL_FAILED),
+        (ZeroDivisionError("a mistake of ours"), ErrorType.INTERNAL, Code.INTERNAL),
+        (to_result("the text", None, 1.0), None, None),
     ],
     ids=lambda given: type(given).__name__,
 )
-async def test_of_what_kind_a_failure_is(end: Exception | ToolResult, expected: ErrorType | None):
+async def test_a_failure_has_a_type_and_a_code(
+    end: Exception | ToolResult, error_type: ErrorType | None, code: Code | None
+):
     palette = (PaletteEntry(tool_name=READ.tool_name, shown="full", reason="ranked", risk=Risk.READ),)
     packet = CognitionPacket(context=Context(palette=palette))
     (ended,) = await execute_all([READ], packet, FILES, Failing(end), MemoryJournal())
     assert ended.result
-    assert ended.result.error_type is expected
-    assert ended.status is (ToolExecutionStatus.FAILED if expected else ToolExecutionStatus.EXECUTED)
+    assert (ended.result.error_type, ended.result.code) == (error_type, code)
+    assert ended.status is (ToolExecutionStatus.FAILED if code else ToolExecutionStatus.EXECUTED)
 
 
 async def test_a_call_off_the_palette_is_refused():
     (ended,) = await execute_all([READ], CognitionPacket(), FILES, Failing(ZeroDivisionError()), MemoryJournal())
     assert ended.result
-    assert ended.result.error_type is ErrorType.REFUSED
+    assert (ended.result.error_type, ended.result.code) == (ErrorType.REFUSED, Code.TOOL_NOT_OFFERED)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from packetgate.tools.risk.address import outside_address
+from packetgate.tools.risk.arguments import outside_address
 
 
 @pytest.mark.parametrize(

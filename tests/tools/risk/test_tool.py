@@ -7,8 +7,7 @@ import pytest
 
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import VERSION, Definition
-from packetgate.tools.risk.model import WEIGHTS, model
-from packetgate.tools.risk.tool import judge
+from packetgate.tools.risk.tool import WEIGHTS, judge, model
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
 TEXT = {"type": "string"}

@@ -1,0 +1,324 @@
+"""Read replies to a question: decisions of front ends, and words such as "yes" or "1 yes 2 no"."""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from packetgate.state.codes import Code
+from packetgate.state.errors import RequestError
+from packetgate.state.sections import ApprovalOutcome, Remember
+from packetgate.tools.text.words import stem_of, words_of
+
+ANSWER = "answer"
+"""The argument for the text of an answer: agent-chat-ui, which has no `respond`, shows it as a field to edit."""
+SHORT = 80
+"""Longest value, in characters, whose words may name its call."""
+
+_WORDS = {
+    meaning: frozenset(word.replace("_", " ") for word in words.split())
+    for meaning, words in tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8")).items()
+}
+YES = _WORDS["yes"] | {
+    *("do it", "go for it", "run it", "just do it", "please do", "please do it"),
+    *("vas-y", "allez-y", "mach das", "mach es", "bien sûr"),
+}
+_RETRACTS = _WORDS["retract"] | {
+    *("never mind", "forget it", "forget that", "leave it", "not now"),
+    *("lass es", "lass das", "laisse tomber", "lascia stare", "déjalo"),
+}
+NO = _WORDS["no"] | _RETRACTS | {"do not", "no thanks", "no thank you", "no way", "no gracias"}
+SKIP = _WORDS["skip"]
+ACKNOWLEDGES = _WORDS["acknowledge"]
+"""Words of `YES` that may only acknowledge."""
+_THANKS = _WORDS["thanks"]
+AROUND = _WORDS["around"] | _THANKS
+"""Polite words that may stand beside a verdict."""
+ALL = frozenset("all both every everything each alle alles beide tout tous toutes todo todos todas tutti".split())
+LIMITS = frozenset(
+    "not but only except without if unless instead other another more less than until after before".split()
+)
+"""Words that limit or take back a verdict."""
+_PAIRS = frozenset(word for words in (*_WORDS.values(), NO) for word in words if word.count(" ") == 1)
+_REMEMBERED: dict[str, tuple[ApprovalOutcome, Remember]] = {
+    **dict.fromkeys(
+        ("session", "this session", "for this session", "yes for this session", "yes session"),
+        (ApprovalOutcome.APPROVED, "session"),
+    ),
+    **dict.fromkeys(("always", "yes always", "always allow", "allow always"), (ApprovalOutcome.APPROVED, "always")),
+    **dict.fromkeys(("never", "no never", "never allow", "deny always"), (ApprovalOutcome.DENIED, "always")),
+}
+_ORDINALS = {name: at for at, name in enumerate("first second third fourth fifth sixth seventh eighth ninth".split())}
+_SPLITS = frozenset({",", ";", "and", "&", "/"})
+_TO_THEM = frozenset("to of for them und et e y".split())
+_LINKS = _TO_THEM | frozenset("the call calls with in on at is number no. nr one zu zum zur für le la les el".split())
+_ONLY = frozenset("only just nur seulement solo".split())
+_SIGN_VARIANTS = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\u2640\u2642]")
+_ASKS = frozenset("?؟¿")
+_STOPS = ".!。:)([]#\"'“”¡।"
+
+_OUTCOMES = {
+    "approve": ApprovalOutcome.APPROVED,
+    "accept": ApprovalOutcome.APPROVED,
+    "edit": ApprovalOutcome.EDITED,
+    "reject": ApprovalOutcome.DENIED,
+    "ignore": ApprovalOutcome.SKIPPED,
+    "skip": ApprovalOutcome.SKIPPED,
+    "respond": ApprovalOutcome.ANSWERED,
+    "response": ApprovalOutcome.ANSWERED,
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The user's decision about one call."""
+
+    outcome: ApprovalOutcome
+    comment: str = ""
+    tool_name: str | None = None
+    """For an edit: the new tool, if the edit names one."""
+    params: dict[str, Any] | None = None
+    """For an edit: the new arguments."""
+    remember: Remember = ""
+
+
+AskedAbout = tuple[str, dict[str, Any]]
+"""Tool name and arguments of a call in a question."""
+
+
+def parse_replies(reply: Any, count: int) -> list[Reply]:
+    """Read a reply to `count` requests: `{"decisions": [...]}`, a list, one decision, or words for all of them.
+
+    Raises:
+        RequestError: it is none of these, or has another number of decisions.
+    """
+    if isinstance(reply, str):
+        return [read_words(reply)] * count
+    decisions = reply.get("decisions", [reply]) if isinstance(reply, dict) else reply
+    if not isinstance(decisions, list) or not decisions:
+        raise _unusable('not a reply: send {"decisions": [{"type": "approve"}]}, or a word such as yes or no')
+    replies = [read_words(one) if isinstance(one, str) else _from_decision(one) for one in decisions]
+    if len(replies) != count:
+        message = f"{len(replies)} decisions for {count} calls: send one for each, in their order"
+        raise RequestError(message, Code.REPLY_INCOMPLETE)
+    return replies
+
+
+def parse_answer(reply: Any) -> str | None:
+    """Read the answer to a question that wants text; None if the user declines.
+
+    Raises:
+        RequestError: the reply contains no text.
+    """
+    if isinstance(reply, str):
+        return reply.strip() or None
+    decision = parse_replies(reply, 1)[0]
+    if text := _text_of(decision, ApprovalOutcome.ANSWERED, ApprovalOutcome.DENIED):
+        return text
+    if decision.outcome in {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}:
+        return None
+    raise _unusable('the question wants words for an answer: send them as text, or as {"type": "respond"}')
+
+
+def reply_text(reply: Any, count: int) -> str:
+    """Return the text of a reply to `count` requests; empty if it is a decision, or answers several requests."""
+    if isinstance(reply, str):
+        return reply.strip()
+    try:
+        return _text_of(parse_replies(reply, 1)[0], ApprovalOutcome.ANSWERED) if count == 1 else ""
+    except RequestError:
+        return ""
+
+
+def decides(text: str, question: dict[str, Any]) -> bool:
+    """Return whether a message decides all calls of a question's payload."""
+    if question.get("kind") == "question" or not text.strip():
+        return is_verdict(text)
+    requests = question.get("action_requests") or ()
+    return decided_in(text, [(str(one.get("name")), one.get("args") or {}) for one in requests]) is not None
+
+
+def is_verdict(text: str) -> bool:
+    """Return whether a message says only yes, no or skip."""
+    return bool(text.strip()) and read_words(text).outcome is not ApprovalOutcome.ANSWERED
+
+
+def decided_in(text: str, calls: Sequence[AskedAbout]) -> list[Reply] | None:
+    """Return the decision about each call; None if the text does not clearly decide every call."""
+    names = [_names_of(*call) for call in calls]
+    for_all = _verdict_in(text, names[0] if len(names) == 1 else frozenset())
+    if for_all is not None:
+        return [for_all] * len(calls)
+    each = _each(tokens_of(text), names) if len(names) > 1 and not _ASKS & {*_normal(text)} else None
+    return [Reply(outcome) for outcome in each] if each else None
+
+
+def read_words(text: str) -> Reply:
+    """Return the decision for all calls; anything but a clear yes, no or skip is an answer in words."""
+    return _verdict_in(text, frozenset()) or Reply(ApprovalOutcome.ANSWERED, comment=text.strip())
+
+
+def verdict_of(token: str) -> ApprovalOutcome | None:
+    """Return the decision that a word stands for."""
+    if token in YES:
+        return ApprovalOutcome.APPROVED
+    if token in NO:
+        return ApprovalOutcome.DENIED
+    return ApprovalOutcome.SKIPPED if token in SKIP else None
+
+
+def tokens_of(text: str) -> list[str]:
+    """Return a text's words, signs, commas and semicolons, in order."""
+    plain = _SIGN_VARIANTS.sub("", _normal(text)).casefold().replace("\u2019", "'").replace("、", ",")
+    plain = "".join(f" {char} " if unicodedata.category(char) == "So" or char in ",;" else char for char in plain)
+    tokens: list[str] = []
+    for word in filter(None, (word if verdict_of(word) else word.strip(_STOPS) for word in plain.split())):
+        pair = f"{tokens[-1]} {word}" if tokens else ""
+        tokens[-1:] = [pair] if pair in _PAIRS else [*tokens[-1:], word]
+    return tokens
+
+
+def _from_decision(decision: Any) -> Reply:
+    kind = decision.get("type") if isinstance(decision, dict) else None
+    if not isinstance(kind, str) or kind not in _OUTCOMES:
+        raise _unusable(f"unknown decision {kind!r}: use approve, edit, reject, respond or skip")
+    outcome = _OUTCOMES[kind]
+    if outcome is ApprovalOutcome.EDITED:
+        return _edit(decision)
+    remember = decision.get("remember", "")
+    may_remember = outcome in {ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED}
+    if remember not in get_args(Remember) or (remember and not may_remember):
+        raise _unusable(
+            f'{kind} cannot be remembered as {remember!r}: "remember" is session or always, of approve and reject'
+        )
+    message = decision.get("message", decision.get("args"))
+    comment = message if isinstance(message, str) else ""
+    if outcome is ApprovalOutcome.ANSWERED and not comment.strip():
+        raise _unusable('a "respond" decision needs a "message"')
+    return Reply(outcome, comment=comment, remember=remember)
+
+
+def _edit(decision: dict[str, Any]) -> Reply:
+    # LangChain sends `edited_action: {name, args}`, Agent Inbox `args: {action, args}`, others only the arguments.
+    edited = decision.get("edited_action", decision.get("args"))
+    if isinstance(edited, dict):
+        name, params = edited.get("name", edited.get("action")), edited.get("args", edited.get("arguments"))
+        if isinstance(params, dict) and (name is None or isinstance(name, str)):
+            return Reply(ApprovalOutcome.EDITED, tool_name=name, params=params)
+        if params is None and "edited_action" not in decision:
+            return Reply(ApprovalOutcome.EDITED, params=edited)
+    raise _unusable('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
+
+
+def _text_of(reply: Reply, *outcomes: ApprovalOutcome) -> str:
+    text = reply.comment.strip() if reply.outcome in outcomes else ""
+    edited = (reply.params or {}).get(ANSWER)
+    return text or (edited.strip() if isinstance(edited, str) else "")
+
+
+def _unusable(message: str) -> RequestError:
+    return RequestError(message, Code.REPLY_UNUSABLE)
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def _verdict_in(text: str, names: frozenset[str]) -> Reply | None:
+    if not text.strip():
+        return Reply(ApprovalOutcome.SKIPPED)
+    if _ASKS & {*_normal(text)}:
+        return None
+    tokens = [token for token in tokens_of(text) if token not in {",", ";"}]
+    rest = [token for token in tokens if token not in AROUND]
+    if _THANKS & {*tokens} and rest and {*rest} <= ACKNOWLEDGES:
+        return None
+    for words in (" ".join(tokens), " ".join(rest)):
+        if words in _REMEMBERED:
+            outcome, remember = _REMEMBERED[words]
+            return Reply(outcome, remember=remember)
+        if verdict := verdict_of(words):
+            return Reply(verdict)
+    verdicts = {verdict_of(token) for token in rest if not _is_name(token, names)}
+    return Reply(*verdicts) if len(verdicts) == 1 and None not in verdicts else None  # type: ignore[arg-type]
+
+
+def _each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[ApprovalOutcome] | None:
+    parts = _parts(tokens, names)
+    if not parts:
+        return None
+    count = len(names)
+    numbers = [part for part in parts if isinstance(part, int)]
+    verdicts = [part for part in parts if isinstance(part, ApprovalOutcome)]
+    if ALL & {*tokens} and (numbers or len(verdicts) != 1):
+        return None
+    if _ONLY & {*tokens}:
+        if not numbers or {*verdicts} - {ApprovalOutcome.APPROVED}:
+            return None
+        return [ApprovalOutcome.APPROVED if at in numbers else ApprovalOutcome.DENIED for at in range(count)]
+    if not numbers:
+        in_order = verdicts if len(verdicts) == count else [*{*verdicts}] * count
+        retracts = bool(_RETRACTS & {*tokens}) and len({*verdicts}) > 1
+        unclear = retracts or {*tokens} & (_LINKS - _TO_THEM)
+        return in_order if len(in_order) == count and not unclear else None
+    verdict_first = isinstance(parts[0], ApprovalOutcome)
+    if not verdicts or verdict_first == isinstance(parts[-1], ApprovalOutcome):
+        return None
+    decided: dict[int, ApprovalOutcome] = {}
+    verdict = verdicts[0]
+    for part in parts if verdict_first else reversed(parts):
+        if isinstance(part, ApprovalOutcome):
+            verdict = part
+        elif part in decided:
+            return None
+        else:
+            decided[part] = verdict
+    return [decided[at] for at in range(count)] if len(decided) == count else None
+
+
+def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[int | ApprovalOutcome] | None:
+    """Return verdicts and indexes of calls, in order; None if a word is unknown."""
+    parts: list[int | ApprovalOutcome] = []
+    for word in tokens:
+        verdict = verdict_of(word) if not (word in AROUND and len(tokens) > 1) else None
+        at = _index(word, len(names))
+        if at is not None:
+            is_ambiguous = any(_is_name(word, other) for index, other in enumerate(names) if index != at)
+            if at not in range(len(names)) or is_ambiguous:
+                return None
+            parts.append(at)
+        elif verdict:
+            parts.append(verdict)
+        elif word not in _SPLITS | _LINKS | AROUND | ALL | _ONLY and not (word == "but" and _ONLY & {*tokens}):
+            return None
+    return parts
+
+
+def _index(word: str, count: int) -> int | None:
+    if word.isdecimal():
+        return int(word) - 1
+    return count - 1 if word == "last" else _ORDINALS.get(word)
+
+
+def _names_of(tool: str, params: dict[str, Any]) -> frozenset[str]:
+    names = {stem_of(word) for word in words_of(tool)}
+    for value in _leaves(params):
+        text = str(value).casefold()
+        if len(text) <= SHORT:
+            names |= {text, *map(stem_of, tokens_of(text)), *map(stem_of, words_of(text))}
+    return frozenset(names - LIMITS)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+    elif value is not None:
+        yield value
+
+
+def _is_name(token: str, names: frozenset[str]) -> bool:
+    return token not in LIMITS and verdict_of(token) is None and (token in names or stem_of(token) in names)
