@@ -264,7 +264,7 @@ async def test_a_grant_of_fields_ends_with_its_count_and_when_it_is_taken_back()
         assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is None
     assert await run("Cancel all events", (EVENTS, cancel("25")), journal, "always") is not None
     first, second = await Grants(journal).all()
-    assert (first.used, first.holds, second.holds) == (3, False, True)
+    assert (first.used, first.is_valid, second.is_valid) == (3, False, True)
     assert await Grants(journal).revoke(second.grant.grant_id)
     assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is not None
 

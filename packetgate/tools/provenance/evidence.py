@@ -204,7 +204,7 @@ class Evidence:
         """The IBANs and phone numbers that are whole fields."""
         return {squeezed(one.text): one for one in reversed(self.fields) if is_account(one.text) and not one.worded}
 
-    def is_user_message(self, text: str, server: str) -> bool:
+    def is_own_field(self, text: str, server: str) -> bool:
         """Whether a folded text is a whole field of what a server itself returned: it may have it back."""
         return any(one.text == text and one.server == server and not one.worded for one in self.fields)
 

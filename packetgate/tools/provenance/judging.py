@@ -171,7 +171,7 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
     free: set[str] = set()
     for one in traces:
         if one.is_address and not is_mail(one.said):
-            whole_of_own = one.kind is OriginKind.STRUCTURED and evidence.is_user_message(one.said, spec.server)
+            whole_of_own = one.kind is OriginKind.STRUCTURED and evidence.is_own_field(one.said, spec.server)
             if one.kind is OriginKind.TEXT:
                 return Alarm(f"this address stands only in text that {one.tool} returned", one.place)
             if one.kind is OriginKind.STRUCTURED and not whole_of_own:
@@ -183,7 +183,7 @@ def _of_sent(said: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evide
             if whole_of_own or evidence.links_to(one.said):
                 free.add(one.said)
         elif one.kind is OriginKind.USER or (
-            one.kind is OriginKind.STRUCTURED and evidence.is_user_message(one.said, spec.server)
+            one.kind is OriginKind.STRUCTURED and evidence.is_own_field(one.said, spec.server)
         ):
             free.add(one.said)
     sent = [beside_host(text) for text in said if folded(text) not in free]
