@@ -49,7 +49,7 @@ from packetgate.tools.palette.candidates import PaletteRequest
 from packetgate.tools.palette.choice import choose_palette, with_recent
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.functions import as_tool, spec_of_tool
-from packetgate.tools.servers.results import to_result_aside
+from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
 
@@ -423,7 +423,7 @@ class _Running:
             raise
         failed = isinstance(handled, ToolMessage) and handled.status == "error"
         text = handled.text if isinstance(handled, ToolMessage) else ""
-        return await to_result_aside(text, None, ms_since(started), is_error=failed, complete=True)
+        return await to_result_async(text, None, ms_since(started), is_error=failed, complete=True)
 
 
 def _earlier(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:

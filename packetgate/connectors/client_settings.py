@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from packetgate.state.errors import ConfigError
-from packetgate.tools.servers.entries import UnusableEntryError, read_entry
-from packetgate.tools.text import jsonc
+from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
 
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
 ENTRY = "packetgate"
@@ -58,7 +57,7 @@ def place_of(client: str, home: Path | None = None, system: str = sys.platform) 
 def is_ours(entry: Any) -> bool:
     """Whether `packetgate proxy --install` wrote an entry."""
     try:
-        return {"proxy", "--client"} <= {*read_entry(entry).fields.get("args", ())}
+        return {"proxy", "--client"} <= {*read_server_entry(entry).fields.get("args", ())}
     except UnusableEntryError:
         return False
 
@@ -66,7 +65,7 @@ def is_ours(entry: Any) -> bool:
 def is_same(one: Any, other: Any) -> bool:
     """Whether two entries describe the same server, whatever their form."""
     try:
-        return one == other or read_entry(one).server == read_entry(other).server
+        return one == other or read_server_entry(one).server == read_server_entry(other).server
     except UnusableEntryError:
         return False
 

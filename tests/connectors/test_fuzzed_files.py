@@ -16,7 +16,7 @@ from packetgate.state.errors import ConfigError, PacketError, PacketgateError
 from packetgate.state.packet import read_packet
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.servers.config import load_config
-from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.opening import configured
 
 MCP = {
     "mcpServers": {

@@ -29,8 +29,7 @@ from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.builtin.sandbox import SandboxSettings
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.opening import builtin_servers
-from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.opening import builtin_servers, configured
 
 TURNS, CALLS = (125, 250) if NIGHTLY else (25, 50)
 """In each of the four settings."""

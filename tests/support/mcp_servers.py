@@ -17,7 +17,7 @@ from fastmcp.tools import Tool
 
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.opening import configured
 
 SCRIPT = Path(__file__).with_name("stdio_server.py")
 

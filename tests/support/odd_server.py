@@ -1,17 +1,16 @@
-"""An MCP server that breaks the protocol as real ones do: over standard input and output, streamable HTTP, and SSE.
+"""An MCP server that breaks the protocol as real ones do, over standard input and output and streamable HTTP.
 
-Its tools are named after what is odd about their answers; `log` has a line for each call that ran.
+Its tools are named after the fault of their answers; `log` has a line for each call that ran.
 """
 
 import json
-import queue
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -23,30 +22,19 @@ ANSWERS: dict[str, bytes] = {
     "half_bytes": b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "hi \xf0\x9f"}]}}',
     "no_version": b'{"id": ID, %s}' % TEXT,
     "null_error": b'{"jsonrpc": "2.0", "id": ID, "error": null, %s}' % TEXT,
-    "zero_error": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": 0, "message": ""}, %s}' % TEXT,
     "null_flag": b'{"jsonrpc": "2.0", "id": ID, %s, "isError": null, "structuredContent": null}}' % TEXT[:-1],
     "text_id": b'{"jsonrpc": "2.0", "id": "ID", %s}' % TEXT,
-    "batch": b'[{"jsonrpc": "2.0", "id": ID, %s}]' % TEXT,
-    "bare_array": b'{"jsonrpc": "2.0", "id": ID, "result": [{"type": "text", "text": "fine"}]}',
-    "bare_text": b'{"jsonrpc": "2.0", "id": ID, "result": "fine"}',
-    "bare_object": b'{"jsonrpc": "2.0", "id": ID, "result": {"apples": 3}}',
     "not_a_number": b'{"jsonrpc": "2.0", "id": ID, %s, "structuredContent": {"n": NaN}}}' % TEXT[:-1],
     "null_parts": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine","annotations":null}]}}',
-    "logged": b'INFO calling ID\n{"level": "warn", "id": ID, "error": "odd"}\n{"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
-    "foreign": b'{"jsonrpc": "2.0", "id": 99999, "result": {"content": []}}\n{"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
-    "prefixed": b'done: {"jsonrpc": "2.0", "id": ID, %s}' % TEXT,
     "stock": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"apples":3,"pears":12}}}',
     "price": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"cannot say"}],"isError":true,'
     b'"structuredContent":{"code":7}}}',
     "note": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"resource_link","uri":"note:a","name":"Rules",'
     b'"description":"The rules of the house"}]}}',
     "odd_part": b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"fine"},{"type":"poem","x":1}]}}',
-    "no_message": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000}}',
-    "text_code": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": "ENOENT", "message": "no such file"}}',
     "own_32001": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": -32001, "message": "Session not found: tab 3"}}',
     "own_32000": b'{"jsonrpc": "2.0", "id": ID, "error": {"code": -32000, "message": "Connection closed, it says"}}',
     "cut_off": b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "fi',
-    "cut_early": b'{"jsonrpc": "2.0", "result": {"content": [{"type": "te',
     "no_result": b'{"jsonrpc": "2.0", "id": ID}',
     "no_json": b'{"jsonrpc": "2.0", "id": ID, "result": {"content": [undefined]}}',
 }
@@ -97,20 +85,18 @@ def answers(message: dict[str, Any], ran: Callable[[str], None]) -> Iterator[byt
 class OddHttp:
     """The server over HTTP, on a free port: what it does next can be set, what it did is counted."""
 
-    def __init__(self, *, sse: bool = False) -> None:
-        self.sse = sse
+    def __init__(self) -> None:
         self.as_events = False
         """Whether it answers by a stream of events."""
         self.ran: list[str] = []
         self.initialized = 0
-        self.sessions: dict[str, queue.Queue[bytes | None]] = {}
+        self.sessions: set[str] = set()
         self.refusal: tuple[int, str] = (404, "")
         """Status and body for a session that it does not know; `ID` stands for the request's id."""
         self.next: list[tuple[int, dict[str, str], str]] = []
         """Status, headers and body of the next answers to calls, or to other `refused` requests as well."""
         self.refused = {"tools/call"}
         self.url = ""
-        self._stopped = Event()
 
     def forget(self) -> None:
         """Forget all sessions, as after a restart."""
@@ -129,7 +115,7 @@ class OddHttp:
                 odd._answer(self, message)
 
             def do_GET(self) -> None:
-                odd._stream(self)
+                self.send(405, {}, b"")
 
             def do_DELETE(self) -> None:
                 self.send(200, {}, b"")
@@ -149,25 +135,22 @@ class OddHttp:
             server.daemon_threads = True
             server.block_on_close = False
             Thread(target=server.serve_forever, daemon=True).start()
-            self.url = f"http://127.0.0.1:{server.server_port}/{'sse' if self.sse else 'mcp'}"
+            self.url = f"http://127.0.0.1:{server.server_port}/mcp"
             try:
                 yield self
             finally:
-                self._stopped.set()
                 server.shutdown()
 
     def _answer(self, handler: Any, message: dict[str, Any]) -> None:
         method, request = message.get("method"), message.get("id")
-        session = handler.path.partition("?s=")[2] if self.sse else handler.headers.get("mcp-session-id", "")
+        session = handler.headers.get("mcp-session-id", "")
         if method == "server/discover":
             return handler.send(400, {}, b"")
         headers = {"content-type": "application/json"}
         if method == "initialize":
             self.initialized += 1
-            session = session if self.sse else uuid4().hex
-            if not self.sse:
-                self.sessions[session] = queue.Queue()
-                headers["mcp-session-id"] = session
+            session = headers["mcp-session-id"] = uuid4().hex
+            self.sessions.add(session)
         if session not in self.sessions:
             status, body = self.refusal
             kind = {"content-type": "application/json" if body.startswith("{") else "text/plain"}
@@ -178,49 +161,19 @@ class OddHttp:
         if request is None:
             return handler.send(202, {}, b"")
         sent = answers(message, self.ran.append)
-        if self.sse:
-            handler.send(202, {}, b"")
+        if self.as_events:
+            handler.send_response(200)
+            for name, value in {**headers, "content-type": "text/event-stream", "connection": "close"}.items():
+                handler.send_header(name, value)
+            handler.end_headers()
             for one in sent:
-                self.sessions[session].put(one)
-        elif self.as_events:
-            self._begin_events(handler, headers)
-            for one in sent:
-                _send_event(handler, one)
+                data = b"".join(b"data: %s\n" % line for line in one.split(b"\n"))
+                handler.wfile.write(b"event: message\n%s\n" % data)
+                handler.wfile.flush()
             handler.close_connection = True
         else:
             handler.send(200, headers, list(sent)[-1])
         return None
-
-    def _stream(self, handler: Any) -> None:
-        if not self.sse:
-            return handler.send(405, {}, b"")
-        session = uuid4().hex
-        events = self.sessions[session] = queue.Queue()
-        self._begin_events(handler, {})
-        _send_event(handler, f"/messages?s={session}".encode(), "endpoint")
-        while not self._stopped.is_set():
-            try:
-                event = events.get(timeout=0.1)
-            except queue.Empty:
-                continue
-            if event is None:
-                break
-            _send_event(handler, event)
-        handler.close_connection = True
-        return None
-
-    def _begin_events(self, handler: Any, headers: dict[str, str]) -> None:
-        handler.send_response(200)
-        for name, value in {**headers, "content-type": "text/event-stream"}.items():
-            handler.send_header(name, value)
-        handler.send_header("connection", "close")
-        handler.end_headers()
-
-
-def _send_event(handler: Any, data: bytes, event: str = "message") -> None:
-    lines = b"".join(b"data: %s\n" % line for line in data.split(b"\n"))
-    handler.wfile.write(b"event: %s\n%s\n" % (event.encode(), lines))
-    handler.wfile.flush()
 
 
 def main(log: Path) -> None:

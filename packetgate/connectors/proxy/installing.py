@@ -13,7 +13,7 @@ from packetgate.connectors.client_settings import ENTRY, Place, SettingsFile, is
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.config import entries_in
-from packetgate.tools.servers.entries import UnusableEntryError, read_entry
+from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
 
 
 def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def install(client: str, place: Place, settings: Settings) -> list[str]:
     theirs = SettingsFile.read(place.file)
     moving, staying, lines = _servers(client, theirs, place.key)
     ours = SettingsFile.read(_config(settings))
-    known = dict(entries_in(ours.document))
+    known = entries_in(ours.document)
     conflicts = [name for name, entry in moving.items() if name in known and not is_same(known[name], entry)]
     if conflicts:
         raise ConfigError(f"{ours.path}: {conflicts[0]!r} is another server than the client's: rename one of them")
@@ -74,7 +74,7 @@ def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any],
         if name == ENTRY:
             continue
         try:
-            read_entry(entry)
+            read_server_entry(entry)
             moving[name] = json.loads(json.dumps(entry, default=str))
         except UnusableEntryError as error:
             staying[name] = entry

@@ -16,7 +16,7 @@ from packetgate.state.routing import ResultAttachment, Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import result_flaw
 from packetgate.tools.execution.running import result_text
-from packetgate.tools.servers.results import json_of, reading_on
+from packetgate.tools.servers.results import read_more_hint, to_json_text
 
 FileOf = Callable[[str, str], Path | None]
 """Returns the file of a stored result, by handle and session."""
@@ -117,7 +117,7 @@ def _reading_on(call: ToolCall) -> str:
 
 def _with_own_reader(text: str, call: ToolCall) -> str:
     handle = call.result.handle if call.result else ""
-    return text.replace(reading_on(handle), _reading_on(call)) if handle else text
+    return text.replace(read_more_hint(handle), _reading_on(call)) if handle else text
 
 
 def _way_out(call: ToolCall, packet: CognitionPacket) -> str:
@@ -164,7 +164,7 @@ def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types
         yield mcp_types.TextContent(text=text)
         return
     output = _with_own_reader(result.output, call) if executed else result.error or ""
-    structured = json_of(result.structured) if result.structured else ""
+    structured = to_json_text(result.structured) if result.structured else ""
     structured = structured if output.endswith(structured) else ""
     before = output.removesuffix(structured).removesuffix("\n") if structured else output
     attached = {one.sha256: one for one in result.attachments}

@@ -20,8 +20,8 @@ from packetgate.models.spec import REFLEX, parse_model
 from packetgate.models.speed import measured_speed
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.tools.catalogue.preferences import read_file
-from packetgate.tools.servers.config import entries_in, switched_off
-from packetgate.tools.servers.entries import UnusableEntryError, read_entry
+from packetgate.tools.servers.config import entries_in
+from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
 
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
 NOTHING_FOUND = (
@@ -72,9 +72,9 @@ def _client_servers(folder: Path) -> dict[str, Any]:
         except ConfigError as error:
             say(str(error))
             continue
-        for name, entry in entries_in(document, folder):
+        for name, entry in entries_in(document).items():
             try:
-                usable = read_entry(entry).enabled and name not in switched_off(document)
+                usable = read_server_entry(entry).enabled
             except UnusableEntryError as error:
                 say(f"{file}: {name!r} is left out: {error}")
                 continue

@@ -18,7 +18,7 @@ from packetgate.state.sections import Attachment, DataField
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.attached.parts import MAX_PICTURES
 from packetgate.tools.attached.pictures import kept_picture, problem_of
-from packetgate.tools.servers.results import reading_on
+from packetgate.tools.servers.results import read_more_hint
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 
 HISTORY_MESSAGES = 8
@@ -119,7 +119,7 @@ def _result(field: DataField, packet: CognitionPacket) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
     succeeded, fence = value.get("success") is True, _fence(packet)
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
-    output = _cut(output, MAX_SHOWN_CHARS, fence, reading_on(str(value.get("handle") or "")))
+    output = _cut(output, MAX_SHOWN_CHARS, fence, read_more_hint(str(value.get("handle") or "")))
     status = "succeeded" if succeeded else f"did not succeed ({value.get('status', 'failed')})"
     return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=output)
 

@@ -6,7 +6,7 @@ from hashlib import sha256
 from packetgate.state.printing import byte_size
 from packetgate.state.routing import ResultAttachment
 from packetgate.state.sections import Attachment
-from packetgate.tools.servers.signatures import SIGNATURES, is_surely
+from packetgate.tools.attached.media_types import SIGNATURES, has_signature
 from packetgate.tools.text.result_store import ResultStore
 
 MAX_BYTES = 5_000_000
@@ -21,7 +21,7 @@ _ALONE = {0x01, *range(0xD0, 0xD9)}
 def picture_type(data: bytes) -> str:
     """Return the media type of a picture, by what it begins with; empty where it is none that is known here."""
     kinds = [kind for kind in SIGNATURES if kind.startswith("image/")]
-    return next((kind for kind in kinds if is_surely(kind, data)), "")
+    return next((kind for kind in kinds if has_signature(kind, data)), "")
 
 
 def problem_of(kind: str, data: bytes) -> str:
@@ -49,7 +49,7 @@ def kept_picture(one: Attachment | ResultAttachment, kept: ResultStore, session:
     except OSError:  # it was removed just now
         return None
     as_recorded = len(data) == one.size and sha256(data).hexdigest() == one.sha256
-    return data if as_recorded and is_surely(one.mime_type, data) else None
+    return data if as_recorded and has_signature(one.mime_type, data) else None
 
 
 def _of_png(data: bytes) -> tuple[int, int]:

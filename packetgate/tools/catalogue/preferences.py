@@ -18,7 +18,7 @@ from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import CategoryWords
 from packetgate.tools.spec.descriptions import BRIEF_WORDS
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.text.documents import READERS, Form
+from packetgate.tools.text.documents import DOCUMENT_READERS, DocumentFormat
 from packetgate.tools.text.words import words_in
 
 _WORDS, _PATTERN_WORDS = re.compile(r"[^\W_]+"), re.compile(r"(?:[^\W_]|\*)+")
@@ -250,7 +250,7 @@ def misunderstood(path: Path, error: ValidationError, settings: str, table: str 
     return ConfigError(f"{path}: {where}: {what}")
 
 
-def read_file(path: Path, form: Form = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out") -> Any:
+def read_file(path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out") -> Any:
     """Read the whole of a file of settings, whatever stands in it; `check` is said where it cannot be opened.
 
     Raises:
@@ -261,7 +261,7 @@ def read_file(path: Path, form: Form = "TOML", check: str = "PACKETGATE_CONFIG, 
             raise ConfigError(f"{path}: larger than {MAX_FILE // 10**6} MB: check {check}")
         data = path.read_bytes()
         text = data.decode(json.detect_encoding(data) if form == "JSON" else "utf-8-sig")
-        return READERS[form](text)
+        return DOCUMENT_READERS[form](text)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file: check {check}") from error
     except OSError as error:

@@ -1,51 +1,43 @@
-"""Read one entry of `mcp.json`, from the form of any client into one form."""
+"""Read one entry of `mcp.json`, from the form of any client into one form, and fill in its variables."""
 
 import json
+import os
 import re
-import shlex
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from packetgate.tools.servers.variables import asked_for
+from packetgate.state.errors import ServerError
 
-LEAST_MS = 1000
+MIN_TIMEOUT_MS = 1000
 """A smaller time-out is in seconds: no server starts in so few milliseconds."""
-MOST_S = 3600
-"""Longest time-out, in seconds, of clients that count in seconds."""
 
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "command": ("command", "cmd"),
-    "args": ("args", "arguments"),
+    "args": ("args",),
     "env": ("env", "envs", "environment"),
-    "cwd": ("cwd", "workingdirectory", "workdir"),
-    "url": ("httpurl", "url", "serverurl", "uri", "endpoint"),
+    "cwd": ("cwd",),
+    "url": ("httpurl", "url", "serverurl", "uri"),
     "headers": ("headers", "httpheaders"),
-    "transport": ("transport", "transporttype", "type"),
+    "transport": ("transport", "type"),
 }
 """Aliases of fields, ignoring case, `_` and `-`; the first one present is used."""
-_KINDS = {
-    **dict.fromkeys(("stdio", "local", "process", "command"), "stdio"),
-    **dict.fromkeys(("http", "https", "streamablehttp", "streamable", "remote"), "http"),
+_TRANSPORTS = {
+    **dict.fromkeys(("stdio", "local"), "stdio"),
+    **dict.fromkeys(("http", "streamablehttp", "remote"), "http"),
     "sse": "sse",
 }
-_TIMEOUTS = {
-    **dict.fromkeys(("timeout", "timeoutms", "calltimeout"), 1),
-    **dict.fromkeys(("timeoutseconds", "timeoutsecs", "timeoutsec", "tooltimeoutsec"), 1000),
-}
-"""Milliseconds per unit of each field."""
-_READ = frozenset({name for alias in _ALIASES.values() for name in alias} | {*_TIMEOUTS, "trusted"})
+_TIMEOUT_UNITS_MS = {"timeout": 1, "timeoutms": 1, "tooltimeoutsec": 1000}
+_READ = frozenset({name for names in _ALIASES.values() for name in names} | {*_TIMEOUT_UNITS_MS, "trusted"})
 """Fields that are read; all others are kept unchanged."""
-_OF_SECONDS = frozenset({"autoapprove", "alwaysallow", "cmd", "envs"})
-"""Fields of Cline, Roo Code and goose, which count in seconds."""
-_OFFERED = ("includetools", "enabledtools", "allowedtools", "availabletools", "tools")
+_OFFERED = ("includetools", "enabledtools", "allowedtools", "tools")
 _HIDDEN = ("excludetools", "disabledtools")
-_UNITS = {"": 1, "ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min)?\s*", re.IGNORECASE)
-_HOST = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?P<port>:\d+)?(?:[/?].*)?")
-_HERE = re.compile(r"localhost|127(?:\.\d+){3}|\[::1\]", re.IGNORECASE)
-_TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
+
+_VARIABLE = re.compile(
+    r"\$\{(?:(?P<folder>workspaceFolder|userHome)|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
+)
+_EDITOR_VARIABLE = re.compile(r"\$\{((?:input|command|config|secret|prompt):[^}]*)\}")
 
 
 class UnusableEntryError(ValueError):
@@ -53,7 +45,7 @@ class UnusableEntryError(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ServerEntry:
     """An entry in canonical form."""
 
     fields: dict[str, Any]
@@ -72,243 +64,142 @@ class Entry:
         return {key: self.fields.get(key) for key in _ALIASES if key != "transport"}
 
 
-def looks_like_a_server(value: Any) -> bool:
-    """Whether an object has a command or a URL."""
+def looks_like_entry(value: Any) -> bool:
+    """Whether a value is an object with a command or a URL."""
     known = {*_ALIASES["command"], *_ALIASES["url"]}
     return isinstance(value, dict) and any(_plain(key) in known for key in value)
 
 
-def read_entry(raw: Any) -> Entry:
+def read_server_entry(raw: Any) -> ServerEntry:
     """Return an entry in canonical form.
 
     Raises:
-        UnusableEntryError: it has no server, or an ambiguous value.
+        UnusableEntryError: it has no server, or a value of the wrong type.
     """
-    return _Reading(raw).entry()
+    if not isinstance(raw, dict):
+        raise UnusableEntryError(f"must be an object, not {type(raw).__name__}")
+    if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts(raw))), None):
+        raise UnusableEntryError(f"an editor asks for ${{{match[1]}}}: write ${{NAME}} and set that variable")
+    raw = {key: value for key, value in raw.items() if value is not None and value != ""}
+    named = {_plain(key): value for key, value in reversed(raw.items())}
+    notes: list[str] = []
+    fields = {**_server_fields(named), "timeout": _timeout_ms(named, notes), "trusted": _trusted(named, notes)}
+    others = {key: value for key, value in raw.items() if _plain(key) not in _READ}
+    kept = {key: value for key, value in fields.items() if value not in (None, [], {})}
+    switches = [named.get(name, True) for name in ("enabled", "isactive", "active")]
+    enabled = all(str(one).lower() == "true" for one in switches) and named.get("disabled", False) in (False, "false")
+    return ServerEntry({**others, **kept}, enabled, _names(named, _OFFERED), _names(named, _HIDDEN), tuple(notes))
 
 
-class _Reading:
-    def __init__(self, raw: Any) -> None:
-        if isinstance(raw, str) and raw.startswith(("http://", "https://")):
-            raw = {"url": raw}
-        if not isinstance(raw, dict):
-            raise UnusableEntryError(f"must be an object, not {_kind(raw)}")
-        if wanted := asked_for(raw):
-            raise UnusableEntryError(f"an editor asks for ${{{wanted}}}: write ${{NAME}} and set that variable")
-        self._raw = _unfolded({key: value for key, value in raw.items() if value is not None and value != ""})
-        self._named = {_plain(key): value for key, value in reversed(self._raw.items())}
-        """By normalized name; of several, the first."""
-        self._notes: list[str] = []
+def variables_in(entry: Any) -> dict[str, str]:
+    """Return the environment variables of an entry with their values; empty if not set."""
+    names = [match["name"] for text in _texts(entry) for match in _VARIABLE.finditer(text) if match["name"]]
+    return {name: os.environ.get(name, "") for name in names}
 
-    def entry(self) -> Entry:
-        others = {key: value for key, value in self._raw.items() if _plain(key) not in _READ}
-        enabled = self._enabled()
-        fields = {**self._started_or_reached(), "timeout": self._timeout(), "trusted": self._trusted()}
-        kept = {key: value for key, value in fields.items() if value is not None and value not in ([], {})}
-        return Entry({**others, **kept}, enabled, self._names(_OFFERED), self._names(_HIDDEN), tuple(self._notes))
 
-    def _get(self, field: str) -> Any:
-        return next((self._named[alias] for alias in _ALIASES.get(field, (field,)) if alias in self._named), None)
+def with_variables(value: Any, folder: Path) -> Any:
+    """Return an entry with its variables filled in; `folder` is the workspace.
 
-    def _started_or_reached(self) -> dict[str, Any]:
-        command, url = self._command(), self._get("url")
-        kind = self._transport()
-        has_url = isinstance(url, str) and url.strip() != ""
-        if command and has_url:
-            by = "command" if kind in {"stdio", ""} else "url"
-            self._notes.append(f'it has a "command" and a "url": its {by} is used')
-            has_url = by == "url"
-        if has_url:
-            return {"url": self._url(str(url).strip()), "headers": self._headers(), "transport": _sent(kind)}
-        if not command:
-            raise UnusableEntryError('needs either a "command" to start or a "url" to reach, as text')
-        if kind not in {"stdio", ""}:
-            self._notes.append(f"it has no url for its transport, {kind}: its command is used")
-        env = self._texts("env", self._get("env"), "=")
-        return {"command": command[0], "args": [*command[1:], *self._args()], "env": env, "cwd": self._cwd()}
+    Raises:
+        ServerError: a variable is not set and has no default.
+    """
+    if isinstance(value, dict):
+        return {key: with_variables(inner, folder) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [with_variables(inner, folder) for inner in value]
+    return _VARIABLE.sub(lambda match: _variable(match, folder), value) if isinstance(value, str) else value
 
-    def _transport(self) -> str:
-        given = self._get("transport")
-        if given is None:
-            return ""
-        kind = _KINDS.get(_plain(given), "") if isinstance(given, str) else ""
-        if not kind and isinstance(given, str) and _plain(given) in {"websocket", "ws"}:
-            raise UnusableEntryError(f"no server is reached by {given} here: stdio, http and sse are")
-        if not kind:
-            self._notes.append(f"transport {_shown(given)} is not known here: passed over")
-        return kind
 
-    def _command(self) -> list[str]:
-        given = self._get("command")
-        if given is None or given == "":
-            return []
-        if isinstance(given, list):
-            return self._list("command", given)
-        if not isinstance(given, str):
-            raise UnusableEntryError(f'"command" must be text, not {_kind(given)}')
-        given = given.strip()
-        if " " not in given or "${" in given or shutil.which(given):
-            return [given] if given else []
-        parts = _split(given)
-        if len(parts) > 1 and shutil.which(parts[0]):
-            self._notes.append(f"its command is read as the program {parts[0]!r} and arguments")
-            return parts
-        return [given]
+def _variable(match: re.Match[str], folder: Path) -> str:
+    if match["folder"]:
+        return str(Path.home() if match["folder"] == "userHome" else folder.absolute())
+    name, default = match["name"], match["default"]
+    value = os.environ.get(name)
+    if value is None and default is None:
+        raise ServerError(f"the environment variable {name} is not set: set it, or take it out")
+    return value or default or ""
 
-    def _args(self) -> list[str]:
-        given = self._get("args")
-        if isinstance(given, str):
-            self._notes.append('its "args" are one text: read as a shell does')
-            return _split(given)
-        return self._list("args", [] if given is None else given)
 
-    def _list(self, field: str, given: Any) -> list[str]:
-        if not isinstance(given, list):
-            raise UnusableEntryError(f'"{field}" must be a list of texts, not {_kind(given)}')
-        return [self._text(f"{field}.{place}", one) for place, one in enumerate(given) if one is not None]
-
-    def _texts(self, field: str, given: Any, between: str) -> dict[str, str]:
-        if isinstance(given, list):
-            given = dict(self._pair(field, one, between) for one in given)
-        if given is None:
-            return {}
-        if not isinstance(given, dict):
-            raise UnusableEntryError(f'"{field}" must be an object of texts by name, not {_kind(given)}')
-        return {name: self._text(f"{field}.{name}", one) for name, one in given.items() if one is not None}
-
-    def _pair(self, field: str, one: Any, between: str) -> tuple[str, Any]:
-        match one:
-            case str() if between in one:
-                name, _, value = one.partition(between)
-                return name.strip(), value.strip() if between == ":" else value
-            case {"name": str(name), "value": value} | {"key": str(name), "value": value}:
-                return name, value
-        raise UnusableEntryError(f'"{field}" must be an object of texts by name')
-
-    def _text(self, where: str, value: Any) -> str:
-        if isinstance(value, str):
-            return value
-        if not isinstance(value, bool | int | float):
-            raise UnusableEntryError(f'"{where}" must be text, not {_kind(value)}')
-        text = json.dumps(value)
-        self._notes.append(f"{where}: {text} is read as text")
-        return text
-
-    def _cwd(self) -> str | None:
-        given = self._get("cwd")
-        if given is not None and not isinstance(given, str):
-            raise UnusableEntryError(f'"cwd" must be text, not {_kind(given)}')
-        return given or None
-
-    def _url(self, url: str) -> str:
-        if url.startswith("${"):
-            return url
-        scheme, separator, rest = url.partition("://")
-        if separator and scheme.lower() in {"http", "https"} and rest:
-            return f"{scheme.lower()}://{rest}"
-        match = None if separator else _HOST.fullmatch(url)
-        if match is None or not (match["port"] or "." in match["host"] or _HERE.fullmatch(match["host"])):
-            raise UnusableEntryError(f'"url" must start with http:// or https://, not {_shown(url)}')
-        whole = f"{'http' if _HERE.fullmatch(match['host']) else 'https'}://{url}"
-        self._notes.append(f'its "url" is read as {whole}')
-        return whole
-
-    def _headers(self) -> dict[str, str]:
-        headers = self._texts("headers", self._get("headers"), ":")
-        by_variable = self._get("envhttpheaders") or self._get("envheaders")
-        for name, variable in self._texts("env_http_headers", by_variable, ":").items():
-            headers[name] = f"${{{variable}}}"
-        if isinstance(variable := self._get("bearertokenenvvar"), str):
+def _server_fields(named: Mapping[str, Any]) -> dict[str, Any]:
+    command, url = _get(named, "command"), _get(named, "url")
+    transport = _TRANSPORTS.get(_plain(str(_get(named, "transport"))))
+    if isinstance(url, str) and (command is None or transport in {"http", "sse"}):
+        if not url.startswith(("http://", "https://", "${")):
+            raise UnusableEntryError(f'"url" must start with http:// or https://, not {url[:60]!a}')
+        headers = _text_values("headers", _get(named, "headers"))
+        if isinstance(variable := named.get("bearertokenenvvar"), str):
             headers.setdefault("Authorization", f"Bearer ${{{variable}}}")
-        if isinstance(bearer := self._get("bearertoken"), str):
-            headers.setdefault("Authorization", f"Bearer {bearer}")
-        return headers
-
-    def _timeout(self) -> int | None:
-        field, given = next(((f, v) for f in _TIMEOUTS if (v := self._get(f)) is not None), ("", None))
-        if given is None:
-            return None
-        match = _DURATION.fullmatch(given) if isinstance(given, str) else None
-        number, unit = (float(match[1]), (match[2] or "").lower()) if match else (given, "")
-        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < 10**12:
-            self._notes.append(f"timeout {_shown(given)} is no time: the usual one holds")
-            return None
-        ms = number * _UNITS[unit] * _TIMEOUTS[field]
-        in_seconds = not _OF_SECONDS.isdisjoint(self._named) and ms <= MOST_S
-        if field == "timeout" and not unit and (ms < LEAST_MS or in_seconds):
-            self._notes.append(f"timeout {_shown(given)} is read as {number:g} seconds")
-            ms *= 1000
-        return max(1, round(ms))
-
-    def _names(self, fields: Iterable[str]) -> tuple[str, ...]:
-        lists = [given for field in fields if isinstance(given := self._get(field), list)]
-        return tuple(name.partition("(")[0] for names in lists for name in names if isinstance(name, str))
-
-    def _trusted(self) -> bool | None:
-        given = self._get("trusted")
-        if given is not None and not isinstance(given, bool):
-            self._notes.append(f'"trusted" must be true or false, not {_shown(given)}: it is not trusted')
-            return None
-        return given
-
-    def _enabled(self) -> bool:
-        enabled = True
-        for field, starts in (("disabled", _FALSE), ("enabled", _TRUE), ("isactive", _TRUE), ("active", _TRUE)):
-            given = self._get(field)
-            if given is None:
-                continue
-            word = str(given).strip().casefold()
-            enabled = enabled and word in starts
-            if word not in _TRUE | _FALSE:
-                self._notes.append(f'"{field}" must be true or false, not {_shown(given)}: it is not started')
-        return enabled
+        return {"url": url, "headers": headers, "transport": transport if transport != "stdio" else None}
+    if not command:
+        raise UnusableEntryError('needs either a "command" to start or a "url" to reach, as text')
+    if not isinstance(command, str | list):
+        raise UnusableEntryError(f'"command" must be text, not {type(command).__name__}')
+    program, *args = _text_list("command", command if isinstance(command, list) else [command])
+    args += _text_list("args", _get(named, "args") or [])
+    cwd = _get(named, "cwd")
+    env = _text_values("env", _get(named, "env"))
+    return {"command": program, "args": args, "env": env, "cwd": None if cwd is None else _text("cwd", cwd)}
 
 
-def _unfolded(raw: dict[str, Any]) -> dict[str, Any]:
-    flat = dict(raw)
-    for key, value in raw.items():
-        if not isinstance(value, dict):
-            continue
-        inner = {name: one for name, one in value.items() if one is not None}
-        match _plain(key):
-            case "command":
-                flat[key] = inner.pop("path", inner.pop("command", None))
-                flat = {**inner, **flat}
-            case "transport" | "source":
-                flat.pop(key)
-                flat = {**inner, **flat}
-            case "requestinit" | "requestoptions":
-                flat.setdefault("headers", inner.get("headers"))
-    return {key: value for key, value in flat.items() if value is not None}
+def _get(named: Mapping[str, Any], field: str) -> Any:
+    return next((named[alias] for alias in _ALIASES[field] if alias in named), None)
 
 
-def _sent(kind: str) -> str | None:
-    return kind if kind in {"http", "sse"} else None
+def _text(where: str, value: Any) -> str:
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if not isinstance(value, str):
+        raise UnusableEntryError(f'"{where}" must be text, not {type(value).__name__}')
+    return value
 
 
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        raise UnusableEntryError(f"a quotation mark is open in {_shown(text)}") from None
+def _text_list(field: str, values: Any) -> list[str]:
+    if not isinstance(values, list):
+        raise UnusableEntryError(f'"{field}" must be a list of texts, not {type(values).__name__}')
+    return [_text(f"{field}.{number}", value) for number, value in enumerate(values) if value is not None]
+
+
+def _text_values(field: str, values: Any) -> dict[str, str]:
+    if not isinstance(values, dict | None):
+        raise UnusableEntryError(f'"{field}" must be an object of texts by name, not {type(values).__name__}')
+    return {name: _text(f"{field}.{name}", value) for name, value in (values or {}).items() if value is not None}
+
+
+def _timeout_ms(named: Mapping[str, Any], notes: list[str]) -> int | None:
+    field = next((field for field in _TIMEOUT_UNITS_MS if field in named), None)
+    if field is None:
+        return None
+    value = named[field]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**12:
+        notes.append(f"timeout {ascii(value)[:60]} is not a number of milliseconds: the default applies")
+        return None
+    milliseconds = value * _TIMEOUT_UNITS_MS[field]
+    if milliseconds < MIN_TIMEOUT_MS:
+        notes.append(f"timeout {value} is read as {value:g} seconds")
+        milliseconds *= 1000
+    return max(1, round(milliseconds))
+
+
+def _trusted(named: Mapping[str, Any], notes: list[str]) -> bool | None:
+    value = named.get("trusted")
+    if not isinstance(value, bool | None):
+        notes.append(f'"trusted" must be true or false, not {ascii(value)[:60]}: it is not trusted')
+        return None
+    return value
+
+
+def _names(named: Mapping[str, Any], fields: tuple[str, ...]) -> tuple[str, ...]:
+    lists = [named[field] for field in fields if isinstance(named.get(field), list)]
+    return tuple(name for names in lists for name in names if isinstance(name, str))
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[_\s-]", "", name).casefold()
 
 
-def _kind(value: Any) -> str:
-    return type(value).__name__
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return ascii(text if len(text) <= 60 else text[:59] + "…") if isinstance(value, str) else text[:60]
-
-
-def entries_of(holder: Mapping[str, Any] | Iterable[Any]) -> list[tuple[str, Any]]:
-    """Return the entries of an object, or of a list of objects with names."""
-    if isinstance(holder, Mapping):
-        return [*holder.items()]
-    named = [(one.get("name", one.get("id")) if isinstance(one, dict) else None, one) for one in holder]
-    return [(name if isinstance(name, str) else f"server-{at}", one) for at, (name, one) in enumerate(named, 1)]
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from packetgate.state.base import ms_since
 from packetgate.state.errors import InputError
 from packetgate.state.routing import ToolResult
-from packetgate.tools.servers.results import Keep, json_of, to_result_aside
-from packetgate.tools.servers.server import Server
+from packetgate.tools.servers.local import LocalServer
+from packetgate.tools.servers.results import Keep, to_json_text, to_result_async
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -22,10 +22,10 @@ HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """Annotations that a tool's `metadata` may contain, by their MCP names."""
 
 
-class FunctionServer(Server):
+class FunctionServer(LocalServer):
     """Functions as the tools of one server. The hints in their metadata are trusted."""
 
-    def __init__(self, name: str, given: Iterable[BaseTool | Callable[..., Any]], keep: Keep | None = None) -> None:
+    def __init__(self, name: str, tools: Iterable[BaseTool | Callable[..., Any]], keep: Keep | None = None) -> None:
         """Accept sync or async functions with docstrings and annotations, and LangChain tools.
 
         Raises:
@@ -34,17 +34,14 @@ class FunctionServer(Server):
         super().__init__(name)
         self._keep = keep
         self._tools: dict[str, BaseTool] = {}
-        for one in given:
-            made = as_tool(one)
+        for made in map(as_tool, tools):
             if made.name in self._tools:
                 raise InputError(f"two tools are called {made.name!r}: give one of them another name")
             self._tools[made.name] = made
 
-    async def connect(self, instead_of: int) -> None:
-        """Describe the tools."""
-        self.session = instead_of + 1
-        self.specs = tuple(spec_of_tool(self.name, one) for one in self._tools.values())
-        self.state = "ready"
+    def tool_specs(self) -> Iterable[ToolSpec]:
+        """Return the definitions of its tools."""
+        return (spec_of_tool(self.name, one) for one in self._tools.values())
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool. An exception becomes a failed result that names it."""
@@ -53,47 +50,43 @@ class FunctionServer(Server):
             value, is_error = await self._tools[tool].ainvoke(params), False
         except Exception as error:  # noqa: BLE001  foreign code: its exceptions must not end the turn
             value, is_error = f"{type(error).__name__}: {error}", True
-        text = value if isinstance(value, str) else json_of(value)
+        text = value if isinstance(value, str) else to_json_text(value)
         structured = value if isinstance(value, dict) and not is_error else None
-        return await to_result_aside(
-            text, structured, ms_since(started), is_error=is_error, complete=True, keep=self._keep
-        )
+        options: dict[str, Any] = {"is_error": is_error, "complete": True, "keep": self._keep}
+        return await to_result_async(text, structured, ms_since(started), **options)
 
 
-def reads(given: BaseTool | Callable[..., Any]) -> BaseTool:
+def reads(function: BaseTool | Callable[..., Any]) -> BaseTool:
     """Return a function as a read-only tool; other functions count as writes."""
-    made = copy(as_tool(given))
+    made = copy(as_tool(function))
     made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
     return made
 
 
-def as_tool(given: BaseTool | Callable[..., Any]) -> BaseTool:
+def as_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
     """Return a function as a LangChain tool; a tool unchanged.
 
     Raises:
         InputError: it is neither, or has no description.
     """
-    if isinstance(given, BaseTool):
-        return given
-    if not callable(given):
-        raise InputError(f"{given!r} is no tool: give a function, a LangChain tool, a server or a file of servers")
+    if isinstance(function, BaseTool):
+        return function
+    if not callable(function):
+        raise InputError(f"{function!r} is no tool: give a function, a LangChain tool, a server or a file of servers")
     try:
-        return tool(given)
+        return tool(function)
     except (ValueError, ValidationError) as error:
-        raise InputError(f"{getattr(given, '__name__', given)!r} cannot be a tool: {error}") from error
+        raise InputError(f"{getattr(function, '__name__', function)!r} cannot be a tool: {error}") from error
 
 
-def spec_of_tool(server: str, one: BaseTool) -> ToolSpec:
+def spec_of_tool(server: str, made: BaseTool) -> ToolSpec:
     """Return the definition of a LangChain tool, trusting the hints in its metadata."""
-    return spec_of(server, _described(one), trusted=True)
-
-
-def _described(one: BaseTool) -> Tool:
-    function = convert_to_openai_tool(one)["function"]
-    hints = {name: value for name, value in (one.metadata or {}).items() if name in HINTS}
-    return Tool(
-        name=one.name,
+    function = convert_to_openai_tool(made)["function"]
+    hints = {name: value for name, value in (made.metadata or {}).items() if name in HINTS}
+    described = Tool(
+        name=made.name,
         description=function.get("description") or None,
         input_schema=function["parameters"],
         annotations=ToolAnnotations.model_validate(hints) if hints else None,
     )
+    return spec_of(server, described, trusted=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,14 +24,13 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S = 20.0
 """Longest wait of a turn for starting servers, in seconds; they join a later turn."""
-SOON_S = 2.0
+HURRIED_PATIENCE_S = 2.0
 """The same if servers were started before the turn, and some are ready."""
 REFRESH_PATIENCE_S = 0.5
 """Longest wait of a turn for changed tools, in seconds; then the last known ones hold."""
-
-MOST_SENT = 3
+MAX_ATTEMPTS = 3
 """Attempts of a read at a busy server."""
-MOST_REST_S = 10.0
+MAX_RETRY_AFTER_S = 10.0
 """Longest `Retry-After` that is waited for, in seconds."""
 
 
@@ -40,27 +39,27 @@ class McpHub:
 
     def __init__(
         self,
-        connections: Iterable[Server],
+        servers: Iterable[Server],
         *,
         patience_s: float = PATIENCE_S,
         preferences: Preferences | None = None,
         meaning: Meaning = SHIPPED,
     ) -> None:
-        self._connections = {connection.name: connection for connection in connections}
+        self._servers = {server.name: server for server in servers}
         self.changed = asyncio.Event()
         """Set when the offer of a server may have changed."""
-        for connection in self._connections.values():
-            connection.on_change = self.changed.set
+        for server in self._servers.values():
+            server.on_change = self.changed.set
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Tasks that start servers or list their tools, by server."""
         self._waited: set[str] = set()
-        self._ahead = False
-        """Whether `start` was called."""
+        """Servers whose task was waited for already."""
+        self._started_ahead = False
         self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
-        self._shown = self._catalogue
-        self._known_shown: tuple[object, ...] = ()
+        self._offered_catalogue = self._catalogue
+        self._known_offered: tuple[object, ...] = ()
         self._recalling = asyncio.Lock()
         self._has_recalled = False
         self._updating = asyncio.Lock()
@@ -74,18 +73,28 @@ class McpHub:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        await asyncio.gather(*(connection.close() for connection in self._connections.values()), return_exceptions=True)
+        await asyncio.gather(*(server.close() for server in self._servers.values()), return_exceptions=True)
 
     def start(self) -> None:
         """Start the servers before the first turn, which then waits less if some are ready."""
-        self._ahead = True
+        self._started_ahead = True
         self.tend()
 
     @property
     def starting(self) -> tuple[str, ...]:
         """Names of the starting servers, sorted."""
         running = (name for name, task in self._tasks.items() if not task.done())
-        return tuple(sorted(name for name in running if self._connections[name].state == "connecting"))
+        return tuple(sorted(name for name in running if self._servers[name].state == "connecting"))
+
+    @property
+    def known(self) -> Catalogue:
+        """The last catalogue."""
+        return self._catalogue
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all servers, sorted."""
+        return tuple(sorted(self._offered()))
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools of all connected servers.
@@ -94,7 +103,12 @@ class McpHub:
         lists its tools again. After `start`, if some servers are ready, only a `patient` caller waits for the others.
         """
         self.tend()
-        await self._wait(hurried=self._ahead and not patient)
+        limit_s = self._patience_s
+        if self._started_ahead and not patient:
+            await self._wait(self._tasks, min(HURRIED_PATIENCE_S, limit_s), mark=False)
+            if any(server.state == "ready" for server in self._offered().values()):
+                return await self.live()
+        await self._wait(self._tasks, limit_s)
         return await self.live()
 
     def tend(self, *, retry: bool = True) -> None:
@@ -102,20 +116,20 @@ class McpHub:
 
         Without `retry`, failed servers are left alone.
         """
-        for connection in self._connections.values():
-            gone = connection.may_retry and (retry or connection.state == "ready")
-            if connection.session == 0 or gone:
-                self._run(connection, connection.connect(instead_of=connection.session))
-            elif connection.suspected:
-                self._run(connection, connection.revive())
-            elif connection.stale and connection.state == "ready":
-                self._run(connection, connection.refresh())
+        for server in self._servers.values():
+            gone = server.may_retry and (retry or server.state == "ready")
+            if server.session == 0 or gone:
+                self._run(server, server.connect(instead_of=server.session))
+            elif server.suspected:
+                self._run(server, server.revive())
+            elif server.stale and server.state == "ready":
+                self._run(server, server.refresh())
 
     async def live(self) -> Catalogue:
         """Return the tools of the servers that are connected now, without waiting."""
-        self._reap()
+        self._collect_finished()
         async with self._updating:  # so that a concurrent turn does not use an outdated catalogue
-            known = tuple(connection.specs for connection in self._offered().values())
+            known = tuple(server.specs for server in self._offered().values())
             if known != self._known:
                 specs = [spec for specs in known for spec in specs]
                 self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
@@ -126,60 +140,49 @@ class McpHub:
         """Return the tools to list, without waiting: those of `live`, and stored ones of starting servers."""
         async with self._recalling:
             if not self._has_recalled:
-                await asyncio.gather(*(connection.recall() for connection in self._connections.values()))
+                await asyncio.gather(*(server.recall() for server in self._servers.values()))
                 self._has_recalled = True
         live = await self.live()
         async with self._updating:
             servers = self._offered().values()
-            if not any(one.is_first_start and one.stored for one in servers):
+            if not any(server.is_first_start and server.stored for server in servers):
                 return live
-            known = tuple(one.offered for one in servers)
-            if known != self._known_shown:
+            known = tuple(server.offered for server in servers)
+            if known != self._known_offered:
                 specs = [spec for specs in known for spec in specs]
-                self._shown = await asyncio.to_thread(live.updated, specs)
-                self._known_shown = known
-            return self._shown
+                self._offered_catalogue = await asyncio.to_thread(live.updated, specs)
+                self._known_offered = known
+            return self._offered_catalogue
 
     async def settled(self, *names: str) -> None:
         """Wait until servers have started or listed their changed tools, at most as long as a turn."""
-        await self._wait(frozenset(names), again=True)
+        self._waited -= {*names}
+        await self._wait(names, self._patience_s)
 
     async def started(self, patience_s: float) -> None:
         """Wait for all starting servers, once for each start."""
-        await self._wait(patience_s=patience_s)
+        await self._wait(self._tasks, patience_s)
 
     async def introduced(self, patience_s: float) -> None:
         """Wait for starting servers without known tools, once for each start."""
         await self.offered()
-        unknown = {name for name in self._tasks if not self._connections[name].offered}
-        await self._wait(frozenset(unknown), patience_s)
-
-    @property
-    def known(self) -> Catalogue:
-        """The last catalogue."""
-        return self._catalogue
+        await self._wait([name for name in self._tasks if not self._servers[name].offered], patience_s)
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the health of every server, sorted by name."""
-        return tuple(connection.health() for _, connection in sorted(self._offered().items()))
+        return tuple(server.health() for _, server in sorted(self._offered().items()))
 
     def notes(self) -> dict[str, tuple[str, ...]]:
         """Return one line for each tool that is not offered, or of whose schema something was left out, by server."""
-        return {name: one.notes for name, one in sorted(self._connections.items()) if one.notes}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all servers, sorted."""
-        return tuple(sorted(self._offered()))
+        return {name: server.notes for name, server in sorted(self._servers.items()) if server.notes}
 
     def clients(self) -> "dict[str, Client[Any]]":
         """Return the open MCP sessions by server, for prompts and resources."""
-        open_ = {name: connection.client() for name, connection in sorted(self._connections.items())}
-        return {name: client for name, client in open_.items() if client is not None}
+        return {name: client for name, server in sorted(self._servers.items()) if (client := server.client())}
 
-    def told_changes(self) -> int:
+    def other_changes(self) -> int:
         """Return the number of changes of prompts and resources so far."""
-        return sum(connection.other_changes for connection in self._connections.values())
+        return sum(server.other_changes for server in self._servers.values())
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name.
@@ -196,87 +199,74 @@ class McpHub:
         spec = self._catalogue.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
-        connection = self._connections[spec.server]
-        await connection.revive()
-        sent = 0
+        server = self._servers[spec.server]
+        await server.revive()
+        attempt = 0
         while True:
             reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
-            if not reads and connection.state == "ready" and not _stands(spec, connection):
+            if not reads and server.state == "ready" and not _is_current(spec, server):
                 raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
-            session, sent = connection.session, sent + 1
+            session, attempt = server.session, attempt + 1
             try:
-                return await connection.call(spec.upstream_name, {**spec.standing, **params}, idempotency_key)
+                return await server.call(spec.upstream_name, {**spec.standing, **params}, idempotency_key)
             except ServerError as error:
                 if not isinstance(error, SessionRefusedError) and not reads:
                     raise
-                await _before_next(sent, error, connection, session)
+                await _prepare_retry(attempt, error, server, session)
 
     def _offered(self) -> dict[str, Server]:
-        asked = {name: one for name, one in self._connections.items() if not one.beside_paths}
-        takes_path = any(spec.takes_path for one in asked.values() for spec in one.specs)
-        return dict(self._connections) if takes_path else asked
+        own = {name: server for name, server in self._servers.items() if not server.needs_path_tools}
+        takes_path = any(spec.takes_path for server in own.values() for spec in server.specs)
+        return dict(self._servers) if takes_path else own
 
-    def _run(self, connection: Server, work: Coroutine[Any, Any, None]) -> None:
-        running = self._tasks.get(connection.name)
+    def _run(self, server: Server, work: Coroutine[Any, Any, None]) -> None:
+        running = self._tasks.get(server.name)
         if running is not None and not running.done():
             work.close()
             return
-        task = asyncio.create_task(work, name=f"server {connection.name}")
+        task = asyncio.create_task(work, name=f"server {server.name}")
         task.add_done_callback(lambda _: self.changed.set())
-        self._tasks[connection.name] = task
-        self._waited.discard(connection.name)
+        self._tasks[server.name] = task
+        self._waited.discard(server.name)
 
-    async def _wait(
-        self,
-        only: frozenset[str] | None = None,
-        patience_s: float | None = None,
-        *,
-        again: bool = False,
-        hurried: bool = False,
-    ) -> None:
-        among = self._tasks.keys() if only is None else only & self._tasks.keys()
-        left = {name: self._tasks[name] for name in among if again or name not in self._waited}
-        pending = {name: task for name, task in left.items() if not task.done()}
-        ready = {name for name in pending if self._connections[name].state == "ready"}
-        longest_s = self._patience_s if patience_s is None else patience_s
-        starting = pending.keys() - ready
-        if starting and hurried:
-            await asyncio.wait([pending[name] for name in starting], timeout=min(SOON_S, longest_s))
-            hurried = any(one.state == "ready" for one in self._offered().values())
-        for names, limit_s in (
-            (set() if hurried else starting, longest_s),
-            (ready, min(longest_s, REFRESH_PATIENCE_S)),
-        ):
-            if names:
-                await asyncio.wait([pending[name] for name in names], timeout=limit_s)
-        self._waited.update(ready if hurried else pending)
-        self._reap()
+    async def _wait(self, names: Collection[str], limit_s: float, *, mark: bool = True) -> None:
+        """Wait for the tasks of servers, once for each task; `mark` notes that it was waited for."""
+        pending = {
+            name: self._tasks[name]
+            for name in [*names]
+            if name in self._tasks and name not in self._waited and not self._tasks[name].done()
+        }
+        ready = {name for name in pending if self._servers[name].state == "ready"}
+        for group, group_limit_s in ((pending.keys() - ready, limit_s), (ready, min(limit_s, REFRESH_PATIENCE_S))):
+            if group:
+                await asyncio.wait([pending[name] for name in group], timeout=group_limit_s)
+        self._waited.update(pending if mark else ready)
+        self._collect_finished()
 
-    def _reap(self) -> None:
+    def _collect_finished(self) -> None:
         for name in [name for name, task in self._tasks.items() if task.done()]:
             task = self._tasks.pop(name)
-            self._isolate(self._connections[name], None if task.cancelled() else task.exception())
-
-    def _isolate(self, connection: Server, error: BaseException | None) -> None:
-        if isinstance(error, Exception):
-            log.error("server %s broke", connection.name, exc_info=error)
-            connection.fail(error)
-        elif error is not None:
-            raise error
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, Exception):
+                log.error("server %s broke", name, exc_info=error)
+                self._servers[name].fail(error)
+            elif error is not None:
+                raise error
 
 
-async def _before_next(sent: int, error: ServerError, connection: Server, session: int) -> None:
+async def _prepare_retry(attempt: int, error: ServerError, server: Server, session: int) -> None:
+    """Open a new session or wait, so that a call can be sent again; raise the error if it must not."""
     refused = isinstance(error, SessionRefusedError)
-    gone = connection.session != session or connection.state != "ready"
+    gone = server.session != session or server.state != "ready"
     if refused or (gone and (isinstance(error, LostCallError) or error.again_in_s is not None)):
-        if sent > 1:
+        if attempt > 1:
             raise error
-        await connection.connect(instead_of=session)
-    elif error.again_in_s is None or error.again_in_s > MOST_REST_S or sent > MOST_SENT - 1:
+        await server.connect(instead_of=session)
+    elif error.again_in_s is None or error.again_in_s > MAX_RETRY_AFTER_S or attempt >= MAX_ATTEMPTS:
         raise error
     else:
         await asyncio.sleep(error.again_in_s)
 
 
-def _stands(spec: ToolSpec, connection: Server) -> bool:
-    return not connection.stale and any(one.name == spec.name and one.digest == spec.digest for one in connection.specs)
+def _is_current(spec: ToolSpec, server: Server) -> bool:
+    return not server.stale and any(one.name == spec.name and one.digest == spec.digest for one in server.specs)

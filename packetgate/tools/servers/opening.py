@@ -1,35 +1,43 @@
 """Open the hub of the configured and built-in servers."""
 
 import asyncio
-import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from packetgate.state.base import ms_since
 from packetgate.state.errors import ConfigError
-from packetgate.state.routing import Risk, ToolResult
+from packetgate.state.redaction import learn, learn_entry
 from packetgate.tools.builtin.ai import ai_tools
 from packetgate.tools.builtin.corpus import Corpus, LexicalIndex
 from packetgate.tools.builtin.embedding import embedding_tools
-from packetgate.tools.builtin.files import Root, ToolFailure
+from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
-from packetgate.tools.builtin.tool import BUILT_IN, Answer, BuiltinTool
-from packetgate.tools.catalogue.chains import CHAINS, Chain
+from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.ranking.ranking import SHIPPED, Meaning
-from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig
+from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig, ServerConfig
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.results import to_result_aside
+from packetgate.tools.servers.local import BuiltinServer, ChainServer
 from packetgate.tools.servers.server import Server
+from packetgate.tools.spec.standing import ground_of
+from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.text.result_store import ResultStore
 
 if TYPE_CHECKING:
+    from fastmcp.client.transports import ClientTransport
     from langchain_core.embeddings import Embeddings
+
+    from packetgate.tools.servers.connection import Connection
+    from packetgate.tools.servers.results import Keep
+    from packetgate.tools.servers.stored_listings import StoredListings
+
+NETWORK_VARIABLES = (
+    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
+    " http_proxy https_proxy no_proxy all_proxy"
+).split()
+"""Passed to server processes beside MCP's own list: `npx` and `uvx` need them to install packages."""
 
 
 async def open_hub(
@@ -47,80 +55,80 @@ async def open_hub(
     has_reader: bool = False,
     more: Iterable[Server] = (),
 ) -> McpHub:
-    """Return the hub of these servers and `more`, not yet entered. The built-in servers run in this process.
+    """Return the hub of these servers and `more`, not yet entered.
 
-    With them, or where the caller `has_reader`, long texts are `kept` to be read on in. Such a caller makes single
-    calls, so it gets no chains. `listings` is the folder where the tools of the other servers are stored.
+    Args:
+        listings: the folder where the tools of the configured servers are stored.
+        has_reader: whether the caller reads long results itself, and makes single calls, so it gets no chains.
+
+    Raises:
+        ConfigError: a server has the name of the chains.
     """
-    reads_on = has_reader or config.builtin != "none"
     servers = [*more]
     if preferences is not None and preferences.chains and not has_reader:
-        servers.append(
-            _chains(preferences.chains, [*(one.name for one in servers), *(one.name for one in config.servers)])
-        )
+        if CHAINS in [*(one.name for one in servers), *(one.name for one in config.servers)]:
+            raise ConfigError(f"a server is called {CHAINS!r}, as that of the chains of packetgate.toml: rename it")
+        servers.append(ChainServer(preferences.chains))
     if config.servers:
+        reads_on = has_reader or config.builtin != "none"
         servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings, reads_on)
     if config.builtin != "none":
         rules = preferences.policy.rules if preferences else ()
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
-        servers += builtin.values() if config.builtin == "all" else [builtin["ai"].for_reading()]
+        servers += builtin.values() if config.builtin == "all" else [builtin["ai"].only_reading()]
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
-
-
-def _chains(chains: Mapping[str, Chain], names: Collection[str]) -> Server:
-    """Return the server of the chains, beside servers of these names.
-
-    Raises:
-        ConfigError: another server has its name.
-    """
-    from packetgate.tools.servers.chains import ChainServer
-
-    if CHAINS in names:
-        raise ConfigError(f"a server is called {CHAINS!r}, as that of the chains of packetgate.toml: rename it")
-    return ChainServer(chains)
 
 
 def _configured(
     config: McpConfig, log_dir: Path, kept: ResultStore | None, listings: Path | None, reads_on: bool
-) -> list[Server]:
-    from packetgate.tools.servers.starting import configured  # imports FastMCP, which takes as long as all else
-    from packetgate.tools.servers.stored_listings import StoredListings
+) -> "list[Connection]":
+    from packetgate.tools.servers.stored_listings import StoredListings  # imports FastMCP, which takes long
 
     keep = kept.keep if kept else None
     stored = StoredListings(listings) if listings else None
     return [configured(server, log_dir, keep if reads_on else None, keep, stored) for server in config.servers]
 
 
-class BuiltinServer(Server):
-    """Built-in tools, called in this process without a protocol."""
+def configured(
+    config: ServerConfig,
+    log_dir: Path,
+    keep: "Keep | None" = None,
+    keep_file: "Keep | None" = None,
+    listings: "StoredListings | None" = None,
+) -> "Connection":
+    """Return the connection to a configured server, which logs to a file in `log_dir`."""
+    from packetgate.tools.servers.connection import Connection
+    from packetgate.tools.servers.http import remote_transport
+    from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
 
-    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: ResultStore | None = None) -> None:
-        super().__init__(name)
-        self._kept = kept
-        self._digest = f"{BUILT_IN}, of {root.absolute()}"
-        self._tools = {tool.name: tool for tool in tools}
+    log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
 
-    def for_reading(self) -> Self:
-        """Return the server with only its read tools, offered beside servers that take paths."""
-        self._tools = {name: tool for name, tool in self._tools.items() if tool.risk is Risk.READ}
-        self.beside_paths = True
-        return self
+    def transport() -> "ClientTransport":
+        entry = config.filled()
+        learn_entry(config.name, entry)
+        for name, value in config.variables().items():
+            learn(name, value)
+        if log is None:
+            return remote_transport(entry)
+        log.start()
+        inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
+        command = [entry["command"], *entry.get("args", ())]
+        return LoggedTransport(command, entry.get("cwd"), {**inherited, **entry.get("env", {})}, log)
 
-    async def connect(self, instead_of: int) -> None:
-        """Describe the tools."""
-        self.session = instead_of + 1
-        self.specs = tuple(replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
-        self.state = "ready"
-
-    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool."""
-        started = time.perf_counter()
-        try:
-            answer, is_error = await self._tools[tool].call(params), False
-        except (ToolFailure, ValidationError) as error:
-            answer, is_error = Answer(str(error)), True
-        keep = self._kept.keep if self._kept and not self._tools[tool].reads_on else None
-        return await to_result_aside(*answer, ms_since(started), is_error=is_error, complete=True, keep=keep)
+    return Connection(
+        config.name,
+        transport,
+        trusted=config.trusted,
+        timeout_s=config.timeout_s,
+        log=log,
+        conceal=config.conceal,
+        digest=lambda: digest_of(config.filled()),
+        ground=lambda: ground_of(config.filled()),
+        offers=config.offers,
+        keep=keep,
+        keep_file=keep_file,
+        listings=listings,
+    )
 
 
 def builtin_servers(
@@ -142,5 +150,4 @@ def builtin_servers(
         ai_tools(place, Sandbox(sandbox), kept, corpus, by_words),
         embedding_tools(corpus, by_words, embeddings),
     )
-    named = zip(BUILT_IN_NAMES, tools, strict=True)
-    return {name: BuiltinServer(name, own, root, kept) for name, own in named}
+    return {name: BuiltinServer(name, own, root, kept) for name, own in zip(BUILT_IN_NAMES, tools, strict=True)}

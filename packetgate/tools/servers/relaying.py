@@ -30,35 +30,35 @@ def relayed_to(relay: Relay) -> Iterator[None]:
 
 
 @dataclass
-class Listeners:
+class PendingCalls:
     """The pending calls of one server.
 
     A log message does not name its call, so it is dropped while several calls are pending.
     """
 
-    waiting: list[Relay | None] = field(default_factory=list)
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _relays: list[Relay | None] = field(default_factory=list)
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextmanager
-    def listening(self) -> Iterator[Relay | None]:
+    def pending(self) -> Iterator[Relay | None]:
         """Register the call in this context; yield its relay."""
         relay = _relay.get()
-        self.waiting.append(relay)
+        self._relays.append(relay)
         try:
             yield relay
         finally:
-            self.waiting.remove(relay)
-            self._changed.set()
+            self._relays.remove(relay)
+            self._ended.set()
 
-    async def gone(self, within_s: float) -> None:
-        """Wait until no call is pending, at most `within_s` seconds."""
+    async def wait_until_none(self, timeout_s: float) -> None:
+        """Wait until no call is pending, at most `timeout_s` seconds."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while self.waiting:
-                    self._changed.clear()
-                    await self._changed.wait()
+            async with asyncio.timeout(timeout_s):
+                while self._relays:
+                    self._ended.clear()
+                    await self._ended.wait()
 
     @property
     def only(self) -> Relay | None:
         """The relay of the only pending call; None if there is none, or several."""
-        return self.waiting[0] if len(self.waiting) == 1 else None
+        return self._relays[0] if len(self._relays) == 1 else None

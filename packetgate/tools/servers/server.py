@@ -23,7 +23,7 @@ class Server:
         """One line for each tool that is not offered, or of whose schema something was left out."""
         self.stored: tuple[ToolSpec, ...] = ()
         """The tools that an earlier process stored."""
-        self.beside_paths = False
+        self.needs_path_tools = False
         """Whether its tools are offered only if another server takes paths."""
         self.session = 0
         """Number of the session or connection attempt; 0: none yet."""

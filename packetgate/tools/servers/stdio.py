@@ -15,18 +15,18 @@ from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
 from mcp.client.stdio import get_default_environment
-from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
 
 from packetgate.state.redaction import redacted
-from packetgate.tools.servers.bounds import MAX_MESSAGE_BYTES
-from packetgate.tools.servers.messages import read_aside
+from packetgate.tools.servers.messages import dumped, read_message_async, unreadable_answer
+from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
 
 MAX_LOG_BYTES = 1_000_000
 """Bytes at which the older half of a log is dropped."""
 _GRACE_S = 2.0
 """Seconds that a server may take to end after its input ends, and again after SIGTERM."""
+
+Messages = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 class ServerLog:
@@ -37,7 +37,7 @@ class ServerLog:
         self._lock = Lock()
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The path within the data folder, for messages to remote users."""
         return f"{self.path.parent.name}/{self.path.name} of Packetgate's data folder"
 
@@ -49,43 +49,43 @@ class ServerLog:
         self.path.unlink(missing_ok=True)  # not truncated: others may have it open
         os.close(os.open(self.path, os.O_CREAT, 0o600))
 
-    def write(self, printed: bytes) -> None:
+    def write(self, output: bytes) -> None:
         """Append output without secrets; it is lost if the disk is full. Blocking."""
-        printed = redacted(printed.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        output = redacted(output.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         with self._lock, suppress(OSError), self.path.open("r+b") as file:
             if file.seek(0, os.SEEK_END) > MAX_LOG_BYTES:
                 file.seek(-MAX_LOG_BYTES // 2, os.SEEK_END)
                 newer = file.read()
                 file.seek(0)
                 file.truncate()
-                file.write(b"[what was printed before is dropped]\n" + newer)
-            file.write(printed)
+                file.write(b"[older output is dropped]\n" + newer)
+            file.write(output)
 
     @contextmanager
     def pipe(self) -> Iterator[TextIO]:
         """Yield a stream for the standard error of a process; its output is copied to the log."""
         reading, writing = os.pipe()
         Thread(target=self._copy, args=(reading,), daemon=True, name=f"log of {self.path.stem}").start()
-        with os.fdopen(writing, "w", encoding="utf-8") as printing:
-            yield printing
+        with os.fdopen(writing, "w", encoding="utf-8") as stream:
+            yield stream
 
     def _copy(self, reading: int) -> None:
-        with os.fdopen(reading, "rb", buffering=0) as printed:
+        with os.fdopen(reading, "rb", buffering=0) as output:
             rest = b""
-            while chunk := printed.read(65_536):
-                *whole, rest = (rest + chunk).rpartition(b"\n")
+            while chunk := output.read(65_536):
+                lines, newline, rest = (rest + chunk).rpartition(b"\n")
                 if len(rest) > 65_536:  # a secret across this cut is not recognized
-                    whole, rest = [*whole, rest], b""
-                self.write(b"".join(whole))
+                    lines, newline, rest = lines + newline, rest, b""
+                self.write(lines + newline)
             self.write(rest)
 
 
-class NoMessageError(ValueError):
+class StrayOutputError(ValueError):
     """A line of a server that is not a message."""
 
-    def __init__(self, printed: bytes) -> None:
-        super().__init__(printed[:100])
-        self.printed = printed
+    def __init__(self, line: bytes) -> None:
+        super().__init__(line[:100])
+        self.line = line
 
 
 class LoggedTransport(ClientTransport):
@@ -107,13 +107,14 @@ class LoggedTransport(ClientTransport):
         options = transport_options or TransportOptions()
         self.flaw = ""
         with self._log.pipe() as errors:
-            process = await self._started(errors)
+            process = await anyio.open_process(
+                self._command, stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
+            )
         received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
-            waiting: set[RequestId] = set()
-            tasks.start_soon(self._read, process, received, waiting)
-            tasks.start_soon(_write, process, sent, waiting)
+            tasks.start_soon(self._read, process, received)
+            tasks.start_soon(_write, process, sent)
             try:
                 async with options.session_class(reading, writing, **session) as opened:
                     yield opened
@@ -124,17 +125,7 @@ class LoggedTransport(ClientTransport):
                 for stream in (received, reading, writing, sent):
                     stream.close()
 
-    async def _started(self, errors: TextIO) -> Process:
-        return await anyio.open_process(
-            self._command, stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
-        )
-
-    async def _read(
-        self,
-        process: Process,
-        messages: MemoryObjectSendStream[SessionMessage | Exception],
-        waiting: set[RequestId],
-    ) -> None:
+    async def _read(self, process: Process, messages: Messages) -> None:
         assert process.stdout is not None  # noqa: S101
         line = bytearray()
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -142,8 +133,7 @@ class LoggedTransport(ClientTransport):
                 async for chunk in process.stdout:
                     *ends, rest = chunk.split(b"\n")
                     for end in ends:
-                        for one in await _parsed(bytes(line + end), waiting):
-                            await messages.send(one)
+                        await _deliver(bytes(line + end), messages)
                         line.clear()
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
@@ -152,33 +142,23 @@ class LoggedTransport(ClientTransport):
                         return
 
 
-async def _write(
-    process: Process, messages: MemoryObjectReceiveStream[SessionMessage], waiting: set[RequestId]
-) -> None:
+async def _deliver(line: bytes, messages: Messages) -> None:
+    if not line.strip():
+        return
+    try:
+        message = await read_message_async(line)
+    except (ValueError, RecursionError) as error:
+        failure = unreadable_answer(line, error)
+        await messages.send(SessionMessage(failure) if failure else StrayOutputError(line))
+    else:
+        await messages.send(SessionMessage(message))
+
+
+async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
     assert process.stdin is not None  # noqa: S101
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         async for one in messages:
-            _note_sent(one.message, waiting)
-            text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
-            await process.stdin.send(f"{text}\n".encode(errors="replace"))
-
-
-def _note_sent(message: JSONRPCMessage, waiting: set[RequestId]) -> None:
-    match message:
-        case JSONRPCRequest(id=request):
-            waiting.add(request)
-        case JSONRPCNotification(method="notifications/cancelled", params={"requestId": request}):
-            waiting.discard(request)
-
-
-async def _parsed(line: bytes, waiting: set[RequestId]) -> list[SessionMessage | Exception]:
-    messages = await read_aside(line, next(iter(waiting)) if len(waiting) == 1 else None)
-    for one in messages:
-        if isinstance(one, JSONRPCResponse | JSONRPCError):
-            waiting.difference_update([one.id, coerce_request_id(one.id)] if one.id is not None else [])
-    if not messages:
-        return [NoMessageError(line)] if line.strip() else []
-    return [SessionMessage(one) for one in messages]
+            await process.stdin.send(dumped(one.message) + b"\n")
 
 
 async def _end(process: Process) -> None:

@@ -1,33 +1,29 @@
 """Store the tools of servers in files, to list them while the servers start."""
 
-import json
 import logging
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from mcp_types import Tool
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
-MAX_BYTES = 50_000_000
+_MAX_FILE_BYTES = 50_000_000
 """Larger files are not read."""
 
-_TOOLS = TypeAdapter(list[Tool])
 
-
-@dataclass(frozen=True)
-class StoredListing:
+class StoredListing(BaseModel):
     """The tools and the instructions of a server, untrusted."""
 
     tools: list[Tool]
     about: str
+    server: str = ""
+    digest: str = ""
+    """Identifies the server's entry."""
 
 
 class StoredListings:
@@ -40,43 +36,32 @@ class StoredListings:
         """Return the stored listing; None if there is none, or the entry has changed."""
         file = self._file(server)
         try:
-            if file.stat().st_size > MAX_BYTES:
+            if file.stat().st_size > _MAX_FILE_BYTES:
                 return None
-            stored = json.loads(file.read_bytes())
-            if stored["version"] != VERSION or stored["server"] != server or stored["digest"] != digest:
-                return None
-            return StoredListing(_TOOLS.validate_python(stored["tools"]), str(stored["about"]))
+            stored = StoredListing.model_validate_json(file.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
+        except (OSError, ValueError) as error:
             log.warning("%s is not used: %s", file, error)
             return None
+        return stored if (stored.server, stored.digest) == (server, digest) else None
 
     def save(self, server: str, digest: str, listing: StoredListing) -> None:
         """Store a listing; failures are logged."""
         file = self._file(server)
-        stored: dict[str, Any] = {"version": VERSION, "server": server, "digest": digest, "about": listing.about}
+        stored = listing.model_copy(update={"server": server, "digest": digest})
         try:
-            tools = _TOOLS.dump_python(listing.tools, mode="json", by_alias=True, exclude_none=True)
-            content = json.dumps({**stored, "tools": tools}).encode()
+            content = stored.model_dump_json(by_alias=True, exclude_none=True).encode()
             with suppress(FileNotFoundError):
                 if file.read_bytes() == content:
                     return
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _replace(file, content)
-        except (OSError, ValueError, RecursionError) as error:
+            descriptor, name = tempfile.mkstemp(dir=self._folder, suffix=".tmp")
+            with os.fdopen(descriptor, "wb") as written:
+                written.write(content)
+            Path(name).replace(file)
+        except (OSError, ValueError) as error:
             log.warning("the tools of server %s are not stored: %s", server, error)
 
     def _file(self, server: str) -> Path:
         return self._folder / f"{sha256(server.encode(errors='replace')).hexdigest()[:32]}.json"
-
-
-def _replace(file: Path, content: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as written:
-            written.write(content)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -1,17 +1,97 @@
-"""Settings files of any form, told by the ending of the name."""
+"""Read settings files in JSON with comments, TOML or YAML, and change one key of a JSON file."""
 
+import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from packetgate.tools.text import jsonc, yaml
+DocumentFormat = Literal["JSON", "TOML", "YAML"]
 
-Form = Literal["JSON", "TOML", "YAML"]
-READERS: Mapping[Form, Callable[[str], Any]] = {"JSON": jsonc.loads, "TOML": tomllib.loads, "YAML": yaml.loads}
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?\*/", re.DOTALL)
+_COMMA = re.compile(rf"{_STRING}|[\[{{,]\s*+,|,(?=\s*+[\]}}])", re.DOTALL)
+"""A comma that follows nothing is an error, and is left alone."""
+_GAP = re.compile(r"[\s,]*+")
 
 
-def form_of(path: Path) -> Form:
-    """Return the form of a file; JSON if its name does not say."""
-    endings: Mapping[str, Form] = {".toml": "TOML", ".yaml": "YAML", ".yml": "YAML"}
-    return endings.get(path.suffix.lower(), "JSON")
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text; comments and trailing commas are allowed.
+
+    Raises:
+        json.JSONDecodeError: with line and column in `text`.
+        ValueError, RecursionError: a number or a nesting that Python cannot hold.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return json.loads(_plain_json(text))
+
+
+def read_yaml(text: str) -> Any:
+    """Return the value of a YAML text, with only the types of JSON.
+
+    Raises:
+        ValueError: it is not YAML.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return json.loads(json.dumps(YAML(typ="safe", pure=True).load(text), default=str))
+    except (YAMLError, TypeError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+DOCUMENT_READERS: Mapping[DocumentFormat, Callable[[str], Any]] = {
+    "JSON": read_json,
+    "TOML": tomllib.loads,
+    "YAML": read_yaml,
+}
+
+
+def format_of(path: Path) -> DocumentFormat:
+    """Return the format of a file by its suffix; JSON for an unknown one."""
+    suffixes: Mapping[str, DocumentFormat] = {".toml": "TOML", ".yaml": "YAML", ".yml": "YAML"}
+    return suffixes.get(path.suffix.lower(), "JSON")
+
+
+def replace_json_value(text: str, key: str, value: Any) -> str:
+    """Return the text of an object with another value under a key; the rest stays unchanged, including comments.
+
+    Raises:
+        ValueError: it is not the text of an object.
+    """
+    plain = _plain_json(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    start, last, found = plain.index("{") + 1, 0, None
+    at = _skip_gap(plain, start)
+    while plain[at] == '"':
+        name, at = json.JSONDecoder().raw_decode(plain, at)
+        at = _skip_gap(plain, plain.index(":", at) + 1)
+        _, last = json.JSONDecoder().raw_decode(plain, at)
+        found = (at, last) if name == key else found
+        at = _skip_gap(plain, last)
+    written = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", f"{newline}  ")
+    if found:
+        return text[: found[0]] + written + text[found[1] :]
+    if last:
+        return f"{text[:last]},{newline}  {json.dumps(key)}: {written}{text[last:]}"
+    end = "" if "\n" in text[start:at] else newline
+    return f"{text[:start]}{newline}  {json.dumps(key)}: {written}{end}{text[start:]}"
+
+
+def _plain_json(text: str) -> str:
+    """Return the text without comments and trailing commas; every other character keeps its place."""
+    without_comments = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else _blank(match[0]), text)
+    return _COMMA.sub(lambda match: " " if match[0] == "," else match[0], without_comments)
+
+
+def _blank(comment: str) -> str:
+    return re.sub(r"[^\n]", " ", comment)
+
+
+def _skip_gap(text: str, at: int) -> int:
+    match = _GAP.match(text, at)
+    return match.end() if match else at

@@ -14,7 +14,7 @@ from support.proxies import HIDDEN, MODERN, ClientKind, RecordingTool, notified,
 
 from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.opening import configured
 
 WRITE = {"name": "desk.write_note", "arguments": {"text": "x"}}
 

@@ -29,7 +29,7 @@ from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.opening import configured
 from packetgate.tools.spec.descriptions import listed_name
 
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}

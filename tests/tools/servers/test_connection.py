@@ -1,12 +1,15 @@
-"""What is made of the tools a server lists, however odd they are."""
+"""The tools that a server lists, traces of calls, and cancelled starts."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
+from fastmcp.exceptions import ToolError
+from opentelemetry import trace
 from support.mcp_servers import RawTool, echoing, in_process
+from support.telemetry import recording
 
 from packetgate.state.routing import Risk
 from packetgate.tools.servers.hub import McpHub
@@ -17,32 +20,19 @@ from packetgate.tools.servers.hub import McpHub
     [
         ({"type": "object", "properties": ["path"]}, "the arguments: properties left out"),
         ({"type": "object", "properties": {"dry_run": True}}, ""),
+        ({"type": "object", "properties": {"path": 5}, "required": 7}, "path: its schema left out (it is none)"),
         (
-            {"type": "object", "properties": {"path": 5}, "required": 7},
-            "path: its schema left out (it is none); the arg",
+            {"type": "object", "properties": {"path": {"enum": 5}, "to": {"anyOf": 5}}},
+            "path: enum left out (5); to: any",
         ),
-        (
-            {"type": "object", "properties": {"dry_run": {"type": "boolean"}}, "required": "path"},
-            "the arguments: requir",
-        ),
-        (
-            {"type": "object", "properties": {"path": {"enum": 5}, "to": {"anyOf": 5}, "in": {"type": {}}}},
-            "path: enum left out (5); to: anyOf left out",
-        ),
-        (
-            {"type": "object", "required": ["go", ["path"]], "properties": {"go": {"type": "BOOLEAN"}}},
-            "",
-        ),
+        ({"type": "object", "required": ["go", ["path"]], "properties": {"go": {"type": "BOOLEAN"}}}, ""),
         ({"type": "object", "properties": {"path": {"type": "strong"}}}, 'path: type left out ("strong")'),
     ],
 )
-@pytest.mark.parametrize("trusted", [True, False])
-async def test_what_cannot_be_used_of_a_schema_is_left_out_and_told(
-    schema: dict[str, object], changed: str, trusted: bool
-):
+async def test_unusable_parts_of_a_schema_are_left_out_and_noted(schema: dict[str, object], changed: str):
     server = echoing("a")
     server.add_tool(RawTool(name="get_odd", description="Odd.", parameters=schema))
-    async with McpHub([in_process(server, trusted=trusted), in_process(echoing("b"))]) as hub:
+    async with McpHub([in_process(server), in_process(echoing("b"))]) as hub:
         catalogue = await hub.catalogue()
         assert {"a.echo", "b.echo"} <= set(catalogue)
         assert catalogue["a.get_odd"].signature()
@@ -53,7 +43,7 @@ async def test_what_cannot_be_used_of_a_schema_is_left_out_and_told(
         assert (await hub.call("a.echo", {"text": "x"})).success
 
 
-async def test_only_a_trusted_servers_dry_run_is_the_gates_own():
+async def test_trust_decides_about_dry_runs_and_annotations():
     server: FastMCP[None] = FastMCP("a")
 
     @server.tool
@@ -61,29 +51,21 @@ async def test_only_a_trusted_servers_dry_run_is_the_gates_own():
         """Write it."""
         return f"{text} {dry_run}"
 
-    for trusted in (True, False):
-        async with McpHub([in_process(server, trusted=trusted)]) as hub:
-            spec = (await hub.catalogue())["a.write_it"]
-            assert spec.has_dry_run is trusted
-            assert ("dry_run" in spec.parameters) is not trusted
-            assert ("dry_run" in spec.required) is not trusted
-
-
-async def test_annotations_reach_the_risk():
-    server: FastMCP[None] = FastMCP("a")
-
     @server.tool(annotations={"readOnlyHint": True})
     def frobnicate() -> str:
         """Do something."""
         return ""
 
-    async with McpHub([in_process(server, trusted=True), in_process(server, name="b")]) as hub:
-        catalogue = await hub.catalogue()
-        assert catalogue["a.frobnicate"].risk is Risk.READ
-        assert catalogue["b.frobnicate"].risk is Risk.WRITE
+    for trusted in (True, False):
+        async with McpHub([in_process(server, trusted=trusted)]) as hub:
+            catalogue = await hub.catalogue()
+            spec = catalogue["a.write_it"]
+            assert spec.has_dry_run is trusted
+            assert ("dry_run" in spec.parameters) is ("dry_run" in spec.required) is not trusted
+            assert catalogue["a.frobnicate"].risk is (Risk.READ if trusted else Risk.WRITE)
 
 
-async def test_tags_and_what_reaches_outside_come_from_real_servers():
+async def test_tags_and_open_world_hints_of_real_servers():
     server: FastMCP[None] = FastMCP("a")
 
     @server.tool(tags={"garden", "Tasks"}, annotations={"openWorldHint": False})
@@ -91,36 +73,28 @@ async def test_tags_and_what_reaches_outside_come_from_real_servers():
         """Fetch a web page from the store room."""
         return ""
 
-    @server.tool(annotations={"openWorldHint": True})
+    @server.tool(annotations={"openWorldHint": True}, meta={"tags": ["own", 5]})
     def list_notes() -> str:
         """List notes."""
         return ""
 
-    @server.tool(meta={"tags": ["own", 5]})
-    def search_web() -> str:
-        """Search the web."""
-        return ""
-
     async with McpHub([in_process(server)]) as hub:
         catalogue = await hub.catalogue()
-    page, notes, web = (catalogue[f"a.{name}"] for name in ("fetch_page", "list_notes", "search_web"))
+    page, notes = (catalogue[f"a.{name}"] for name in ("fetch_page", "list_notes"))
     assert (page.tags, page.open_world, page.is_external) == (("Tasks", "garden"), False, False)
-    assert (notes.tags, notes.open_world, notes.is_external) == ((), True, True)
-    assert (web.tags, web.open_world, web.is_external) == (("own",), None, True)
+    assert (notes.tags, notes.open_world, notes.is_external) == (("own",), True, True)
     assert catalogue.pool("garden") == ("a.fetch_page",)
 
 
-@pytest.mark.parametrize(
-    "meta", [{"tags": "garden"}, {"tags": {"garden": 1}}, {"fastmcp": {"tags": 5}}, {"tags": None}]
-)
-async def test_odd_metadata_is_no_tags(meta: dict[str, object]):
+@pytest.mark.parametrize("meta", [{"tags": "garden"}, {"tags": {"garden": 1}}, {"fastmcp": {"tags": 5}}])
+async def test_odd_metadata_has_no_tags(meta: dict[str, object]):
     server = echoing("a")
     server.add_tool(RawTool(name="get_odd", description="Odd.", parameters={"type": "object"}, meta=meta))
     async with McpHub([in_process(server)]) as hub:
         assert (await hub.catalogue())["a.get_odd"].tags == ()
 
 
-async def test_a_start_that_was_stopped_is_tried_again():
+async def test_a_cancelled_start_is_tried_again():
     begun, may_start = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
@@ -141,3 +115,33 @@ async def test_a_start_that_was_stopped_is_tried_again():
     await connection.connect(connection.session)
     assert (connection.state, len(connection.specs)) == ("ready", 1)
     await connection.close()
+
+
+async def test_the_trace_reaches_the_server_and_no_span_has_the_text_of_a_failure():
+    server: FastMCP[None] = FastMCP("traced")
+
+    @server.tool
+    async def which_trace(context: Context) -> str:
+        """Return the trace of the request."""
+        assert context.request_context
+        return str((context.request_context.meta or {}).get("traceparent"))
+
+    @server.tool
+    async def fail(secret: str) -> str:
+        """Fail with a message."""
+        raise ToolError(f"{secret} is no word")
+
+    telemetry = recording()
+    async with McpHub([in_process(server)]) as hub:
+        await hub.catalogue()
+        with trace.get_tracer("mine").start_as_current_span("request") as mine:
+            answer = await hub.call("traced.which_trace", {})
+        failure = await hub.call("traced.fail", {"secret": "zanzibar"})
+    version, trace_id, _, sampled = answer.output.split("-")
+    assert (version, int(trace_id, 16)) == ("00", mine.get_span_context().trace_id)
+    assert int(sampled, 16) & 1
+    assert "zanzibar" in (failure.error or "")
+    spans = [span.to_json() for span in telemetry.everyones]
+    telemetry.clear()
+    assert spans
+    assert not any("zanzibar" in span for span in spans)

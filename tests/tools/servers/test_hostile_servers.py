@@ -1,7 +1,6 @@
-"""Servers of others that lie, babble, flood and die: processes over real pipes."""
+"""Hostile servers that lie, print noise, flood and die: processes over real pipes."""
 
 import logging
-import os
 import stat
 from pathlib import Path
 
@@ -11,12 +10,12 @@ from support.mcp_servers import until
 from support.vouching import worded
 
 from packetgate.state.errors import LostCallError, ServerError
-from packetgate.tools.servers.bounds import MAX_DESCRIPTION
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import MAX_PROBLEM
-from packetgate.tools.servers.content import MAX_PARTS
+from packetgate.tools.servers.definitions import MAX_DESCRIPTION
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.messages import MAX_PARTS
+from packetgate.tools.servers.opening import configured
 from packetgate.tools.servers.stdio import MAX_LOG_BYTES
 
 
@@ -25,12 +24,12 @@ def hub_of(folder: Path, *behaviours: str, patience_s: float = 60.0, **more: obj
     return McpHub([configured(config, folder / "logs") for config in configs], patience_s=patience_s)
 
 
-async def test_each_unfit_tool_is_left_out_and_told_and_the_good_one_works(tmp_path: Path):
+async def test_unusable_tools_are_left_out_and_named(tmp_path: Path):
     async with hub_of(tmp_path, "unfit") as hub:
         assert list(await hub.catalogue()) == ["unfit.get_time"]
         (health,) = hub.health()
         assert (health.state, health.tools) == ("ready", 1)
-        assert health.problem.startswith("not offered: 'get_\\x1b[2Jnews': a tool's name may have")
+        assert "get_\\x1b[2Jnews" in health.problem
         assert health.problem.endswith(f", and {len(UNFIT) + 1 - 3} more")
         assert health.problem.isprintable()
         assert (await hub.call("unfit.get_time", {})).output == "ran"
@@ -44,7 +43,8 @@ async def test_a_description_is_cleaned_and_cut(tmp_path: Path):
         assert hub.health()[0].problem == ""
 
 
-async def test_an_answer_of_very_many_parts_is_cut_and_says_so(tmp_path: Path):
+@pytest.mark.slow
+async def test_an_answer_of_many_parts_is_cut(tmp_path: Path):
     async with hub_of(tmp_path, "many") as hub:
         await hub.catalogue()
         result = await hub.call("many.get_many", {})
@@ -55,7 +55,7 @@ async def test_an_answer_of_very_many_parts_is_cut_and_says_so(tmp_path: Path):
     ]
 
 
-async def test_what_is_printed_between_messages_goes_to_the_log_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+async def test_stray_output_goes_only_to_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING)
     async with hub_of(tmp_path, "babbling") as hub:
         await hub.catalogue()
@@ -70,16 +70,17 @@ async def test_what_is_printed_between_messages_goes_to_the_log_alone(tmp_path: 
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-async def test_a_dead_servers_words_stay_in_its_log(tmp_path: Path):
+async def test_output_of_a_dead_server_stays_in_its_log(tmp_path: Path):
     async with hub_of(tmp_path, "dying") as hub:
         assert list(await hub.catalogue()) == []
         problem = hub.health()[0].problem
     log = tmp_path / "logs" / "dying.log"
-    assert problem == "Connection closed; what it printed is in logs/dying.log of Packetgate's data folder"
+    assert "logs/dying.log" in problem
+    assert SECRET not in problem
     assert log.read_text() == f"cannot log in with {SECRET}\n"
 
 
-async def test_a_servers_own_words_on_its_failure_are_cleaned_and_cut(tmp_path: Path):
+async def test_the_message_of_a_failure_is_cleaned_and_cut(tmp_path: Path):
     async with hub_of(tmp_path, "refusing") as hub:
         assert list(await hub.catalogue()) == []
         problem = hub.health()[0].problem
@@ -88,7 +89,7 @@ async def test_a_servers_own_words_on_its_failure_are_cleaned_and_cut(tmp_path: 
     assert len(problem) < MAX_PROBLEM + 200
 
 
-async def test_a_log_keeps_the_newest_and_stays_small_while_the_server_runs(tmp_path: Path):
+async def test_a_log_is_bounded_and_keeps_the_newest(tmp_path: Path):
     log = tmp_path / "logs" / "flooding.log"
     async with hub_of(tmp_path, "flooding") as hub:
         await hub.catalogue()
@@ -98,14 +99,14 @@ async def test_a_log_keeps_the_newest_and_stays_small_while_the_server_runs(tmp_
     assert log.read_text().endswith("the last line\n")
 
 
-async def test_turns_use_the_last_known_list_while_a_new_one_is_fetched(tmp_path: Path):
+async def test_the_last_list_holds_until_the_new_one_arrives(tmp_path: Path):
     connection = configured(ServerConfig("slow", entry("hesitating")), tmp_path)
     async with McpHub([connection], patience_s=60.0, preferences=worded()) as hub:
         before = await hub.catalogue()
         await hub.call("slow.get_more", {})
         await until(lambda: connection.stale)
         assert await hub.catalogue() is await hub.catalogue() is before
-        with pytest.raises(ServerError, match="'slow' has changed its tools meanwhile"):
+        with pytest.raises(ServerError, match="'slow'"):
             await hub.call("slow.send_word", {})
         assert (await hub.call("slow.get_on", {})).output == "1 wait"
         await until(lambda: len(connection.specs) == 4)
@@ -116,14 +117,14 @@ async def test_turns_use_the_last_known_list_while_a_new_one_is_fetched(tmp_path
 @pytest.mark.parametrize(
     ("trusted", "tool", "again"), [(True, "hinted", True), (True, "plain", False), (False, "hinted", False)]
 )
-async def test_only_what_surely_reads_is_sent_again(tmp_path: Path, trusted: bool, tool: str, again: bool):
+async def test_only_a_trusted_read_is_retried(tmp_path: Path, trusted: bool, tool: str, again: bool):
     notes = tmp_path / "notes"
     async with hub_of(tmp_path, "once", trusted=trusted, env={"NOTES": str(notes)}) as hub:
         await hub.catalogue()
         if again:
             assert (await hub.call(f"once.get_{tool}", {})).output == "read at last"
         else:
-            with pytest.raises(LostCallError, match="'once' went away during the call"):
+            with pytest.raises(LostCallError, match="'once'"):
                 await hub.call(f"once.get_{tool}", {})
     assert notes.read_text() == f"get_{tool}\n" * (2 if again else 1)
 
@@ -138,9 +139,7 @@ async def test_only_what_surely_reads_is_sent_again(tmp_path: Path, trusted: boo
         "http://a:${SECRET_KEY}/",
     ],
 )
-async def test_a_wrong_address_never_shows_what_was_filled_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
-):
+async def test_a_wrong_address_shows_no_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str):
     monkeypatch.setenv("SECRET_KEY", SECRET)
     far = configured(ServerConfig("far", {"url": url}), tmp_path)
     async with McpHub([far]) as hub:
@@ -151,12 +150,11 @@ async def test_a_wrong_address_never_shows_what_was_filled_in(
     assert SECRET not in health.problem
 
 
-async def test_a_missing_variable_stops_its_server_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_missing_variable_affects_only_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("NOT_SET_HERE", raising=False)
     late = ServerConfig("late", entry("unfit", env={"KEY": "${NOT_SET_HERE}"}))
     good = ServerConfig("good", entry("unfit"))
     async with McpHub([configured(one, tmp_path / "logs") for one in (late, good)], patience_s=60.0) as hub:
         assert list(await hub.catalogue()) == ["good.get_time"]
         problem = hub.health()[1].problem
-    assert problem.startswith("the environment variable NOT_SET_HERE is not set: set it, or take it out")
-    assert not os.environ.get("NOT_SET_HERE")
+    assert "NOT_SET_HERE" in problem

@@ -16,9 +16,9 @@ from packetgate.state.errors import LostCallError
 from packetgate.state.routing import Risk
 from packetgate.tools.servers.config import load_config
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.starting import configured
+from packetgate.tools.servers.opening import configured
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def hub(folder: Path, tmp_path: Path) -> AsyncIterator[McpHub]:
-    """Both servers trusted: a read that was sent before anybody noticed that its server was gone is sent again."""
+    """Both servers are trusted, so that a read that was sent to a dead server is retried."""
     files = {"command": require("npx"), "args": ["-y", "@modelcontextprotocol/server-filesystem", str(folder)]}
     time = {"command": require("uvx"), "args": ["mcp-server-time"]}
     servers = {"files": {**files, "trusted": True}, "time": {**time, "trusted": True}}
@@ -46,7 +46,7 @@ def processes_of(word: str) -> list[int]:
 
 
 async def kill(word: str) -> None:
-    """Kill every process of a server: `npx` and `uvx` stand before the server itself."""
+    """Kill every process of a server, including `npx` or `uvx`."""
     victims = processes_of(word)
     assert victims
     for pid in victims:
@@ -66,7 +66,7 @@ async def reads_the_note(hub: McpHub, folder: Path) -> bool:
     return result.output == "the kettle is blue\n"
 
 
-async def test_both_answer_beside_each_other(hub: McpHub, folder: Path):
+async def test_both_servers_answer(hub: McpHub, folder: Path):
     catalogue = await hub.catalogue()
     assert [(one.name, one.state, one.problem) for one in hub.health()] == [
         ("files", "ready", ""),
@@ -76,23 +76,12 @@ async def test_both_answer_beside_each_other(hub: McpHub, folder: Path):
     assert catalogue["files.write_file"].risk is Risk.WRITE
     assert await reads_the_note(hub, folder)
     assert await tells_the_time(hub)
-
-
-async def test_what_the_server_refuses_is_a_failed_result(hub: McpHub, folder: Path):
-    await hub.catalogue()
     result = await hub.call("files.read_text_file", {"path": str(folder.parent / "mcp.json")})
     assert not result.success
     assert str(folder) in (result.error or "")
 
 
-async def test_with_the_files_killed_the_time_still_answers_and_reading_comes_back(hub: McpHub, folder: Path):
-    await hub.catalogue()
-    await kill(str(folder))
-    assert await tells_the_time(hub)
-    assert await reads_the_note(hub, folder)
-
-
-async def test_with_the_time_killed_the_files_still_answer_and_a_write_is_not_made_twice(hub: McpHub, folder: Path):
+async def test_a_killed_server_does_not_affect_the_other_and_a_write_is_not_sent_twice(hub: McpHub, folder: Path):
     await hub.catalogue()
     await kill("mcp-server-time")
     assert await reads_the_note(hub, folder)
@@ -101,10 +90,9 @@ async def test_with_the_time_killed_the_files_still_answer_and_a_write_is_not_ma
     await kill(str(folder))
     write = hub.call("files.write_file", {"path": str(folder / "new.txt"), "content": "x"})
     (written,) = await asyncio.gather(write, return_exceptions=True)
-    if isinstance(written, LostCallError):  # it was sent before anybody noticed
-        assert "'files' went away" in str(written)
+    if isinstance(written, LostCallError):  # it was sent to the dead process
         assert not (folder / "new.txt").exists()
         assert processes_of(str(folder)) == []
-    else:  # it was sent to a server that is there
+    else:  # it was sent to a new process
         assert (folder / "new.txt").read_text() == "x"
     assert await tells_the_time(hub)

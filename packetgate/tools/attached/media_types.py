@@ -2,15 +2,9 @@
 
 import re
 
-UNKNOWN = "application/octet-stream"
+UNKNOWN_TYPE = "application/octet-stream"
 _FORM = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}")
-_ALIASES = {
-    "image/jpg": "image/jpeg",
-    "audio/mp3": "audio/mpeg",
-    "audio/x-wav": "audio/wav",
-    "audio/wave": "audio/wav",
-    "audio/x-flac": "audio/flac",
-}
+_ALIASES = {"image/jpg": "image/jpeg", "audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav"}
 SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
     "image/jpeg": re.compile(rb"\xff\xd8\xff"),
@@ -25,20 +19,20 @@ SIGNATURES = {
 
 
 def cleaned_type(declared: str) -> str:
-    """Return a declared type without parameters, by its common name; `UNKNOWN` if it is invalid."""
+    """Return a declared type without parameters, by its common name; `UNKNOWN_TYPE` if it is invalid."""
     plain = declared[:200].partition(";")[0].strip().lower()
-    return _ALIASES.get(plain, plain) if _FORM.fullmatch(plain) else UNKNOWN
+    return _ALIASES.get(plain, plain) if _FORM.fullmatch(plain) else UNKNOWN_TYPE
 
 
-def fits(kind: str, mime_type: str, data: bytes) -> bool:
+def matches_declaration(kind: str, mime_type: str, data: bytes) -> bool:
     """Whether the first bytes are compatible with the declared kind and type."""
     if kind != "resource" and not mime_type.startswith(f"{kind}/"):
         return False
     if mime_type in SIGNATURES:
-        return is_surely(mime_type, data)
+        return has_signature(mime_type, data)
     return kind == "resource" or not any(mark.match(data) for mark in SIGNATURES.values())
 
 
-def is_surely(mime_type: str, data: bytes) -> bool:
+def has_signature(mime_type: str, data: bytes) -> bool:
     """Whether the first bytes are those of a known type."""
     return mime_type in SIGNATURES and SIGNATURES[mime_type].match(data) is not None

@@ -1,0 +1,110 @@
+"""Clean the tool definitions that a server lists, and leave out unusable ones."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from packetgate.tools.checks.dialects import normalised
+from packetgate.tools.checks.validation import schema_flaw
+
+MAX_TOOLS = 5_000
+MAX_DESCRIPTION = 20_000
+"""Longest description, in characters; the rest is cut."""
+MAX_DEFINITION = 100_000
+"""Largest definition of a tool without its description, in characters of JSON."""
+
+_NAME = re.compile(r"[\w./: -]{1,128}")
+_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
+"""Letters that are displayed as blanks."""
+_PROSE = frozenset({"description", "title", "$comment"})
+
+_Tool = dict[str, Any]
+
+
+class _UnusableError(ValueError):
+    pass
+
+
+def usable_tools(
+    tools: list[Any], listed: set[str], check: Callable[[_Tool], None]
+) -> tuple[list[_Tool], list[str], list[str]]:
+    """Return the usable tools, a phrase for each other one, and one for each changed schema.
+
+    Args:
+        listed: the names of the tools so far; the new ones are added.
+        check: raises ValueError for a tool that violates the protocol.
+    """
+    usable: list[_Tool] = []
+    left_out: list[str] = []
+    changed: list[str] = []
+    for number, raw in enumerate(tools[:MAX_TOOLS], 1):
+        name = raw.get("name") if isinstance(raw, dict) else None
+        label = ascii(name[:60]) if isinstance(name, str) else f"number {number}"
+        try:
+            tool, changes = _cleaned(raw)
+            if tool["name"] in listed:
+                raise _UnusableError("another tool has that name")
+            check(tool)
+        except ValueError as error:
+            left_out.append(f"{label}: {str(error).splitlines()[0]}")
+        else:
+            listed.add(tool["name"])
+            usable.append(tool)
+            changed += [f"{label}: {'; '.join(changes)}"] if changes else []
+    if len(tools) > MAX_TOOLS:
+        left_out.append(f"{len(tools) - MAX_TOOLS:,} tools: it lists more than {MAX_TOOLS:,}")
+    return usable, left_out, changed
+
+
+def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
+    if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
+        raise _UnusableError("it has no name")
+    name = raw["name"]
+    if not _NAME.fullmatch(name) or not name.strip() or any(letter in name for letter in _BLANK_LETTERS):
+        raise _UnusableError("a tool's name may have up to 128 letters, digits, spaces and _ - . / :")
+    prose = {key: raw[key][:MAX_DESCRIPTION] for key in ("title", "description") if isinstance(raw.get(key), str)}
+    rest = {key: raw[key] for key in ("inputSchema", "annotations", "_meta") if raw.get(key) is not None}
+    if len(json.dumps(rest)) > MAX_DEFINITION:
+        raise _UnusableError(f"its definition is larger than {MAX_DEFINITION:,} characters")
+    schema, changes = normalised(_without_invisible(rest.pop("inputSchema", None), strict=True))
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        raise _UnusableError("its schema accepts no arguments: they are an object")
+    if flaw := schema_flaw(schema):
+        raise _UnusableError(f"its schema is broken: {flaw}")
+    output = {"outputSchema": raw["outputSchema"]} if _is_usable_output(raw.get("outputSchema")) else {}
+    return {"name": name, "inputSchema": schema, **_without_invisible({**prose, **rest}), **output}, changes
+
+
+def _is_usable_output(schema: Any) -> bool:
+    if not isinstance(schema, dict) or schema.get("type") != "object" or schema_flaw(schema):
+        return False
+    try:
+        return len(json.dumps(schema)) <= MAX_DEFINITION and _without_invisible(schema, strict=True) == schema
+    except _UnusableError:
+        return False
+
+
+def _without_invisible(value: Any, *, strict: bool = False) -> Any:
+    """Return a value without invisible characters; `strict` allows them only in prose."""
+    match value:
+        case str():
+            visible = "".join(char for char in value if char in "\n\t" or _is_visible(char))
+            if strict and visible != value:
+                raise _UnusableError(f"its schema has invisible characters: {ascii(value)[:60]}")
+            return visible
+        case list():
+            return [_without_invisible(inner, strict=strict) for inner in value]
+        case dict():
+            if strict and not all(_is_visible(char) for key in value for char in key):
+                raise _UnusableError(f"its schema has an invisible name: {ascii([*value])[:60]}")
+            prose = {key for key, inner in value.items() if key in _PROSE and isinstance(inner, str)}
+            return {
+                _without_invisible(key): _without_invisible(inner, strict=strict and key not in prose)
+                for key, inner in value.items()
+            }
+    return value
+
+
+def _is_visible(char: str) -> bool:
+    return char.isprintable() and char not in _BLANK_LETTERS

@@ -1,0 +1,95 @@
+"""Servers whose tools run in this process without a protocol: built-in tools and chains."""
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from mcp_types import Tool, ToolAnnotations
+from pydantic import ValidationError
+
+from packetgate.state.base import ms_since
+from packetgate.state.routing import Risk, ToolResult
+from packetgate.tools.builtin.files import ToolFailure
+from packetgate.tools.builtin.tool import BUILT_IN, BuiltinTool
+from packetgate.tools.catalogue.chains import CHAINS, Chain
+from packetgate.tools.servers.results import to_result_async
+from packetgate.tools.servers.server import Server
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.result_store import ResultStore
+
+
+class LocalServer(Server):
+    """A server of tools that run in this process."""
+
+    @abstractmethod
+    def tool_specs(self) -> Iterable[ToolSpec]:
+        """Return the definitions of its tools."""
+
+    async def connect(self, instead_of: int) -> None:
+        """List the tools."""
+        self.session = instead_of + 1
+        self.specs = tuple(self.tool_specs())
+        self.state = "ready"
+
+
+class BuiltinServer(LocalServer):
+    """Built-in tools."""
+
+    def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: ResultStore | None = None) -> None:
+        super().__init__(name)
+        self._kept = kept
+        self._digest = f"{BUILT_IN}, of {root.absolute()}"
+        self._tools = {tool.name: tool for tool in tools}
+
+    def only_reading(self) -> Self:
+        """Return the server with only its read tools, offered beside servers that take paths."""
+        self._tools = {name: tool for name, tool in self._tools.items() if tool.risk is Risk.READ}
+        self.needs_path_tools = True
+        return self
+
+    def tool_specs(self) -> Iterable[ToolSpec]:
+        """Return the definitions of its tools."""
+        return (replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
+
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Call a tool."""
+        started, structured = time.perf_counter(), None
+        try:
+            (text, structured), is_error = await self._tools[tool].call(params), False
+        except (ToolFailure, ValidationError) as error:
+            text, is_error = str(error), True
+        keep = self._kept.keep if self._kept and not self._tools[tool].reads_on else None
+        options: dict[str, Any] = {"is_error": is_error, "complete": True, "keep": keep}
+        return await to_result_async(text, structured, ms_since(started), **options)
+
+
+class ChainServer(LocalServer):
+    """The chains of `packetgate.toml` as tools. A call names the next steps, and the graph calls them."""
+
+    def __init__(self, chains: Mapping[str, Chain]) -> None:
+        super().__init__(CHAINS)
+        self._chains = chains
+
+    def tool_specs(self) -> Iterable[ToolSpec]:
+        """Return the definitions of its tools."""
+        return (spec_of(self.name, _chain_tool(name, chain), trusted=True) for name, chain in self._chains.items())
+
+    async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+        """Name the steps that follow."""
+        steps = ", ".join(step.tool for step in self._chains[tool].steps)
+        return ToolResult(success=True, output=f"its steps follow: {steps}", said="")
+
+
+def _chain_tool(name: str, chain: Chain) -> Tool:
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": about} for name, about in chain.parameters.items()},
+        "required": [*chain.parameters],
+        "additionalProperties": False,
+    }
+    hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    return Tool(name=name, description=chain.description, input_schema=schema, annotations=hints)

@@ -1,0 +1,151 @@
+"""Client sessions that limit what a server sends, and how long a call may take."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
+from fastmcp.client.transports.base import TransportOptions
+from mcp import ClientSession
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from mcp_types import CallToolResult
+from mcp_types.methods import validate_server_result
+
+from packetgate.tools.servers.definitions import usable_tools
+from packetgate.tools.servers.messages import readable_answer, without_nulls
+
+MAX_MESSAGE_BYTES = 32_000_000
+"""Longest message of a server. A longer one ends the session or, over HTTP, the request."""
+MAX_TIMEOUTS = 10
+"""Total wait for a call whose server reports progress, in time-outs."""
+
+
+class CallTimeoutError(Exception):
+    """A call was not answered in time; the message is the waiting time."""
+
+
+class BoundedSession(ClientSession):
+    """A client session that sees only usable tools and results."""
+
+    def __init__(self, read_stream: Any, write_stream: Any, **options: Any) -> None:
+        """Accept the arguments of `ClientSession`."""
+        super().__init__(dispatcher=_BoundedDispatcher(read_stream, write_stream, session=self), **options)
+        self.left_out: list[str] = []
+        """One phrase for each tool of the last list that is not offered."""
+        self.changed: list[str] = []
+        """One phrase for each tool of the last list of whose schema something was left out."""
+        self.has_ended = False
+        """Whether the connection has ended; later calls are not sent."""
+
+    async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
+        """Accept a result that does not fit its output schema; clients that rely on the schema check it."""
+
+
+class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
+    def __init__(self, read_stream: Any, write_stream: Any, session: BoundedSession) -> None:
+        super().__init__(read_stream, write_stream)
+        self._session = session
+        self._listed: set[str] = set()
+        """Names of the tools on the pages so far."""
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
+    ) -> dict[str, Any]:
+        if method == "tools/call":
+            return readable_answer(
+                await self._call(method, params, opts or {}, **inner), partial(self._validate, method)
+            )
+        answer: dict[str, Any] = without_nulls(await super().send_raw_request(method, params, opts, **inner))
+        if method != "tools/list" or not isinstance(answer.get("tools"), list):
+            return answer
+        if not (params or {}).get("cursor"):
+            self._listed, self._session.left_out, self._session.changed = set(), [], []
+
+        def check(tool: dict[str, Any]) -> None:
+            self._validate(method, {**answer, "tools": [tool]})
+
+        tools, left_out, changed = await asyncio.to_thread(usable_tools, answer["tools"], self._listed, check)
+        self._session.left_out += left_out
+        self._session.changed += changed
+        return {**answer, "tools": tools}
+
+    async def _call(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions, **inner: Any
+    ) -> dict[str, Any]:
+        timeout_s, report = opts.get("timeout"), opts.get("on_progress")
+        if timeout_s is None:
+            return await super().send_raw_request(method, params, opts, **inner)
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + MAX_TIMEOUTS * timeout_s
+        clock = asyncio.timeout(timeout_s)
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            with suppress(RuntimeError):  # the call has ended
+                clock.reschedule(min(loop.time() + timeout_s, latest))
+            if report is not None:
+                await report(progress, total, message)
+
+        extended: CallOptions = {**opts, "on_progress": on_progress}
+        del extended["timeout"]
+        try:
+            async with clock:
+                return await super().send_raw_request(method, params, extended, **inner)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            reported = loop.time() >= latest
+            waited = f"{MAX_TIMEOUTS * timeout_s:g} s, though it reported progress" if reported else f"{timeout_s:g} s"
+            raise CallTimeoutError(waited) from None
+
+    async def run(self, *handlers: Any, **options: Any) -> None:
+        try:
+            await super().run(*handlers, **options)
+        finally:
+            self._session.has_ended = True
+
+    def _validate(self, method: str, result: dict[str, Any]) -> None:
+        version = self._session.protocol_version
+        if version is not None:
+            validate_server_result(method, version, result)
+
+
+class BoundedTransport(ClientTransport):
+    """A transport that opens bounded sessions."""
+
+    def __init__(self, inner: ClientTransport) -> None:
+        self._inner = inner
+        self.legacy_only = inner.legacy_only
+        self.session: BoundedSession | None = None
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session: Any
+    ) -> AsyncIterator[ClientSession]:
+        """Open a bounded session over the inner transport."""
+        options = TransportOptions(session_class=BoundedSession)
+        async with self._inner.connect_session(transport_options=options, **session) as opened:
+            self.session = opened if isinstance(opened, BoundedSession) else None
+            yield opened
+
+    def get_session_id(self) -> str | None:
+        """Return the session id of an HTTP server."""
+        return self._inner.get_session_id()
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the server is reached over HTTP."""
+        return isinstance(self._inner, StreamableHttpTransport | SSETransport)
+
+    @property
+    def flaw(self) -> str:
+        """Why the server was stopped; empty if it was not."""
+        flaw: str = getattr(self._inner, "flaw", "")
+        return flaw
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._inner.close()  # type: ignore[no-untyped-call]
