@@ -80,6 +80,8 @@ def read_server_entry(raw: Any) -> ServerEntry:
         raise UnusableEntryError(f"must be an object, not {type(raw).__name__}")
     if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts(raw))), None):
         raise UnusableEntryError(f"an editor asks for ${{{match[1]}}}: write ${{NAME}} and set that variable")
+    if isinstance(raw.get("transport"), dict):  # as Cline's command writes it
+        raw = {**raw, "transport": None, **raw["transport"]}
     raw = {key: value for key, value in raw.items() if value is not None and value != ""}
     named = {_plain(key): value for key, value in reversed(raw.items())}
     notes: list[str] = []
