@@ -10,6 +10,7 @@ from typing import Any
 
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
+from packetgate.tools.text.documents import read_json, replace_json_value
 
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
 ENTRY = "packetgate"
@@ -108,7 +109,7 @@ class SettingsFile:
         data = self.data or b""
         text = _text(self.path, data)
         try:
-            written = jsonc.with_value(text if text.strip() else "{\n}\n", key, value).encode()
+            written = replace_json_value(text if text.strip() else "{\n}\n", key, value).encode()
             written = (_BOM if data.startswith(_BOM) else b"") + written
             same = _document(self.path, written) == {**self.document, key: value}
         except (ValueError, TypeError, ConfigError) as error:
@@ -147,7 +148,7 @@ def _text(path: Path, data: bytes) -> str:
 def _document(path: Path, data: bytes) -> dict[str, Any]:
     text = _text(path, data)
     try:
-        document = jsonc.loads(text) if text.strip() else {}
+        document = read_json(text) if text.strip() else {}
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:

@@ -47,7 +47,7 @@ async def init(settings: Settings, model: str | None, read: Reader | None, *, ye
     """
     read = None if yes else read
     found = await discover()
-    entries = await asyncio.to_thread(_client_servers, settings.root.resolve()) if servers else {}
+    entries = await asyncio.to_thread(_client_servers) if servers else {}
     _show(found, entries)
     if read is None and not yes and model is None:
         raise InputError(NO_TERMINAL)
@@ -63,7 +63,7 @@ async def init(settings: Settings, model: str | None, read: Reader | None, *, ye
     return 0
 
 
-def _client_servers(folder: Path) -> dict[str, Any]:
+def _client_servers() -> dict[str, Any]:
     servers: dict[str, Any] = {}
     for client in CLIENTS:
         file = place_of(client).file

@@ -1,8 +1,8 @@
-"""Read `mcp.json` in the forms that MCP clients write."""
+"""Read `mcp.json`."""
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain, count
@@ -17,22 +17,18 @@ from packetgate.state.printing import printable
 from packetgate.tools.catalogue.preferences import read_file
 from packetgate.tools.servers.entries import (
     UnusableEntryError,
-    looks_like_entry,
     read_server_entry,
     variables_in,
     with_variables,
 )
-from packetgate.tools.text.documents import format_of
 
 BUILT_IN_NAMES = ("ai", "embedding")
 """Names of the built-in servers, reserved beside them."""
 MAX_REMARK = 300
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_HOLDERS = frozenset({"mcpservers", "servers", "contextservers"})
-"""Keys under which clients keep servers, ignoring case and `_`."""
-_MIXED_HOLDERS = frozenset({"mcp", "extensions"})
-"""Keys under which opencode, VS Code and goose keep servers among other things."""
+_KEYS = ("mcpServers", "servers")
+"""Keys under which clients keep servers; VS Code uses the second one."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     if path is None:
         return McpConfig()
     document = read_file(
-        path, format_of(path), "--mcp-config or PACKETGATE_MCP_CONFIG, or leave both out to use the built-in tools"
+        path, "JSON", "--mcp-config or PACKETGATE_MCP_CONFIG, or leave both out to use the built-in tools"
     )
     if not isinstance(document, dict):
         raise ConfigError(f'{path}: must be an object with "mcpServers", not {type(document).__name__}')
@@ -143,7 +139,7 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     if not isinstance(builtin, bool | None):
         raise ConfigError(f'{path}: "builtin" must be true or false, not {builtin!r}')
     entries = entries_in(document)
-    if not entries and not builtin and (builtin is False or not [*_holders(document)]):
+    if not entries and not builtin and (builtin is False or document.keys().isdisjoint(_KEYS)):
         raise ConfigError(
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
@@ -159,22 +155,9 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
 
 
 def entries_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a file by name; of several with a name, the first."""
-    entries: dict[str, Any] = {}
-    for holder in _holders(document):
-        for name, entry in holder.items():
-            entries.setdefault(name, entry)
-    return entries
-
-
-def _holders(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for key, value in document.items():
-        name = key.replace("_", "").casefold()
-        if name in _MIXED_HOLDERS and isinstance(value, dict):
-            inner = [*_holders(value)]
-            yield from inner or [{key: one for key, one in value.items() if looks_like_entry(one)}]
-        elif name in _HOLDERS and isinstance(value, dict | None):
-            yield value or {}
+    """Return the entries of a file by name."""
+    holders = [document[key] for key in reversed(_KEYS) if isinstance(document.get(key), dict)]
+    return {name: entry for holder in holders for name, entry in holder.items()}
 
 
 def _servers(

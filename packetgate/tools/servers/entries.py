@@ -1,4 +1,4 @@
-"""Read one entry of `mcp.json`, from the form of any client into one form, and fill in its variables."""
+"""Read one entry of `mcp.json`, and fill in its variables."""
 
 import json
 import os
@@ -13,26 +13,9 @@ from packetgate.state.errors import ServerError
 MIN_TIMEOUT_MS = 1000
 """A smaller time-out is in seconds: no server starts in so few milliseconds."""
 
-_ALIASES: Mapping[str, tuple[str, ...]] = {
-    "command": ("command", "cmd"),
-    "args": ("args",),
-    "env": ("env", "envs", "environment"),
-    "cwd": ("cwd",),
-    "url": ("httpurl", "url", "serverurl", "uri"),
-    "headers": ("headers", "httpheaders"),
-    "transport": ("transport", "type"),
-}
-"""Aliases of fields, ignoring case, `_` and `-`; the first one present is used."""
-_TRANSPORTS = {
-    **dict.fromkeys(("stdio", "local"), "stdio"),
-    **dict.fromkeys(("http", "streamablehttp", "remote"), "http"),
-    "sse": "sse",
-}
-_TIMEOUT_UNITS_MS = {"timeout": 1, "timeoutms": 1, "tooltimeoutsec": 1000}
-_READ = frozenset({name for names in _ALIASES.values() for name in names} | {*_TIMEOUT_UNITS_MS, "trusted"})
+_TRANSPORTS = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
+_READ = frozenset({"command", "args", "env", "cwd", "url", "headers", "transport", "type", "timeout", "trusted"})
 """Fields that are read; all others are kept unchanged."""
-_OFFERED = ("includetools", "enabledtools", "allowedtools", "tools")
-_HIDDEN = ("excludetools", "disabledtools")
 
 _VARIABLE = re.compile(
     r"\$\{(?:(?P<folder>workspaceFolder|userHome)|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
@@ -61,13 +44,7 @@ class ServerEntry:
     @property
     def server(self) -> dict[str, Any]:
         """The fields that identify the server."""
-        return {key: self.fields.get(key) for key in _ALIASES if key != "transport"}
-
-
-def looks_like_entry(value: Any) -> bool:
-    """Whether a value is an object with a command or a URL."""
-    known = {*_ALIASES["command"], *_ALIASES["url"]}
-    return isinstance(value, dict) and any(_plain(key) in known for key in value)
+        return {key: self.fields.get(key) for key in ("command", "args", "env", "cwd", "url", "headers")}
 
 
 def read_server_entry(raw: Any) -> ServerEntry:
@@ -80,17 +57,14 @@ def read_server_entry(raw: Any) -> ServerEntry:
         raise UnusableEntryError(f"must be an object, not {type(raw).__name__}")
     if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts(raw))), None):
         raise UnusableEntryError(f"an editor asks for ${{{match[1]}}}: write ${{NAME}} and set that variable")
-    if isinstance(raw.get("transport"), dict):  # as Cline's command writes it
-        raw = {**raw, "transport": None, **raw["transport"]}
     raw = {key: value for key, value in raw.items() if value is not None and value != ""}
-    named = {_plain(key): value for key, value in reversed(raw.items())}
     notes: list[str] = []
-    fields = {**_server_fields(named), "timeout": _timeout_ms(named, notes), "trusted": _trusted(named, notes)}
-    others = {key: value for key, value in raw.items() if _plain(key) not in _READ}
+    fields = {**_server_fields(raw), "timeout": _timeout_ms(raw, notes), "trusted": _trusted(raw, notes)}
+    others = {key: value for key, value in raw.items() if key not in _READ}
     kept = {key: value for key, value in fields.items() if value not in (None, [], {})}
-    switches = [named.get(name, True) for name in ("enabled", "isactive", "active")]
-    enabled = all(str(one).lower() == "true" for one in switches) and named.get("disabled", False) in (False, "false")
-    return ServerEntry({**others, **kept}, enabled, _names(named, _OFFERED), _names(named, _HIDDEN), tuple(notes))
+    enabled = raw.get("enabled", True) is True and raw.get("disabled", False) is False
+    tools, hidden_tools = _names(raw.get("includeTools")), _names(raw.get("excludeTools"))
+    return ServerEntry({**others, **kept}, enabled, tools, hidden_tools, tuple(notes))
 
 
 def variables_in(entry: Any) -> dict[str, str]:
@@ -122,29 +96,20 @@ def _variable(match: re.Match[str], folder: Path) -> str:
     return value or default or ""
 
 
-def _server_fields(named: Mapping[str, Any]) -> dict[str, Any]:
-    command, url = _get(named, "command"), _get(named, "url")
-    transport = _TRANSPORTS.get(_plain(str(_get(named, "transport"))))
+def _server_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
+    command, url = raw.get("command"), raw.get("url")
+    transport = _TRANSPORTS.get(str(raw.get("transport", raw.get("type"))))
     if isinstance(url, str) and (command is None or transport in {"http", "sse"}):
         if not url.startswith(("http://", "https://", "${")):
             raise UnusableEntryError(f'"url" must start with http:// or https://, not {url[:60]!a}')
-        headers = _text_values("headers", _get(named, "headers"))
-        if isinstance(variable := named.get("bearertokenenvvar"), str):
-            headers.setdefault("Authorization", f"Bearer ${{{variable}}}")
+        headers = _text_values("headers", raw.get("headers"))
         return {"url": url, "headers": headers, "transport": transport if transport != "stdio" else None}
     if not command:
         raise UnusableEntryError('needs either a "command" to start or a "url" to reach, as text')
-    if not isinstance(command, str | list):
+    if not isinstance(command, str):
         raise UnusableEntryError(f'"command" must be text, not {type(command).__name__}')
-    program, *args = _text_list("command", command if isinstance(command, list) else [command])
-    args += _text_list("args", _get(named, "args") or [])
-    cwd = _get(named, "cwd")
-    env = _text_values("env", _get(named, "env"))
-    return {"command": program, "args": args, "env": env, "cwd": None if cwd is None else _text("cwd", cwd)}
-
-
-def _get(named: Mapping[str, Any], field: str) -> Any:
-    return next((named[alias] for alias in _ALIASES[field] if alias in named), None)
+    args, env = _text_list("args", raw.get("args", [])), _text_values("env", raw.get("env"))
+    return {"command": command, "args": args, "env": env, "cwd": _text("cwd", raw["cwd"]) if "cwd" in raw else None}
 
 
 def _text(where: str, value: Any) -> str:
@@ -167,36 +132,29 @@ def _text_values(field: str, values: Any) -> dict[str, str]:
     return {name: _text(f"{field}.{name}", value) for name, value in (values or {}).items() if value is not None}
 
 
-def _timeout_ms(named: Mapping[str, Any], notes: list[str]) -> int | None:
-    field = next((field for field in _TIMEOUT_UNITS_MS if field in named), None)
-    if field is None:
+def _timeout_ms(raw: Mapping[str, Any], notes: list[str]) -> int | None:
+    value = raw.get("timeout")
+    if value is None:
         return None
-    value = named[field]
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**12:
         notes.append(f"timeout {ascii(value)[:60]} is not a number of milliseconds: the default applies")
         return None
-    milliseconds = value * _TIMEOUT_UNITS_MS[field]
-    if milliseconds < MIN_TIMEOUT_MS:
+    if value < MIN_TIMEOUT_MS:
         notes.append(f"timeout {value} is read as {value:g} seconds")
-        milliseconds *= 1000
-    return max(1, round(milliseconds))
+        value *= 1000
+    return max(1, round(value))
 
 
-def _trusted(named: Mapping[str, Any], notes: list[str]) -> bool | None:
-    value = named.get("trusted")
+def _trusted(raw: Mapping[str, Any], notes: list[str]) -> bool | None:
+    value = raw.get("trusted")
     if not isinstance(value, bool | None):
         notes.append(f'"trusted" must be true or false, not {ascii(value)[:60]}: it is not trusted')
         return None
     return value
 
 
-def _names(named: Mapping[str, Any], fields: tuple[str, ...]) -> tuple[str, ...]:
-    lists = [named[field] for field in fields if isinstance(named.get(field), list)]
-    return tuple(name for names in lists for name in names if isinstance(name, str))
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[_\s-]", "", name).casefold()
+def _names(names: Any) -> tuple[str, ...]:
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def _texts(value: Any) -> Iterator[str]:

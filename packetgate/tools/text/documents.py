@@ -1,13 +1,12 @@
-"""Read settings files in JSON with comments, TOML or YAML, and change one key of a JSON file."""
+"""Read settings files in TOML or in JSON with comments, and change one key of a JSON file."""
 
 import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
-DocumentFormat = Literal["JSON", "TOML", "YAML"]
+DocumentFormat = Literal["JSON", "TOML"]
 
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?\*/", re.DOTALL)
@@ -29,32 +28,7 @@ def read_json(text: str) -> Any:
         return json.loads(_plain_json(text))
 
 
-def read_yaml(text: str) -> Any:
-    """Return the value of a YAML text, with only the types of JSON.
-
-    Raises:
-        ValueError: it is not YAML.
-    """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        return json.loads(json.dumps(YAML(typ="safe", pure=True).load(text), default=str))
-    except (YAMLError, TypeError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
-
-
-DOCUMENT_READERS: Mapping[DocumentFormat, Callable[[str], Any]] = {
-    "JSON": read_json,
-    "TOML": tomllib.loads,
-    "YAML": read_yaml,
-}
-
-
-def format_of(path: Path) -> DocumentFormat:
-    """Return the format of a file by its suffix; JSON for an unknown one."""
-    suffixes: Mapping[str, DocumentFormat] = {".toml": "TOML", ".yaml": "YAML", ".yml": "YAML"}
-    return suffixes.get(path.suffix.lower(), "JSON")
+DOCUMENT_READERS: Mapping[DocumentFormat, Callable[[str], Any]] = {"JSON": read_json, "TOML": tomllib.loads}
 
 
 def replace_json_value(text: str, key: str, value: Any) -> str:
