@@ -115,9 +115,9 @@ class CognitionPacket(BaseModel):
 
     def _repr_html_(self) -> str:
         """Return the packet as HTML, for notebooks."""
-        from packetgate.state.html.rendering import card
+        from packetgate.state.card import packet_card
 
-        return card(self)
+        return packet_card(self)
 
     def merged(self, update: "PacketUpdate") -> "CognitionPacket":
         """Return the packet with a node's update applied, as the graph does."""

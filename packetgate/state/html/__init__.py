@@ -1,1 +1,0 @@
-"""A packet as HTML, for notebooks and pages: no script, nothing loaded from elsewhere, and all of its data as text."""
