@@ -1,4 +1,4 @@
-"""A tool router: every request is a typed packet that passes a reviewed gate before a tool may run."""
+"""A tool router: each request is a typed packet, and each tool call passes a reviewed gate."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is exported when it is first asked for: the command line does without most of it."""
+    """Import exports on first use: the command line needs few of them."""
     if name in __all__:
         return getattr(import_module(f"packetgate.{_MODULES.get(name, 'router')}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

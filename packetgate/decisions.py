@@ -13,22 +13,22 @@ from packetgate.state.errors import ModelError
 
 
 class GateDecisionModel(BaseDecisionModel):
-    """Answers a `Noul`, a `Choice` or a `Score` by the probabilities of a model's own tokens; no text is written.
+    """Answers a `Noul`, a `Choice` or a `Score` with the probabilities of a model's tokens, without generating text.
 
-    `model` is a name such as `llamacpp:PATH` or `openai:NAME`, of a model that tells those probabilities. The
-    confidence of a choice and of a score is 1 minus the normalised entropy of its probabilities.
+    `model` is a name such as `llamacpp:PATH` or `openai:NAME` of a model that returns token probabilities. The
+    confidence of a choice or score is 1 minus the normalised entropy of its probabilities.
 
     Raises:
-        ModelError: the name is no model's.
-        RequestError: of `invoke`: pictures, a `Box`, more than 62 options, or more text than the model can read.
-        DecisionError: of `invoke`: the model cannot be asked, or tells no probabilities.
+        ModelError: the name is not a model's.
+        RequestError: from `invoke`: pictures, a `Box`, more than 62 options, or more text than the model can read.
+        DecisionError: from `invoke`: the model is unreachable, or returns no probabilities.
     """
 
     _pool: ModelPool = PrivateAttr()
     _loop: LoopThread = PrivateAttr(default_factory=LoopThread)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Find the model, and load nothing yet."""
+        """Parse the model's name; nothing is loaded yet."""
         self._pool = ModelPool(self.model)
         if self._pool.is_reflex:
             raise ModelError("reflex cannot answer questions: name a model, such as llamacpp:FILE.gguf")
@@ -43,5 +43,5 @@ class GateDecisionModel(BaseDecisionModel):
     async def _aclassify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
         model = await self._pool.get("prime")
         if model is None:
-            raise ModelError(f"{self.model} is not there")
+            raise ModelError(f"{self.model} cannot be loaded")
         return await answered(model, words_in(state), questions)

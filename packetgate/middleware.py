@@ -1,10 +1,10 @@
-"""Packetgate as middleware of LangChain's `create_agent`: which tools the model sees, and which of its calls run."""
+"""Middleware of LangChain's `create_agent`: chooses the model's tools, and gates its calls."""
 
 import asyncio
 import contextvars
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from langgraph.types import Command, interrupt
 from packetgate.deciders.reflex.reading import access_of
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal.database import journal_at
-from packetgate.graph.pipeline import Pipeline, Wanted
+from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
@@ -56,29 +56,28 @@ from packetgate.tools.spec.tool_spec import digest_of
 Handled = ToolMessage | Command[Any]
 
 SERVER = "agent"
-"""What the agent's tools belong to, in rules and in the journal."""
-ID_CHARS = 32
-LARGE = 100_000
-"""Tokens that the chosen tools may take: their number is what bounds them."""
-AGAIN = (
+"""Server name of the agent's tools, in rules and in the journal."""
+MAX_SOURCES = 20
+"""Earlier calls in whose outputs the values of a call are traced."""
+_TOKEN_BUDGET = 100_000
+"""Large, because `max_tools` bounds the shown tools."""
+_REPEATED_CHANGE = (
     "this very change was already made, or is asked about, for the same request, so it is not made again: go on from "
     "its result; if it is wanted twice, ask the user"
 )
-SOURCES = 20
-"""Earlier calls in whose outputs the values of a call are looked for."""
 
 
 class GatedState(AgentState[Any]):
-    """The agent's state, with the calls that were judged, and approved where that was needed, by their ids."""
+    """The agent's state with its judged and approved calls, by id."""
 
     gated: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
 
 
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
-    """Shows the model the tools that fit the request, and has each of its calls judged before it runs.
+    """Shows the model the tools that fit the request, and judges each of its calls before it runs.
 
-    A call that only reads, with values that the user named, runs. Others are put to the user, all of a step at once, in
-    the form of LangChain's `HumanInTheLoopMiddleware`. What is written down in the journal is not run twice.
+    A read whose values the user named runs. All other calls of a step are put to the user together, in the form of
+    LangChain's `HumanInTheLoopMiddleware`. Calls in the journal do not run again.
     """
 
     state_schema = GatedState
@@ -93,15 +92,15 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         journal: str | Path | None = None,
         unguarded: Collection[str] = (),
     ) -> None:
-        """Take the agent's tools; `create_agent` needs none beside them.
+        """Take the agent's tools; `create_agent` needs no others.
 
         Args:
             tools: functions and LangChain tools. `packetgate.reads` marks those that change nothing.
-            max_tools: most tools that the model sees at once, those that fit the request best.
-            settings: of the gate, as `RoutingContext` has them. Tools that change something run once they are approved.
+            max_tools: maximum number of tools that the model sees at once.
+            settings: fields of `RoutingContext`. Changes run after approval.
             policy: a `packetgate.toml`.
-            journal: a SQLite file, or a `postgresql://` URL. Agents whose checkpointer outlasts the process need it.
-            unguarded: names of tools of the agent, such as other middleware's, that run without a judgement.
+            journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
+            unguarded: names of tools, such as other middleware's, that run without a judgement.
 
         Raises:
             InputError: a tool cannot be used.
@@ -122,57 +121,75 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the tools that fit."""
+        """Show the model the fitting tools."""
         return handler(self._narrowed(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Show the model the tools that fit."""
+        """Show the model the fitting tools."""
         return await handler(await asyncio.to_thread(self._narrowed, request))
 
     def after_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Judge the calls of a step, and ask about those that need the user's word."""
+        """Judge the calls of a step, and ask the user if needed."""
         step = self._step(state)
         if not step.calls:
             return None
         self._loop.run(step.propose())
-        while step.waits:
-            self._loop.run(step.take(interrupt(step.question())))
-            if step.is_answered_again:
+        while step.waiting:
+            self._loop.run(step.answer(interrupt(step.question())))
+            if step.was_taken:
                 interrupt(step.question())
         return step.update()
 
     async def aafter_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Judge the calls of a step, and ask about those that need the user's word."""
+        """Judge the calls of a step, and ask the user if needed."""
         step = self._step(state)
         if not step.calls:
             return None
         await step.propose()
-        while step.waits:
-            await step.take(interrupt(step.question()))
-            if step.is_answered_again:
+        while step.waiting:
+            await step.answer(interrupt(step.question()))
+            if step.was_taken:
                 interrupt(step.question())
         return step.update()
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Handled]) -> Handled:
-        """Run a call that may run, once."""
-        if request.tool_call["name"] in self.unguarded:
-            return handler(request)
+        """Run an approved call once."""
         here = contextvars.copy_context()
 
         async def handled(changed: ToolCallRequest) -> Handled:
             return await asyncio.to_thread(here.copy().run, handler, changed)
 
-        return self._loop.run(self._executed(request, handled))
+        if request.tool_call["name"] in self.unguarded:
+            return handler(request)
+        return self._loop.run(self.awrap_tool_call(request, handled))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]
     ) -> Handled:
-        """Run a call that may run, once."""
-        if request.tool_call["name"] in self.unguarded:
+        """Run an approved call once."""
+        call = request.tool_call
+        if call["name"] in self.unguarded:
             return await handler(request)
-        return await self._executed(request, handler)
+        judged = (request.state.get("gated") or {}).get(str(call["id"]))
+        if judged is None:
+            return _refused(call, "it was not judged: list PacketgateMiddleware after middleware that adds calls")
+        packet = CognitionPacket.model_validate_json(judged)
+        running = _Running(request, handler)
+        with running.current():
+            packet, entries = await self._pipeline.executed(packet)
+        if entries:
+            await self._pipeline.journal.record(*entries)
+        if running.interrupted:
+            raise running.interrupted
+        (done,) = packet.routing.calls
+        if done.status is ToolExecutionStatus.EXECUTED and running.handled is not None:
+            return running.handled
+        text = done.result.output or done.result.error if done.result else done.doubt or f"{done.status}"
+        if done.status is ToolExecutionStatus.EXECUTED:  # in an earlier run, as the journal says
+            return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
+        return _refused(call, text or f"it is {done.status}")
 
     def _narrowed(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         own = {one.name for one in self.tools}
@@ -184,17 +201,21 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if len(own) <= self.max_tools:
             return request
         words = _last_words(request.messages)
-        wanted = PaletteRequest(
-            words=words,
-            access=access_of(words),
-            size=self.max_tools,
-            token_budget=LARGE,
-            recent=with_recent((), reversed([f"{SERVER}.{one['name']}" for one, _ in _earlier(request.messages)])),
+        used = [f"{SERVER}.{call['name']}" for call, _ in _earlier(request.messages)]
+        palette = choose_palette(
+            PaletteRequest(
+                words=words,
+                access=access_of(words),
+                size=self.max_tools,
+                token_budget=_TOKEN_BUDGET,
+                recent=with_recent((), reversed(used)),
+            ),
+            self._toolbox.known,
         )
-        palette = choose_palette(wanted, self._toolbox.known)
-        shown = {entry.tool_name.removeprefix(f"{SERVER}.") for entry in palette.entries}
-        kept = [one for one in request.tools if not isinstance(one, BaseTool) or one.name in shown | self.unguarded]
-        return request.override(tools=kept)
+        shown = {_own_name(entry.tool_name) for entry in palette.entries} | self.unguarded
+        return request.override(
+            tools=[one for one in request.tools if not isinstance(one, BaseTool) or one.name in shown]
+        )
 
     def _step(self, state: GatedState) -> "_Step":
         messages = state["messages"]
@@ -205,31 +226,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         mine = [one for one in calls if one["id"] not in done and one["name"] not in self.unguarded]
         return _Step(self._pipeline, self.settings, messages[:at], mine, str(last.id) if last else "")
 
-    async def _executed(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]
-    ) -> Handled:
-        call, kept = request.tool_call, request.state.get("gated") or {}
-        known = kept.get(str(call["id"]))
-        if known is None:
-            return _refused(call, "it was not judged: list PacketgateMiddleware after middleware that adds calls")
-        packet = CognitionPacket.model_validate_json(known)
-        with self._toolbox.running(request, handler) as running:
-            packet, entries = await self._pipeline.executed(packet)
-        if entries:
-            await self._pipeline.journal.record(*entries)
-        if running.interrupted:
-            raise running.interrupted
-        (done,) = packet.routing.calls
-        if done.status is ToolExecutionStatus.EXECUTED and running.handled is not None:
-            return running.handled
-        said = done.result.output or done.result.error if done.result else done.doubt or f"{done.status}"
-        if done.status is ToolExecutionStatus.EXECUTED:  # by an earlier run, as the journal knows
-            return ToolMessage(said or "", name=call["name"], tool_call_id=str(call["id"]))
-        return _refused(call, said or f"it is {done.status}")
-
 
 class _Step:
-    """The calls of one answer of the model, on their way to be run."""
+    """The calls of one answer of the model, until they may run."""
 
     def __init__(
         self,
@@ -237,58 +236,50 @@ class _Step:
         settings: RoutingContext,
         before: Sequence[AnyMessage],
         calls: Sequence[AgentCall],
-        answer: str,
+        answer_id: str,
     ) -> None:
-        """Take the calls of the answer with this id: some servers number the calls of each answer from 0."""
         self.calls = list(calls)
         self._pipeline, self._settings = pipeline, settings
-        self._before, self._thread, self._answer = before, _thread(), answer
-        self.is_answered_again = False
-        """Whether the last reply answered a question that had its answer.
+        self._before, self._thread, self._answer_id = before, _thread(), answer_id
+        self.was_taken = False
+        """Whether the last reply belongs to a question that was answered before.
 
-        When a thread resumes from an earlier checkpoint, LangGraph returns the first reply again, and then the new one.
-        The new one was not given to the question that is put now, so it does not count.
+        A thread that resumes from an earlier checkpoint gets the first reply again, and then the new one, which was
+        not given to the current question and does not count.
         """
         self._packets: dict[str, CognitionPacket] = {}
         self._refused: dict[str, ToolMessage] = {}
         self._problem = ""
 
     async def propose(self) -> None:
-        """Have each call checked and judged. A change that was made for the same request is not made again."""
-        made = [
-            (call["name"], call["args"]) for call, said in _earlier(_this_turn(self._before)) if said.status != "error"
-        ]
+        """Check and judge each call; refuse a change that was already made for the same request."""
+        asked = [at for at, one in enumerate(self._before) if isinstance(one, HumanMessage)]
+        turn = self._before[asked[-1] :] if asked else self._before
+        made = [(call["name"], call["args"]) for call, result in _earlier(turn) if result.status != "error"]
         for call in self.calls:
-            if (wanted := (call["name"], call["args"])) in made and self._changes(call):
-                self._refused[str(call["id"])] = _refused(call, AGAIN)
+            wanted, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
+            spec = self._pipeline.tools.known.get(name)
+            if wanted in made and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
+                self._refused[call_id] = _refused(call, _REPEATED_CHANGE)
                 continue
             made.append(wanted)
-            known = digest_of([self._thread, self._answer, str(call["id"])])[:ID_CHARS]
-            caller = _Conversation(self._before, self._settings, self._thread, known)
-            name = f"{SERVER}.{call['name']}"
+            # some servers number the calls of each answer from 0
+            known_as = digest_of([self._thread, self._answer_id, call_id])[:32]
+            caller = _Conversation(self._before, self._settings, self._thread, known_as)
+            requested = RequestedCall(name, call["args"], call_id=known_as)
             try:
-                self._packets[str(call["id"])] = await self._pipeline.proposed(
-                    Wanted(name, call["args"], call_id=known), caller, self._settings
-                )
+                self._packets[call_id] = await self._pipeline.proposed(requested, caller, self._settings)
             except CallRefusedError as error:
-                told = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
-                self._refused[str(call["id"])] = _refused(call, told)
-
-    def _changes(self, call: AgentCall) -> bool:
-        spec = self._pipeline.tools.known.get(f"{SERVER}.{call['name']}")
-        return spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ
+                why = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
+                self._refused[call_id] = _refused(call, why)
 
     @property
-    def waits(self) -> bool:
-        """Whether a call waits for the user's word."""
-        return bool(self._waiting)
-
-    @property
-    def _waiting(self) -> list[str]:
+    def waiting(self) -> list[str]:
+        """Ids of calls that wait for the user."""
         return [name for name, packet in self._packets.items() if packet.governance.question is not None]
 
     def question(self) -> dict[str, Any]:
-        """Return what is put to the user: all calls that wait."""
+        """Return the question about all calls that wait."""
         asked = [payload(one, one.governance.question) for one in self._packets.values() if one.governance.question]
         requests = [{**one, "name": _own_name(one["name"])} for each in asked for one in each["action_requests"]]
         configs = [
@@ -297,23 +288,22 @@ class _Step:
         problem = {"problem": self._problem} if self._problem else {}
         return {"action_requests": requests, "review_configs": configs, **problem}
 
-    async def take(self, reply: Any) -> None:
-        """Take the user's word: a decision for each call that waits, or one word for all."""
-        waiting = self._waiting
+    async def answer(self, reply: Any) -> None:
+        """Apply the user's reply: a decision for each call that waits, or one for all."""
+        waiting, self.was_taken = self.waiting, False
         decisions = reply.get("decisions") if isinstance(reply, Mapping) else reply
         each = decisions if isinstance(decisions, list) else [reply] * len(waiting)
         if len(each) != len(waiting):
-            self.is_answered_again = False
             self._problem = f"{len(each)} decisions for {len(waiting)} calls: send one for each, in their order"
             return
-        self._problem, self.is_answered_again = "", False
+        self._problem = ""
         for name, decision in zip(waiting, each, strict=True):
             packet = self._packets[name]
             try:
                 packet = await self._pipeline.answered(packet, _canonical(decision))
             except (RequestError, CallRefusedError) as error:
                 self._problem = str(error)
-                self.is_answered_again |= self._problem == TAKEN
+                self.was_taken |= self._problem == TAKEN
                 question = packet.governance.question
                 packet = packet.merged(
                     {"governance": packet.governance.asking(question.again(self._problem) if question else None)}
@@ -321,9 +311,8 @@ class _Step:
             self._packets[name] = packet
 
     def update(self) -> dict[str, Any]:
-        """Return what the step adds to the agent's state: what may run, and what is told of calls that do not."""
-        told = [*self._refused.values()]
-        gated = {}
+        """Return the change of the agent's state: approved calls, and messages of refused ones."""
+        messages, gated = [*self._refused.values()], {}
         for call in self.calls:
             packet = self._packets.get(str(call["id"]))
             if packet is None:
@@ -333,13 +322,13 @@ class _Step:
                 gated[str(call["id"])] = packet.model_dump_json(exclude={"messages"}, exclude_computed_fields=True)
             else:
                 comment = next((one.comment for one in packet.governance.approvals if one.comment), "")
-                told.append(_refused(call, comment or f"the user did not approve of it: it is {judged.status}"))
-        return {"messages": told, "gated": gated}
+                messages.append(_refused(call, comment or f"the user did not approve of it: it is {judged.status}"))
+        return {"messages": messages, "gated": gated}
 
 
 @dataclass(frozen=True)
 class _Conversation:
-    """Who wants a call made: an agent, in one thread."""
+    """The `Caller` of a call: an agent in one thread."""
 
     messages: Sequence[AnyMessage]
     settings: RoutingContext
@@ -348,72 +337,64 @@ class _Conversation:
 
     @cached_property
     def sources(self) -> tuple[ToolCall, ...]:
-        """The earlier calls of the thread, with what they returned."""
-        return tuple(_source(call, said) for call, said in [*_earlier(self.messages)][-SOURCES:])
+        return tuple(
+            ToolCall(
+                tool_name=f"{SERVER}.{call['name']}",
+                params=call["args"],
+                risk=Risk.READ,
+                result=ToolResult(success=message.status != "error", output=message.text),
+            )
+            for call, message in [*_earlier(self.messages)][-MAX_SOURCES:]
+        )
 
     def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
-        """Return the packet of one more call."""
         return CognitionPacket(
             header=Header(packet_id=self.packet_id, session_id=self.thread, origin=SERVER, person=self.thread),
             context=Context(palette=(entry,)),
             content=Content(original_prompt=_last_words(self.messages)),
-            governance=Governance(
-                dry_run=self.settings.is_dry_run,
-                settings=self.settings,
-            ),
+            governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
             status=Status(state=PacketState.PROCESSING),
             messages=[one for one in self.messages if not isinstance(one, ToolMessage)],
         )
 
 
 class _AgentTools:
-    """The agent's tools as a toolbox: a call goes to whatever handles it in the agent."""
+    """The agent's tools as a toolbox."""
 
     def __init__(self, tools: Sequence[BaseTool], preferences: Preferences) -> None:
         self.known = Catalogue([spec_of_tool(SERVER, one) for one in tools], preferences=preferences)
-        self._running: contextvars.ContextVar[_Running] = contextvars.ContextVar("running")
-
-    def running(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]) -> "_Running":
-        """Return what calls go to while it is entered."""
-        return _Running(self._running, request, handler)
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the tools."""
         return self.known
 
     def health(self) -> tuple[ServerHealth, ...]:
-        """Return nothing: there are no servers."""
         return ()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Have the agent call a tool."""
-        return await self._running.get().call(params)
+        return await _running.get().call(params)
 
 
 class _Running:
-    """One call that the agent is about to make."""
+    """A call that the agent's own handler runs."""
 
-    def __init__(
-        self,
-        current: "contextvars.ContextVar[_Running]",
-        request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[Handled]],
-    ) -> None:
-        self._current, self._request, self._handler = current, request, handler
+    def __init__(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]) -> None:
+        self._request, self._handler = request, handler
         self.handled: Handled | None = None
-        """What the agent made of the call; None: it was not called, as the journal knows how it ended."""
+        """The handler's result; None: it did not run, because the journal has the result."""
         self.interrupted: GraphBubbleUp | None = None
-        """The tool's own interrupt, which goes on to LangGraph."""
+        """The tool's own interrupt, for LangGraph."""
 
-    def __enter__(self) -> "_Running":
-        self._token = self._current.set(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._current.reset(self._token)
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Receive the toolbox's calls."""
+        token = _running.set(self)
+        try:
+            yield
+        finally:
+            _running.reset(token)
 
     async def call(self, params: dict[str, Any]) -> ToolResult:
-        """Make it with these arguments."""
+        """Run the call with these arguments."""
         started = time.perf_counter()
         call = AgentCall(**{**self._request.tool_call, "args": params})
         try:
@@ -426,22 +407,15 @@ class _Running:
         return await to_result_async(text, None, ms_since(started), is_error=failed, complete=True)
 
 
+_running: contextvars.ContextVar[_Running] = contextvars.ContextVar("running")
+
+
 def _earlier(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:
-    """Yield the calls of a conversation that returned something, with what they did."""
+    """Yield the calls of a conversation with their results."""
     made = {str(call["id"]): call for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
     for one in messages:
         if isinstance(one, ToolMessage) and one.tool_call_id in made:
             yield made[one.tool_call_id], one
-
-
-def _source(call: AgentCall, said: ToolMessage) -> ToolCall:
-    result = ToolResult(success=said.status != "error", output=said.text)
-    return ToolCall(tool_name=f"{SERVER}.{call['name']}", params=call["args"], risk=Risk.READ, result=result)
-
-
-def _this_turn(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    asked = [at for at, one in enumerate(messages) if isinstance(one, HumanMessage)]
-    return messages[asked[-1] :] if asked else messages
 
 
 def _last_words(messages: Sequence[AnyMessage]) -> str:
@@ -459,7 +433,7 @@ def _own_name(name: str) -> str:
 
 
 def _canonical(decision: Any) -> Any:
-    """Return a decision with the name that an edited call has here."""
+    """Return a decision whose edited call has its canonical name."""
     edited = decision.get("edited_action") if isinstance(decision, Mapping) else None
     if not isinstance(edited, Mapping) or "name" not in edited:
         return decision

@@ -1,4 +1,4 @@
-"""Packetgate as a library: a router over functions, LangChain tools and MCP servers, for a program of yours."""
+"""The Python API: a router over functions, LangChain tools and MCP servers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -54,17 +54,17 @@ __all__ = ["Question", "Router", "Turn", "create_router", "reads"]
 T = TypeVar("T")
 
 FUNCTIONS = "functions"
-"""The server that functions and LangChain tools belong to."""
+"""Server name of functions and LangChain tools."""
 STAGES = ("intent", "selector", "reviewer", "responder")
-"""What a decider of the caller's own may replace."""
+"""Stages whose decider a caller may replace."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a turn waits for: calls that need your word, or something that a call needs and the request did not say."""
+    """A turn's question: about calls that need approval, or for a value that a call needs."""
 
     payload: Mapping[str, Any]
-    """The question as LangChain's human-in-the-loop middleware has it."""
+    """The question in the form of LangChain's human-in-the-loop middleware."""
     thread: str
     _router: "Router"
 
@@ -75,52 +75,49 @@ class Question:
 
     @property
     def calls(self) -> list[tuple[str, dict[str, Any]]]:
-        """The tools that would be called, each with its arguments; empty if the question asks for a missing value."""
+        """The tools with their arguments; empty if the question asks for a value."""
         if self.payload.get("kind") == "question":
             return []
         return [(one["name"], dict(one["args"])) for one in self._requests]
 
     def approve(self) -> "Turn":
-        """Let all calls run. `aapprove` and the others with an `a` do the same in async code."""
+        """Run all calls. Each method has an async counterpart with an `a`, such as `aapprove`."""
         return self._router.reply(self, "approve")
 
     async def aapprove(self) -> "Turn":
-        """Let all calls run."""
+        """Run all calls."""
         return await self._router.areply(self, "approve")
 
     def edit(self, **arguments: Any) -> "Turn":
-        """Let the one call run with other values for these arguments."""
+        """Run the one call with other values for these arguments."""
         return self._router.reply(self, self._edited(arguments))
 
     async def aedit(self, **arguments: Any) -> "Turn":
-        """Let the one call run with other values for these arguments."""
+        """Run the one call with other values for these arguments."""
         return await self._router.areply(self, self._edited(arguments))
 
     def reject(self, reason: str = "") -> "Turn":
-        """Let no call run. The model reads the reason, and may propose something else."""
-        return self._router.reply(self, self._rejected(reason))
+        """Run no call. The model reads the reason, and may propose something else."""
+        return self._router.reply(self, self._decisions("reject", reason))
 
     async def areject(self, reason: str = "") -> "Turn":
-        """Let no call run. The model reads the reason, and may propose something else."""
-        return await self._router.areply(self, self._rejected(reason))
+        """Run no call. The model reads the reason, and may propose something else."""
+        return await self._router.areply(self, self._decisions("reject", reason))
 
     def respond(self, words: str) -> "Turn":
-        """Answer in words: with the value that the question asks for, or with what to do instead of the calls."""
-        return self._router.reply(self, self._response(words))
+        """Answer in words: with the value, or with what to do instead of the calls."""
+        return self._router.reply(self, self._decisions("respond", words))
 
     async def arespond(self, words: str) -> "Turn":
-        """Answer in words: with the value that the question asks for, or with what to do instead of the calls."""
-        return await self._router.areply(self, self._response(words))
+        """Answer in words: with the value, or with what to do instead of the calls."""
+        return await self._router.areply(self, self._decisions("respond", words))
 
     @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
         return self.payload.get("action_requests") or ()
 
-    def _rejected(self, reason: str) -> dict[str, Any]:
-        return {"decisions": [{"type": "reject", "message": reason} for _ in self._requests]}
-
-    def _response(self, words: str) -> dict[str, Any]:
-        return {"decisions": [{"type": "respond", "message": words} for _ in self._requests]}
+    def _decisions(self, kind: str, message: str) -> dict[str, Any]:
+        return {"decisions": [{"type": kind, "message": message} for _ in self._requests]}
 
     def _edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if len(self.calls) != 1:
@@ -131,31 +128,31 @@ class Question:
 
 @dataclass(frozen=True)
 class Turn:
-    """What came of a request."""
+    """Result of a request."""
 
     packet: CognitionPacket
     thread: str
     question: Question | None = None
-    """What it waits for; None: it is over."""
+    """The open question; None: the turn is finished."""
 
     @property
     def answer(self) -> str:
-        """The answer; the question, where one waits."""
+        """The answer, or the open question."""
         return self.question.text if self.question else self.packet.messages[-1].text
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls of the turn, each with its status, evidence and result."""
+        """The calls of the turn with status, evidence and result."""
         return self.packet.tool_routing.all_calls if self.packet.tool_routing else ()
 
     @property
     def usage(self) -> TokenUsage:
-        """The tokens that all stages took."""
+        """Tokens of all stages."""
         return sum(self.packet.metrics.token_usage.values(), TokenUsage())
 
 
 class Router:
-    """A graph over tools, with sessions by name. `invoke` and `stream` run on a thread of the router's own."""
+    """A graph with tools and named sessions. `invoke` and `stream` run on the router's own thread."""
 
     def __init__(
         self,
@@ -173,11 +170,7 @@ class Router:
         self._loop = loop
 
     def invoke(self, text: str, *, thread: str = "") -> Turn:
-        """Run a turn, up to its answer or a question.
-
-        Args:
-            text: the request.
-            thread: the conversation that it belongs to; empty: one of its own.
+        """Run a turn to its answer or question, in the named conversation or in a new one.
 
         Raises:
             PacketgateError: the request cannot be used, or the turn was stopped.
@@ -193,47 +186,47 @@ class Router:
         return self._loop.run(self.areply(question, value))
 
     async def areply(self, question: Question, value: Any) -> Turn:
-        """Answer a question: `approve` or other words, a decision, or `{"decisions": [...]}`, one for each call.
+        """Answer a question: with words such as `approve`, a decision, or `{"decisions": [...]}`, one for each call.
 
         Raises:
-            SessionError: it does not wait any more.
+            SessionError: the question is no longer open.
         """
         return await self._last(Reply(value, str(question.payload.get("question_id", ""))), question.thread)
 
     async def astream(self, text: str, *, thread: str = "") -> AsyncGenerator[TurnEvent | Turn]:
-        """Run a turn, and yield its events as they come, pieces of the answer among them; at the end the turn."""
+        """Run a turn, and yield its events, pieces of the answer, and finally the `Turn`."""
         name = thread or uuid4().hex
         async with aclosing(run_turn(self._on_this_loop(), Say(text, _REQUEST), name, self.context)) as events:
             async for event in events:
                 yield self._turn(event, name) if isinstance(event, Finished | Asked) else event
 
     def stream(self, text: str, *, thread: str = "") -> Iterator[TurnEvent | Turn]:
-        """Yield what `astream` does."""
-        told: SimpleQueue[Any] = SimpleQueue()
+        """Run a turn, as `astream`."""
+        received: SimpleQueue[Any] = SimpleQueue()
         end = object()
 
         async def run() -> None:
             try:
                 async with aclosing(self.astream(text, thread=thread)) as events:
                     async for event in events:
-                        told.put(event)
+                        received.put(event)
             finally:
-                told.put(end)
+                received.put(end)
 
         running = self._loop.begin(run())
         try:
-            while (event := told.get()) is not end:
+            while (event := received.get()) is not end:
                 yield event
             running.result()
         finally:
             running.cancel()
 
     async def aclose(self) -> None:
-        """End the servers that the running loop started."""
+        """Stop the servers of the running loop."""
         await self._tools.aclose()
 
     def close(self) -> None:
-        """End the servers and the thread that `invoke` and `stream` started."""
+        """Stop the servers and the thread of `invoke` and `stream`."""
         self._loop.close(self.aclose)
 
     def __enter__(self) -> Self:
@@ -287,33 +280,33 @@ def create_router(
     """Return a router.
 
     Args:
-        model: what selects tools and answers: a name such as `openai:gpt-5-mini`, `ollama:NAME` or `llamacpp:PATH`,
-            or a LangChain chat model. `reflex` needs none.
-        tools: functions, LangChain tools, FastMCP servers, and paths of `mcp.json` files. None: the built-in tools, on
+        model: selects tools and answers: a name such as `openai:gpt-5-mini`, `ollama:NAME` or `llamacpp:PATH`, or a
+            LangChain chat model. `reflex` needs no model.
+        tools: functions, LangChain tools, FastMCP servers, and paths of `mcp.json` files. Empty: the built-in tools on
             the files of `root`.
-        prime: what reviews calls and answers; None: the model. A decision model of LangChain's, `decisions:NAME` and
-            `systemone:NAME` review, and the model answers.
-        settings: of the gate and the turn, as `RoutingContext` has them, such as `{"allow_write_tools": True}`.
+        prime: reviews calls and answers; None: the model. A LangChain decision model, `decisions:NAME` and
+            `systemone:NAME` only review.
+        settings: fields of `RoutingContext`, such as `{"allow_write_tools": True}`.
         policy: a `packetgate.toml`.
-        checkpointer: keeps sessions, sync or async; None: this process's memory.
-        store: keeps records and what was learned; None: this process's memory.
-        journal: a SQLite file, or a `postgresql://` URL, where each change is written down before it is made, so that
-            none is made twice. Sessions that outlast the process need it.
-        deciders: a decider of your own for `intent`, `selector`, `reviewer` or `responder`; the model decides the rest.
+        checkpointer: stores sessions, sync or async; None: in memory.
+        store: stores records and lessons; None: in memory.
+        journal: a SQLite file, or a `postgresql://` URL. Needed if sessions outlast the process: a change is journaled
+            before it runs, so that it never runs twice.
+        deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
 
     Raises:
         InputError: a tool, a setting or a file cannot be used.
-        ModelError: a name is no model's.
+        ModelError: a name is not a model's.
     """
     context = routing_context(settings)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
     config = _config([one for one in tools if isinstance(one, str | Path)], folder, alone=not tools)
-    _check_names(_own_servers(tools), config)  # what is wrong with a tool is told now, and not at the first turn
+    _check_names(_own_servers(tools), config)  # reports invalid tools now
 
     async def make() -> McpHub:
         home = folder / ".packetgate"
-        if config.servers:  # their logs are kept there
+        if config.servers:  # for their logs
             await asyncio.to_thread(private_folder, home)
         return await open_hub(
             config,
@@ -348,7 +341,7 @@ def _journal(given: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | 
 
 
 def _config(files: Sequence[str | Path], root: Path, *, alone: bool) -> McpConfig:
-    """Return the servers of all files together; with the built-in tools, where they ask for them or are `alone`."""
+    """Return the servers of all files; built-in tools as the files say, or all if there are no other tools."""
     read = [load_config(Path(one), root) for one in files]
     wanted = {one.builtin for one in read} if read or not alone else {"all"}
     servers = tuple(server for one in read for server in one.servers)
@@ -362,7 +355,7 @@ def _check_names(servers: Sequence[Server], config: McpConfig) -> None:
 
 
 def _own_servers(tools: Sequence[Any]) -> list[Server]:
-    """Return new servers of the functions, LangChain tools and FastMCP servers among the tools."""
+    """Return new servers for the functions, LangChain tools and FastMCP servers among the tools."""
     from fastmcp import FastMCP
     from fastmcp.client.transports import FastMCPTransport
 

@@ -20,7 +20,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from benchmarks.environment import make_environment
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
-from packetgate.graph.pipeline import Pipeline, Wanted
+from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
@@ -79,7 +79,7 @@ async def ours(folder: Path, stack: AsyncExitStack) -> tuple[Call, Call]:
     pipeline, client = Pipeline(opened, MemoryJournal(), "benchmark"), Client(RoutingContext())
 
     async def judged() -> object:
-        packet = await pipeline.proposed(Wanted("echo.read_echo", ARGUMENTS), client, client.settings)
+        packet = await pipeline.proposed(RequestedCall("echo.read_echo", ARGUMENTS), client, client.settings)
         packet, _ = await pipeline.executed(packet)
         return packet.routing.execution_result
 

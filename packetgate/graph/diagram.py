@@ -1,4 +1,4 @@
-"""The graph as a picture, drawn from the graph itself: Mermaid text, or an SVG that needs nothing to show it."""
+"""The graph as Mermaid text or SVG."""
 
 import sys
 from html import escape
@@ -11,9 +11,9 @@ from packetgate.graph.server_graph import without_handlers
 from packetgate.tools.servers.hub import McpHub
 
 WIDTH, ROW, BOX, HEIGHT = 560, 58, 170, 32
-"""Of the picture, of a row with the gap below it, and of a box; in pixels."""
+"""Picture width, row height, box width and box height, in pixels."""
 LANE = 20
-"""How far a curve swings out for every row that it passes."""
+"""Width of a curve for every row that it passes."""
 
 _FRAME = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" \
@@ -34,10 +34,7 @@ def mermaid() -> str:
 
 
 def svg() -> str:
-    """Return the diagram as SVG: stages from top to bottom, ways ahead on the right, ways back on the left.
-
-    A dashed line is one of several ways that the packet may take.
-    """
+    """Return the diagram as SVG: edges forward on the right, backward on the left; conditional edges are dashed."""
     graph = _drawn()
     rows = {name: row for row, name in enumerate(graph.nodes)}
     return _FRAME.format(

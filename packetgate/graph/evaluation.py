@@ -1,4 +1,4 @@
-"""A case put to a model: a turn on the real graph, stopped before a tool would run or an answer be written."""
+"""Run an evaluation case: a turn on the real graph that stops before a tool runs or an answer is written."""
 
 import asyncio
 from dataclasses import dataclass
@@ -28,9 +28,7 @@ STOPS = ["ask_user", "execute_tool", "respond"]
 
 
 @dataclass
-class _Shelf:
-    """A toolbox without servers, from which nothing is ever called."""
-
+class _Tools:
     known: Catalogue
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
@@ -44,8 +42,8 @@ class _Shelf:
 
 
 async def play(case: Case, deciders: Deciders, context: RoutingContext) -> Played:
-    """Put a case to a model."""
-    shelf = _Shelf(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
+    """Return the result of a case."""
+    shelf = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
     saver = InMemorySaver(serde=PacketSerializer())
     graph = build_graph(deciders, shelf, 0, 0).compile(checkpointer=saver, interrupt_before=STOPS)
     where: Any = {"configurable": {"thread_id": case.name}}
@@ -61,7 +59,7 @@ async def play(case: Case, deciders: Deciders, context: RoutingContext) -> Playe
 
 
 def _begun(case: Case, made: MadeCall, context: RoutingContext) -> dict[str, Any]:
-    """Return a turn whose first call was made, and whose selection said that more is to be done."""
+    """Return a turn whose first call has run, and whose selection wants more calls."""
     done = {"status": ToolExecutionStatus.EXECUTED, "result": ToolResult(success=True, output=made.output)}
     call = ToolCall(tool_name=made.tool, params=made.params, **done)
     packet = CognitionPacket(

@@ -1,6 +1,6 @@
-"""The one way of a call that somebody else chose: proposed, checked, judged, asked about, run, recorded.
+"""Checks, reviews, asks about and runs calls that a client chose: those of the proxy and of the middleware.
 
-A call is a packet of its own, so that the stages of a turn can judge and run it without a graph around them.
+Each call has a packet of its own, so that the stages of a turn can review and run it without a graph.
 """
 
 import asyncio
@@ -40,31 +40,31 @@ from packetgate.tools.risk.call import rated
 from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.tool_spec import digest_of
 
-CHOSEN = "chosen by the client, whose reasons are not known here"
+CHOSEN_BY_CLIENT = "chosen by the client, whose reasons are not known here"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A call as a client wants it."""
+class RequestedCall:
+    """A call as a client requests it."""
 
     name: str
     params: Mapping[str, Any]
     if_it_changes: str = ""
-    """For a call that is to read only: what the client is told to do where it changes something."""
+    """For a call that must only read: the client's instruction if it would change something."""
     call_id: str = ""
-    """What the journal knows it by, where it may be proposed again; empty: a new one."""
+    """Id in the journal of a call that may be proposed again; empty: a new id."""
 
 
 class Caller(Protocol):
-    """Who wants calls made, in one conversation."""
+    """A client's conversation."""
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
-        """The earlier calls in whose outputs the values of a call are looked for."""
+        """Earlier calls, in whose outputs the values of a call are traced."""
         ...
 
     def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
-        """Return the packet of one more call, with the user's words: its palette is the one tool that it is of.
+        """Return the packet of a call with the user's words; the entry is its whole palette.
 
         Args:
             apart: in a thread of its own, where it can wait for an answer beside other calls.
@@ -74,75 +74,76 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What calls go through."""
+    """The steps of a requested call."""
 
     tools: Toolbox
     journal: Journal
     channel: str
-    way_on: str = ""
-    """What is told of a tool that is not there, beside the nearest."""
+    not_found_hint: str = ""
+    """Appended to the refusal of an unknown tool."""
     _proposed: dict[str, tuple[Entry, ...]] = field(default_factory=dict, kw_only=True)
-    """By packet, what is still to be written down of calls that are about to run."""
+    """Unwritten entries of approved calls by packet; they are written with the start of the call."""
     _running: set[str] = field(default_factory=set, kw_only=True)
     """Packets whose calls run in this process."""
 
     @property
     def store(self) -> BaseStore | None:
-        """Where uses are recorded; None where they are not."""
+        """The store of uses, if there is one."""
         return None
 
     def toolbox(self, settings: RoutingContext) -> AllowedTools:
-        """Return the tools as a client may use them: of no other does it hear, and no other is called."""
+        """Return the tools that a client may use."""
         return AllowedTools(self.tools, settings, self.channel)
 
     async def proposed(
-        self, wanted: Wanted, caller: Caller, settings: RoutingContext, *, apart: bool = False
+        self, requested: RequestedCall, caller: Caller, settings: RoutingContext, *, apart: bool = False
     ) -> CognitionPacket:
-        """Return the packet of a call that is checked and judged, and written down as such: it may wait for an answer.
+        """Return the packet of a checked, reviewed and journaled call; it may wait for an answer.
 
         Args:
-            apart: nobody can be asked in the middle of the request, so that it waits in a thread of its own.
+            apart: nobody can be asked during the request, so the call waits in a thread of its own.
 
         Raises:
-            CallRefusedError: there is no such tool, its arguments are not valid, or it does not only read.
+            CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
         """
         toolbox = self.toolbox(settings)
         catalogue = await toolbox.catalogue()
-        packet, proposal = await asyncio.to_thread(_proposal, wanted, caller, catalogue, self.way_on, apart=apart)
+        hint = self.not_found_hint
+        packet, proposal = await asyncio.to_thread(_proposal, requested, caller, catalogue, hint, apart=apart)
         runtime = self._runtime(packet, can_ask=True)
         review = Review(
-            reviews=tuple(map(_as_chosen, packet.routing.calls)),
+            reviews=tuple(map(_accepted, packet.routing.calls)),
             decided_by="reflex",
             confidence_source=ConfidenceSource.UNJUDGED,
         )
         judged = await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
-        told = (
+        entries = (
             *journal_entries(StageChange("open_packet", CognitionPacket(), proposal)),
             *journal_entries(StageChange("review_selection", packet, judged)),
         )
-        entries = tuple(entry for entry in told if entry.event != CALL_REVIEWED)  # it was not
+        entries = tuple(entry for entry in entries if entry.event != CALL_REVIEWED)  # nobody reviewed it
         packet = packet.merged(judged)
-        if wanted.call_id and packet.governance.question:
-            again = packet.governance.question.changed(question_id=wanted.call_id)
-            packet = packet.merged({"governance": packet.governance.asking(again)})
+        if requested.call_id and packet.governance.question:
+            question = packet.governance.question.changed(question_id=requested.call_id)
+            packet = packet.merged({"governance": packet.governance.asking(question)})
         call = packet.routing.calls[0]
-        if call.status is ToolExecutionStatus.APPROVED and (began := await self._cut_off(call, packet, catalogue)):
+        if call.status is ToolExecutionStatus.APPROVED and (began := await self._unfinished(call, packet, catalogue)):
             doubted = call.in_doubt(began)
             packet = packet.merged({"tool_routing": packet.routing.with_calls((doubted,))})
             packet, dry_runs = await rehearse((doubted,), packet, catalogue, toolbox, self.journal)
             packet = packet.merged(asking_about((doubted,), packet, catalogue, dry_runs))
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
-            self._proposed[packet.header.packet_id] = entries  # they are written with its start, which follows
+            self._proposed[packet.header.packet_id] = entries
         else:
             await self.journal.record(*entries)
         return packet
 
     async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
-        """Return the packet with the user's word on its call, which counts once.
+        """Return the packet with the user's decision, which is accepted once.
 
         Raises:
             RequestError: the reply cannot be read.
-            CallRefusedError: the call is not what they were asked about, or was answered before.
+            CallRefusedError: the call has changed since the question, or was decided before.
         """
         question = packet.governance.question
         if question is None:
@@ -164,7 +165,7 @@ class Pipeline:
         return packet.merged(update)
 
     async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
-        """Return the packet with its call run, if it may run, and what is to be written down of that beside its end."""
+        """Run the call if it may run; return its packet and the entries to write beside its end."""
         toolbox = self.toolbox(packet.governance.settings)
         runtime = self._runtime(packet, can_ask=False)
         held = self._proposed.pop(packet.header.packet_id, ())
@@ -179,8 +180,8 @@ class Pipeline:
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
         return ended, tuple(journal_entries(StageChange("execute_tool", packet, update)))
 
-    async def _cut_off(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
-        """Return when the same change for the same client was started by a process that never told its end."""
+    async def _unfinished(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
+        """Return the start of the same change of the same client, if its end was not recorded."""
         if call.risk is Risk.READ:
             return None
         marks = await self.journal.of_call("", _mark(call, packet, catalogue))
@@ -198,12 +199,12 @@ class Pipeline:
 
 
 def _mark(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return under what a change is found again: a digest of the client, the tool's definition and the arguments."""
+    """Return a digest of client, tool definition and arguments, under which the journal finds a change again."""
     return digest_of([packet.header.origin, packet.header.person, call_digest(call, catalogue[call.tool_name])])
 
 
 def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
-    """Return what leads from a change that is about to run to its run."""
+    """Return the entry that maps a change to its run."""
     call, header = packet.routing.calls[0], packet.header
     runs = call.status is ToolExecutionStatus.APPROVED and packet.governance.settings.allows(call.risk)
     if call.risk is Risk.READ or not runs or call.tool_name not in catalogue:
@@ -213,12 +214,12 @@ def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
 
 
 def _proposal(
-    wanted: Wanted, caller: Caller, catalogue: Catalogue, way_on: str, *, apart: bool
+    requested: RequestedCall, caller: Caller, catalogue: Catalogue, hint: str, *, apart: bool
 ) -> tuple[CognitionPacket, PacketUpdate]:
-    """Return a packet with the call on it, and what of that is new. Blocking."""
-    checked = repair(wanted.name, wanted.params, catalogue)
+    """Return a packet with the call, and its new sections. Blocking."""
+    checked = repair(requested.name, requested.params, catalogue)
     if checked.tool_name not in catalogue:
-        raise CallRefusedError(_no_such_tool(wanted.name, catalogue) + way_on, code=Code.TOOL_UNKNOWN)
+        raise CallRefusedError(_no_such_tool(requested.name, catalogue) + hint, code=Code.TOOL_UNKNOWN)
     checked = objected(checked, frozenset({checked.tool_name}), catalogue)
     if checked.problems:
         message = " ".join(problem.message for problem in checked.problems)
@@ -226,11 +227,11 @@ def _proposal(
     spec = catalogue[checked.tool_name]
     entry = PaletteEntry(tool_name=spec.name, shown="full", reason="ranked", risk=spec.risk)
     packet = caller.opened(entry)
-    call = _traced(wanted, checked, packet, caller, catalogue)
-    if wanted.if_it_changes and call.risk is not Risk.READ:
+    call = _traced(requested, checked, packet, caller, catalogue)
+    if requested.if_it_changes and call.risk is not Risk.READ:
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
         vouch = f" {how_to_vouch(call)}" if call.unvouched else ""
-        message = f"{call.tool_name} may {call.risk}{why}. {wanted.if_it_changes}{vouch}"
+        message = f"{call.tool_name} may {call.risk}{why}. {requested.if_it_changes}{vouch}"
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
     if apart and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
         packet = caller.opened(entry, apart=True)
@@ -240,23 +241,28 @@ def _proposal(
 
 
 def _traced(
-    wanted: Wanted, checked: CheckedCall, packet: CognitionPacket, caller: Caller, catalogue: Catalogue
+    requested: RequestedCall, checked: CheckedCall, packet: CognitionPacket, caller: Caller, catalogue: Catalogue
 ) -> ToolCall:
     spec = catalogue[checked.tool_name]
     evidence = evidence_of(packet.merged({"tool_routing": ToolRouting(past_calls=caller.sources)}))
     call = ToolCall(
-        **({"call_id": wanted.call_id} if wanted.call_id else {}),
+        **({"call_id": requested.call_id} if requested.call_id else {}),
         tool_name=checked.tool_name,
         params=checked.params,
         provenance=origins_of(checked.params, spec, evidence),
-        selection_reasoning=CHOSEN,
+        selection_reasoning=CHOSEN_BY_CLIENT,
     )
     return rated(call, spec)
 
 
-def _as_chosen(call: ToolCall) -> CallReview:
-    unjudged = ConfidenceSource.UNJUDGED
-    return CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=unjudged, reasoning=CHOSEN)
+def _accepted(call: ToolCall) -> CallReview:
+    return CallReview(
+        call_id=call.call_id,
+        approved=True,
+        confidence=1.0,
+        confidence_source=ConfidenceSource.UNJUDGED,
+        reasoning=CHOSEN_BY_CLIENT,
+    )
 
 
 def _no_such_tool(name: str, catalogue: Catalogue) -> str:

@@ -1,7 +1,4 @@
-"""Settings of a process: the command line, over the environment, over the models that `packetgate.toml` names.
-
-Secrets are read where they are used.
-"""
+"""Settings of a process: command line, then environment, then the models of `packetgate.toml`. No secrets."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -61,24 +58,24 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _with_named_models(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Take a role's model from `packetgate.toml` where nothing else names one."""
+        """Take models from `packetgate.toml` if nothing else sets them."""
         path = Path(given.get("config") or DEFAULT_PREFERENCES)
         try:
             named = named_models(read_file(path).get("models", {})) if path.is_file() else {}
         except ConfigError:
-            named = {}  # whoever reads the rest of the file tells it
+            named = {}  # reported when the rest of the file is read
         return {role: name for role, name in named.items() if role in ("lite", "prime")} | given
 
     @property
     def config_path(self) -> Path | None:
-        """The mcp.json to read, None for the built-in tools alone."""
+        """The mcp.json to read; None: only built-in tools."""
         if self.mcp_config is not None:
             return self.mcp_config
         return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
 
     @property
     def preferences_path(self) -> Path | None:
-        """The packetgate.toml to read, None where there is none."""
+        """The packetgate.toml to read, if there is one."""
         if self.config is not None:
             return self.config
         return DEFAULT_PREFERENCES if DEFAULT_PREFERENCES.is_file() else None
@@ -90,20 +87,20 @@ class Settings(BaseSettings):
 
     @property
     def vectors_path(self) -> Path:
-        """The file of the vectors of tools, which can be made anew at any time."""
+        """Cache of the tools' vectors."""
         return self.home / "vectors.db"
 
     @property
     def logs_path(self) -> Path:
-        """The folder of what servers print."""
+        """Folder of the servers' logs."""
         return self.home / "logs"
 
     @property
     def listings_path(self) -> Path:
-        """The folder of the tools that servers listed last."""
+        """Folder of the servers' last tool lists."""
         return self.home / "listings"
 
     @property
     def kept_path(self) -> Path:
-        """The folder of what of results is too long to show, or no text."""
+        """Folder of long results and attachments."""
         return self.home / "kept"

@@ -16,7 +16,7 @@ from langchain_core.messages import (
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
-from packetgate.state import base, channels, origins, routing, sections, transitions
+from packetgate.state import base, channels, codes, origins, routing, sections, transitions
 from packetgate.state.base import is_storable
 from packetgate.state.errors import PacketError, RequestError, first_problem
 from packetgate.state.request import TurnRequest, check_request
@@ -214,7 +214,7 @@ def request_in(messages: Any) -> str:
 def checkpoint_types() -> list[tuple[str, str]]:
     """Return (module, name) of every Packetgate type that a checkpoint may hold."""
     found: set[tuple[str, str]] = {(one.__module__, one.__name__) for one in (TurnRequest, TurnInput)}
-    for module in (base, channels, origins, routing, sections, transitions):
+    for module in (base, channels, codes, origins, routing, sections, transitions):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:
                 found.add((value.__module__, value.__name__))

@@ -1,4 +1,4 @@
-"""Text from anywhere made fit to be shown, and values as text."""
+"""Format values and foreign text for display."""
 
 import json
 import re
@@ -6,19 +6,19 @@ from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things: `1 tool`, `2,000 tools`."""
+    """Return `1 tool` or `2,000 tools`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def byte_size(number: int) -> str:
-    """Return a number of bytes as people read it: `12 kB`, `3 MB`."""
+    """Return a size such as `12 kB` or `3.0 MB`."""
     if number < 1_000:
         return counted(number, "byte")
     return f"{number / 1_000:.0f} kB" if number < 999_500 else f"{number / 1_000_000:,.1f} MB"
 
 
 def printable(text: str) -> str:
-    """Return text without the control characters that could steer a terminal, or turn its letters around."""
+    """Return text with control and direction characters replaced by U+FFFD."""
     lines = text.replace("\r\n", "\n")
     if lines.isprintable():
         return lines
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text with those characters told by name instead, none left out: for what is decided about."""
+    """Return text with control and direction characters replaced by their names, for questions to the user."""
     if text.isprintable():
         return text
     named = (_PICTURES.get(char, f"<U+{ord(char):04X}>") for char in text)
@@ -34,7 +34,7 @@ def escaped(text: str) -> str:
 
 
 _PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\t": "\t", "\x7f": "\u2421"}
-"""Control characters as they are drawn, such as `␍` for a carriage return."""
+"""Symbols of control characters, such as `␍` for a carriage return."""
 
 
 def compact_json(value: Any) -> str:
@@ -43,14 +43,14 @@ def compact_json(value: Any) -> str:
 
 
 def fenced(text: str, kind: str = "") -> str:
-    """Return text as a code block of Markdown that nothing in it can close."""
+    """Return text as a Markdown code block that the text cannot close."""
     longest = max((len(ticks) for ticks in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{kind}\n{text}\n{fence}"
 
 
 def code_span(text: str) -> str:
-    """Return text, on one line, as code within Markdown that nothing in it can close."""
+    """Return text as a Markdown code span of one line that the text cannot close."""
     line = " ".join(text.split())
     longest = max((len(ticks) for ticks in re.findall("`+", line)), default=0)
     ticks = "`" * (longest + 1)
@@ -58,6 +58,6 @@ def code_span(text: str) -> str:
 
 
 def shorten(text: str, limit: int = 120) -> str:
-    """Return the text on one line, at most `limit` characters of it."""
+    """Return the text on one line, at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -1,6 +1,6 @@
-"""The private names of libraries that this package uses, each because its library has no public one.
+"""Private names of libraries without a public counterpart; no other module uses private names.
 
-No other module uses any. `tests/test_private_names.py` fails when a library drops one or changes its form.
+`tests/test_private_names.py` fails if a library changes one.
 """
 
 import threading
@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 STRICT_RESUME = "__pregel_strict_resume"
-"""LangGraph's `configurable` key: it refuses a reply to an interrupt that no longer waits."""
+"""LangGraph's `configurable` key that refuses replies to closed interrupts."""
 
 ERROR_WRITES = frozenset({"__error__", "__error_source_node__"})
-"""LangGraph's channels of the writes that a failed or cancelled task leaves."""
+"""LangGraph's channels for writes of failed or cancelled tasks."""
 
 
 def allow_checkpoint_types(types: Iterable[tuple[str, str]]) -> None:
-    """Let every serializer of LangGraph in this process read these types, given as (module, name).
+    """Allow all LangGraph serializers of this process to read these (module, name) types.
 
-    A LangGraph server, and a graph that has ours as a subgraph, read our checkpoints by serializers of their own.
+    LangGraph servers and parent graphs read Packetgate's checkpoints with their own serializers.
     """
     from langgraph.checkpoint.serde import _msgpack
 
@@ -25,15 +25,15 @@ def allow_checkpoint_types(types: Iterable[tuple[str, str]]) -> None:
 
 
 def call_before_threads_end(call: Callable[[], None]) -> None:
-    """Have `call` called when the interpreter ends, before it waits for threads; `atexit` calls come after that."""
+    """Register a call for the end of the interpreter, before it joins threads; `atexit` runs later."""
     threading._register_atexit(call)  # type: ignore[attr-defined]
 
 
 def connection_of(session: Any) -> Any:
-    """Return the MCP `Connection` behind a request's `ServerSession`: it lasts as long as the client is connected."""
+    """Return the MCP `Connection` of a request's `ServerSession`; it lasts while the client is connected."""
     return session._connection
 
 
 def add_method(server: Any, method: str, params: type[Any], handler: Callable[..., Awaitable[Any]]) -> None:
-    """Have a FastMCP server serve a method of the protocol that FastMCP itself does not serve."""
+    """Add a protocol method to a FastMCP server that FastMCP does not serve."""
     server._mcp_server.add_request_handler(method, params, handler)

@@ -1,4 +1,4 @@
-"""Secrets taken out of text and data, each with a mark in its place that says which it was."""
+"""Replace secrets in text and data by marks that name them."""
 
 import base64
 import json
@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 MARK = re.compile(r"\[redacted: [^\[\]\n]{1,80}\]")
-"""What stands in the place of a secret."""
-LEAST = 8
-"""Characters of the shortest value that is taken for a secret: shorter ones stand in any text."""
+MIN_CHARS = 8
+"""Shorter values are not treated as secrets: they occur in any text."""
 
 _WORDS = (
     "secret|token|password|passwd|passphrase|pwd|api_key|api-key|apikey|access_key|private_key|credential|credentials"
@@ -20,7 +19,7 @@ _WORDS = (
 _SECRET_NAME = re.compile(rf"(?i)(?:{_WORDS.replace('_', '[_-]?')})$")
 _SECRET_VARIABLE = re.compile(rf"(?i)(?:{_WORDS}|(?:^|_)(?:KEY|AUTH|DSN))$")
 _PAGING = re.compile("(?i)page|next|cursor|contin|sync|csrf|max|num|count")
-"""In names of tokens that are no secret: a later call needs them."""
+"""In names of harmless tokens, which later calls need."""
 _SHAPES = (
     (
         "private key",
@@ -37,7 +36,7 @@ _SHAPES = (
     ("Google key", "AIza", r"[A-Za-z0-9_-]{35}\b"),
     ("JWT", "eyJ", r"[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}"),
 )
-"""Well-known secrets: what they are, how they begin, and how they go on."""
+"""Well-known secrets: name, beginning and pattern of the rest."""
 _COMPILED = tuple((name, begin, re.compile(begin + rest)) for name, begin, rest in _SHAPES)
 _BEARER = re.compile(r"(?i)((?:bearer|basic)\s{1,5})([A-Za-z0-9+/=._~-]{16,4000})")
 _USERINFO = re.compile(r"(://[^\s/:@\"'<>]{0,200}:)([^\s/@\"'<>\[]{1,500})(@)")
@@ -47,23 +46,23 @@ _ASSIGNED = re.compile(
       | (?P<bare>(?=[^\s"',;]{{0,500}}[0-9])(?=[^\s"',;]{{0,500}}[a-z])[a-z0-9+/=_.~!@\#%^&*-]{{8,500}})
         (?=[\s"',;]|$) )"""
 )
-"""A name that reads like a secret's, and a value written out: in quotes, or with letters and digits in it."""
+"""A secret's name and a literal value: in quotes, or with letters and digits."""
 _DOTENV = re.compile(rf"(?m)(?P<word>(?:{_WORDS.upper()}|_KEY))(?P<between>=)(?P<value>[^\s\"'$\[][^\n]{{3,2000}})$")
 _NAME_BEFORE = re.compile(r"[\w.-]{0,60}\Z")
 _HARMLESS_HEADERS = frozenset("accept content-type user-agent accept-language accept-encoding".split())
 
 _learned: dict[str, str] = {}
-"""Values that the configuration names, by what they are called."""
+"""Names of the configuration's secrets, by value."""
 
 
 def learn(name: str, value: str) -> None:
-    """Remember a value as a secret for as long as this process runs, unless it is short or a path."""
-    if len(value) >= LEAST and not value.startswith("/"):
+    """Treat a value as a secret in this process, unless it is short or a path."""
+    if len(value) >= MIN_CHARS and not value.startswith("/"):
         _learned[value] = name
 
 
 def learn_entry(server: str, entry: Mapping[str, Any]) -> None:
-    """Remember the secrets of a server's entry in `mcp.json`, its variables filled in."""
+    """Learn the secrets of a server's expanded entry in `mcp.json`."""
     for name, value in _texts(entry.get("env")):
         if _SECRET_VARIABLE.search(name):
             learn(name, value)
@@ -75,14 +74,14 @@ def learn_entry(server: str, entry: Mapping[str, Any]) -> None:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field of this name holds a secret, going by the name."""
+    """Whether a field's name is that of a secret."""
     return _SECRET_NAME.search(name) is not None and _PAGING.search(name) is None
 
 
 def redacted(text: str) -> str:
-    """Return a text without the secrets that are known by value, by shape, or by the name they are given in it.
+    """Return a text without secrets, found by value, by shape, or by their name in the text.
 
-    Blocking, for some hundredths of a second a megabyte.
+    Blocking: some hundredths of a second for a megabyte.
     """
     for value, name in _spellings(_known()):
         if value in text:
@@ -101,7 +100,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_data(value: Any, name: str = "") -> Any:
-    """Return JSON data without secrets; a text in a field that is named like one is one."""
+    """Return JSON data without secrets; a text in a field with a secret's name counts as one."""
     match value:
         case str():
             return _mark(name) if value and is_secret_name(name) and not MARK.fullmatch(value) else redacted(value)
@@ -113,7 +112,7 @@ def redacted_data(value: Any, name: str = "") -> Any:
 
 
 def holds_mark(value: Any) -> bool:
-    """Whether a secret was taken out of a text, or anywhere in data."""
+    """Whether a text or data contains a mark."""
     return MARK.search(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) is not None
 
 
@@ -138,9 +137,8 @@ def _mark(name: str) -> str:
 
 
 def _known() -> tuple[tuple[str, str], ...]:
-    """Return every known secret with its name; those of the environment are as they are now."""
     held = [*_learned.items(), *_secrets_of(tuple(os.environ.items()))]
-    return tuple((value, name) for value, name in held if len(value) >= LEAST)
+    return tuple((value, name) for value, name in held if len(value) >= MIN_CHARS)
 
 
 @lru_cache(maxsize=2)
@@ -158,7 +156,7 @@ def _password(url: str) -> str:
 
 @lru_cache(maxsize=4)
 def _spellings(values: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Return the values as they may be written, the longest first, each with its name."""
+    """Return all spellings of the values with their names, longest first."""
     names: dict[str, str] = {}
     for value, name in values:
         encoded = base64.b64encode(value.encode(errors="replace")).decode()

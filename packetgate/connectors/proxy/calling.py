@@ -24,7 +24,7 @@ from packetgate.connectors.proxy.asking import (
 from packetgate.connectors.proxy.gateway import Gateway, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, listed_tool_result, meta_tool_result
 from packetgate.connectors.proxy.sessions import ProxySession
-from packetgate.graph.pipeline import Wanted
+from packetgate.graph.pipeline import RequestedCall
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.packet import CognitionPacket
 from packetgate.tools.execution.journal import Entry
@@ -57,7 +57,7 @@ async def call_listed(gateway: Gateway, ctx: Context, name: str, params: dict[st
         )
     schema = catalogue[name].output_schema if name in catalogue else None
     return await _call(
-        gateway, ctx, Wanted(name, params), session, partial(listed_tool_result, schema), on_list=on_list
+        gateway, ctx, RequestedCall(name, params), session, partial(listed_tool_result, schema), on_list=on_list
     )
 
 
@@ -68,13 +68,13 @@ async def call_named(
     session = gateway.session_of(ctx, context_id)
     name = (await gateway.catalogue(session, name)).exactly(name) or name
     instead = "Call it by call_changing_tool." if only_reads else ""
-    return await _call(gateway, ctx, Wanted(name, params, if_it_changes=instead), session, meta_tool_result)
+    return await _call(gateway, ctx, RequestedCall(name, params, if_it_changes=instead), session, meta_tool_result)
 
 
 async def _call(
     gateway: Gateway,
     ctx: Context,
-    wanted: Wanted,
+    wanted: RequestedCall,
     session: ProxySession,
     render: Render,
     *,
@@ -104,7 +104,7 @@ async def _call(
 
 
 async def _decided(
-    gateway: Gateway, ctx: Context, wanted: Wanted, session: ProxySession
+    gateway: Gateway, ctx: Context, wanted: RequestedCall, session: ProxySession
 ) -> CognitionPacket | ToolResult:
     """Return the packet of a decided call, or the result that asks the client's user."""
     asked = gateway.asked.pop(ctx.request_state, None) if ctx.request_state else None
@@ -125,7 +125,9 @@ async def _decided(
     return input_required(packet, question.question_id)
 
 
-async def _decided_elsewhere(gateway: Gateway, ctx: Context, wanted: Wanted, session: ProxySession) -> CognitionPacket:
+async def _decided_elsewhere(
+    gateway: Gateway, ctx: Context, wanted: RequestedCall, session: ProxySession
+) -> CognitionPacket:
     """Return the packet of a call whose client cannot ask; if it needs approval, park it.
 
     The same call after the approval returns the parked call's result: it ran when it was approved.

@@ -16,7 +16,7 @@ from packetgate.connectors.proxy.asking import is_modern
 from packetgate.connectors.proxy.listing import all_entries, is_small, palette_request, permanent_entries
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionBook
-from packetgate.graph.pipeline import Pipeline, Wanted
+from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.graph.records import learned_by
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
@@ -91,7 +91,7 @@ class ProxyPipeline(Pipeline):
         """Return the tools that a client may see."""
         return AllowedTools(HubTools(self.hub, with_stored=True), settings, PROXY)
 
-    async def propose(self, wanted: Wanted, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
+    async def propose(self, wanted: RequestedCall, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
         """Return the packet of a call, as `proposed`, once its server is connected.
 
         Raises:
