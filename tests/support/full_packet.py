@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from packetgate.state import sections as s
 from packetgate.state.base import ConfidenceSource, ErrorType, TokenUsage
 from packetgate.state.channels import SwitchHints
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
@@ -45,6 +46,7 @@ RESULT = ToolResult(
     structured=PARAMS,
     error="but",
     error_type=ErrorType.TIMEOUT,
+    code=Code.TOOL_FAILED,
     execution_time_ms=12.345,
     dry_run=True,
     truncated=True,
