@@ -15,7 +15,7 @@ from packetgate.tools.catalogue.preferences import NonEmpty, Pattern, Table, mis
 
 LOCAL = "local"
 """The client without configuration: a process of this user on this machine."""
-SHORTEST_TOKEN = 16
+MIN_TOKEN_CHARS = 16
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -33,11 +33,6 @@ class ClientTable(Table):
     """Whether write tools run after approval; None means the command's own option."""
     allow_commands: bool | None = None
 
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """Patterns of the tools that it can see; empty means all."""
-        return (*(f"{server}.*" for server in self.servers or ()), *(self.tools or ()))
-
 
 class Clients(Table):
     """A table of `packetgate.toml` that holds clients."""
@@ -52,33 +47,29 @@ class Clients(Table):
     def settings_of(self, client: str, started: RoutingContext) -> RoutingContext:
         """Return the settings for a client's calls; only they decide what it may list and call."""
         table = self.clients.get(client, ClientTable())
-        narrowed = table.servers is not None or table.tools is not None
-        given = {
-            "allow_write_tools": table.allow_writes,
-            "allow_execute_tools": table.allow_commands,
-            "allowed_tools": intersect_patterns(table.patterns or NO_TOOLS, started.allowed_tools)
-            if narrowed
-            else None,
-        }
-        said = {name: value for name, value in given.items() if value is not None}
-        return started.model_copy(update=said)
+        switches = {"allow_write_tools": table.allow_writes, "allow_execute_tools": table.allow_commands}
+        settings: dict[str, object] = {name: value for name, value in switches.items() if value is not None}
+        if table.servers is not None or table.tools is not None:
+            patterns = (*(f"{server}.*" for server in table.servers or ()), *(table.tools or ()))
+            settings["allowed_tools"] = intersect_patterns(patterns or NO_TOOLS, started.allowed_tools)
+        return started.model_copy(update=settings)
 
     def tokens(self, variable: str = "") -> dict[str, str]:
         """Return client names by token; the token of `local` comes from the environment variable.
 
         Raises:
-            ConfigError: a token's variable is not set, or it is too short, or two clients have the same.
+            ConfigError: a token's variable is not set, a token is too short, or two clients have the same.
         """
         known: dict[str, str] = {}
         for name, table in self.clients.items():
             if table.token is None:
                 continue
-            token = _filled(table.token, where := f"{self.TABLE}.clients.{name}.token")
+            where = f"{self.TABLE}.clients.{name}.token"
+            token = _checked_token(_filled(table.token, where), where)
             if token in known:
-                raise ConfigError(f"{where} is that of {known[token]!r} too: give each its own")
+                raise ConfigError(f"{where}: {known[token]!r} has the same token: give each client its own")
             known[token] = name
-        local = os.environ.get(variable, "") if variable else ""
-        if local:
+        if local := os.environ.get(variable, ""):
             known[_checked_token(local, variable)] = LOCAL
         return known
 
@@ -108,7 +99,7 @@ def load_clients(kind: type[C], path: Path | None) -> C:
     """Read a table of clients; without a table there is one client, `local`, which may use everything.
 
     Raises:
-        ConfigError: the file cannot be read, or the table says what is not understood.
+        ConfigError: the file cannot be read, or the table is invalid.
     """
     table = {} if path is None else read_file(path).get(kind.TABLE, {})
     if not isinstance(table, dict):
@@ -122,24 +113,23 @@ def load_clients(kind: type[C], path: Path | None) -> C:
 def client_of(token: str, tokens: Mapping[str, str]) -> str | None:
     """Return the client of a token, or None. All tokens are compared, so that timing reveals nothing."""
     given = token.encode(errors="replace")
-    known = [name for own, name in tokens.items() if hmac.compare_digest(own.encode(), given)]
-    return known[0] if known else None
+    matching = [name for known, name in tokens.items() if hmac.compare_digest(known.encode(), given)]
+    return matching[0] if matching else None
 
 
 def _checked_token(token: str, where: str) -> str:
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+    if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(
-            f"{where}: a token is at least {SHORTEST_TOKEN} printable characters without spaces; "
+            f"{where}: a token is at least {MIN_TOKEN_CHARS} printable characters without spaces; "
             'make one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
         )
     return token
 
 
-def _filled(written: str, where: str) -> str:
-    match = _VARIABLE.fullmatch(written)
-    if match is None:
-        return _checked_token(written, where)
-    value = os.environ.get(match[1], "")
-    if not value:
-        raise ConfigError(f"{where}: the environment has no {match[1]}: set it, or write the token there")
-    return _checked_token(value, where)
+def _filled(token: str, where: str) -> str:
+    variable = _VARIABLE.fullmatch(token)
+    if variable is None:
+        return token
+    if not os.environ.get(variable[1]):
+        raise ConfigError(f"{where}: the environment variable {variable[1]} is not set")
+    return os.environ[variable[1]]

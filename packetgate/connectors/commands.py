@@ -12,27 +12,19 @@ from typer.main import get_command
 
 from packetgate.connectors.running import run
 
+TURNS, REPORTS = "packetgate.connectors.terminal.commands.turns", "packetgate.connectors.terminal.commands.reports"
 COMMANDS = {
-    "init": "packetgate.connectors.terminal.commands.turns:init",
-    "ask": "packetgate.connectors.terminal.commands.turns:ask",
-    "answer": "packetgate.connectors.terminal.commands.turns:answer",
-    "chat": "packetgate.connectors.terminal.commands.turns:chat",
-    "tools": "packetgate.connectors.terminal.commands.reports:tools",
-    "policy": "packetgate.connectors.terminal.commands.reports:policy",
-    "settings": "packetgate.connectors.terminal.commands.reports:settings",
-    "calibrate": "packetgate.connectors.terminal.commands.reports:calibrate",
-    "evaluate": "packetgate.connectors.terminal.commands.reports:evaluate",
-    "doctor": "packetgate.connectors.terminal.commands.reports:doctor",
-    "audit": "packetgate.connectors.terminal.commands.reports:audit",
-    "trace": "packetgate.connectors.trace.command:trace",
-    "discord": "packetgate.connectors.discord.command:discord",
-    "studio": "packetgate.connectors.studio:studio",
-    "proxy": "packetgate.connectors.proxy.command:proxy",
-    "serve": "packetgate.connectors.serve.command:serve",
+    **dict.fromkeys(("init", "ask", "answer", "chat"), TURNS),
+    **dict.fromkeys(("tools", "policy", "settings", "calibrate", "evaluate", "doctor", "audit"), REPORTS),
+    "trace": "packetgate.connectors.trace.command",
+    "discord": "packetgate.connectors.discord.command",
+    "studio": "packetgate.connectors.studio",
+    "proxy": "packetgate.connectors.proxy.command",
+    "serve": "packetgate.connectors.serve.command",
 }
-"""Each command's name, and the function whose parameters are its options, in the order in which help lists them.
+"""Each command, in the order of the help, and the module with a function of its name, whose parameters are its options.
 
-The module that holds the function is imported to show help, so it imports in turn, within the function, what is heavy.
+The module is imported to print help, so the function itself imports what is slow.
 """
 
 
@@ -44,7 +36,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; for an unknown name load all, so that the nearest can be suggested, and return None."""
+        """Return a command; for an unknown name load all, so that the nearest is suggested, and return None."""
         for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
             if name not in self.commands:
                 self.commands[name] = _command(name)
@@ -58,8 +50,7 @@ class Commands(TyperGroup):
 
 
 def _command(name: str) -> Any:
-    module, function = COMMANDS[name].split(":")
-    command = getattr(import_module(module), function)
+    command = getattr(import_module(COMMANDS[name]), name)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     @wraps(command)
@@ -72,7 +63,7 @@ def _command(name: str) -> Any:
 
 STATUSES = (
     "Exit status: 0 done; 1 a tool failed, or something is missing or broke; "
-    "2 what was given cannot be used, and nothing was done; 3 a turn waits for an answer; 130 stopped by Ctrl-C. "
+    "2 invalid input, nothing was done; 3 a turn waits for an answer; 130 stopped by Ctrl-C. "
     "PACKETGATE_DEBUG=1 shows where an error comes from."
 )
 
@@ -81,7 +72,7 @@ app = typer.Typer(
 )
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"packetgate {version('packetgate')}")
         raise typer.Exit
@@ -90,7 +81,7 @@ def _tell_version(wanted: bool) -> None:
 @app.callback()
 def packetgate(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """A tool router: every request is a typed packet that passes a reviewed gate before an MCP tool may run."""

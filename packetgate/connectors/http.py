@@ -1,4 +1,4 @@
-"""HTTP serving for connectors: the socket, the check that strangers need a token, and an orderly end."""
+"""HTTP serving for connectors: the socket, the check that other machines need a token, and an orderly end."""
 
 import signal
 import socket
@@ -37,7 +37,7 @@ def check_guarded(listening: socket.socket, *, has_tokens: bool, table: str, var
     host = str(listening.getsockname()[0])
     if not has_tokens and host != "::1" and not host.startswith("127."):
         raise ConfigError(
-            f"{host} is reached from other machines: give each client a token under [{table}.clients.NAME] in "
+            f"{host} can be reached from other machines: give each client a token under [{table}.clients.NAME] in "
             f"packetgate.toml, or set {variable}"
         )
 

@@ -15,10 +15,10 @@ from packetgate.models.pool import ModelPool
 async def open_sessions(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Sessions]:
     """Open the sessions of the server at `url`, or of this machine if it is not set.
 
-    `models`: the models of the settings, if they are loaded already.
+    `models`: the models of the settings, if they exist already.
 
     Raises:
-        ConfigError, ModelError: something in the settings cannot be used.
+        ConfigError, ModelError: a setting cannot be used.
     """
     if settings.url:
         from packetgate.connectors.remote import open_remote
@@ -34,8 +34,8 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
 
     async with open_graph_and_servers(settings, models) as opened, open_leases(settings) as leases:
         with _running():
-            kept, with_models = result_store(settings), opened.with_models
-            yield Sessions(opened.graph, leases, open_journal(settings), kept, opened.hub, with_models=with_models)
+            stores = (leases, open_journal(settings), result_store(settings))
+            yield Sessions(opened.graph, *stores, opened.hub, with_models=opened.with_models)
 
 
 @contextmanager

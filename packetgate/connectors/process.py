@@ -1,7 +1,7 @@
-"""This process: how signals end it, with every program started here, and how often it collects garbage.
+"""How signals end this process with its child processes, and how often it collects garbage.
 
-Ctrl-C and SIGTERM end the process at once. An open session may first say how it stands. What Ctrl-C merely stops, such
-as a turn of a chat, SIGTERM ends. This is imported before all else, so it imports next to nothing itself.
+Ctrl-C and SIGTERM end the process at once, after an open session has stopped. What Ctrl-C only stops, such as a turn of
+a chat, SIGTERM ends. This module is imported first, so it imports little.
 """
 
 import gc
@@ -16,39 +16,38 @@ STATUS = 130
 """Exit status after Ctrl-C; after SIGTERM it is 143."""
 GRACE_S = 1.0
 """Seconds that child processes have to end after SIGTERM, and again after SIGKILL."""
-PATIENCE_S = 5.0
+STOP_S = 5.0
 """Seconds that an open session has to stop; a second Ctrl-C does not wait."""
 
-_running: set[int] = set()
+_children: set[int] = set()
 """Process ids of child processes, each a group leader, so that a terminal's Ctrl-C does not reach it."""
-_stops: list[Callable[[], object]] = []
-"""Handlers of Ctrl-C, the innermost last."""
-_ends: list[Callable[[], object]] = []
-"""Handlers of SIGTERM: those that end the process."""
-_heeded = [signal.SIGINT]
+_on_sigint: list[Callable[[], object]] = []
+_on_sigterm: list[Callable[[], object]] = []
+"""Handlers; the last one is called."""
+_received = [signal.SIGINT]
 """Received signals; the first entry gives the exit status if there was none."""
 
 
 def heed_signals() -> None:
     """Handle both signals. If Ctrl-C is ignored, as in a background job, it stays ignored."""
-    signal.signal(signal.SIGTERM, _pressed)
+    signal.signal(signal.SIGTERM, _handle)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN or _in_foreground():
-        signal.signal(signal.SIGINT, _pressed)
+        signal.signal(signal.SIGINT, _handle)
 
 
 @contextmanager
 def on_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
     """Call `stop` on Ctrl-C instead of ending the process."""
-    _stops.append(stop)
+    _on_sigint.append(stop)
     try:
         yield
     finally:
-        _stops.pop()
+        _on_sigint.pop()
 
 
 @contextmanager
 def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
-    """Call `stop` on the first Ctrl-C; the process ends when the block is left, or after `PATIENCE_S`."""
+    """Call `stop` on the first Ctrl-C; the process ends when the block is left, or after `STOP_S`."""
     pressed = False
 
     def press() -> None:
@@ -59,12 +58,12 @@ def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
         stop()
         _end_later()
 
-    _ends.append(press)
+    _on_sigterm.append(press)
     with on_ctrl_c(press):
         try:
             yield
         finally:
-            _ends.pop()
+            _on_sigterm.pop()
             if pressed:
                 with suppress(OSError, ValueError):
                     sys.stdout.flush()
@@ -73,40 +72,33 @@ def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
 
 def started(pid: int) -> None:
     """Register a child process that must not outlive this one."""
-    _running.add(pid)
+    _children.add(pid)
 
 
 def end() -> None:
     """End the process and its children, with SIGTERM first and then SIGKILL."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        for pid in tuple(_running):
-            _signal(pid, how)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in tuple(_children):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, number)
         until = time.monotonic() + GRACE_S
-        while time.monotonic() < until and any(_runs(pid) for pid in tuple(_running)):
+        while time.monotonic() < until and any(_runs(pid) for pid in tuple(_children)):
             time.sleep(0.01)
-    os._exit(128 + _heeded[-1])
+    os._exit(128 + _received[-1])
 
 
-def _pressed(number: int, _frame: object) -> None:
-    _heeded.append(signal.Signals(number))
-    heard = _ends if number == signal.SIGTERM else _stops
-    if heard:
-        heard[-1]()
-    else:
-        end()
+def _handle(number: int, _frame: object) -> None:
+    _received.append(signal.Signals(number))
+    handlers = _on_sigterm if number == signal.SIGTERM else _on_sigint
+    (handlers[-1] if handlers else end)()
 
 
 def _end_later() -> None:
     import threading
 
-    timer = threading.Timer(PATIENCE_S, end)
+    timer = threading.Timer(STOP_S, end)
     timer.daemon = True
     timer.start()
-
-
-def _signal(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
 
 
 def _runs(pid: int) -> bool:

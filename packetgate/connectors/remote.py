@@ -1,4 +1,4 @@
-"""Sessions on a running LangGraph-API server, reached through LangGraph's `RemoteGraph`."""
+"""Sessions on a LangGraph-API server, through LangGraph's `RemoteGraph`."""
 
 import asyncio
 import os
@@ -21,14 +21,15 @@ from httpx import (
 )
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel.remote import RemoteException, RemoteGraph
-from langgraph.store.base import BaseStore, ListNamespacesOp, MatchCondition, Op, PutOp, Result, SearchItem, SearchOp
+from langgraph.store.base import BaseStore, Op, PutOp, Result, SearchItem, SearchOp
 from langgraph.types import StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError, AuthenticationError, NotFoundError, PermissionDeniedError
 
-from packetgate.connectors.sessions import AnswerPiece, Given, Sessions, SessionState
+from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState
 from packetgate.models.endpoint import shown
 from packetgate.state import errors
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketgateError
 from packetgate.state.events import StageEvent
@@ -36,29 +37,26 @@ from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.tools.attached.parts import check_files
 
 KEY = "LANGGRAPH_API_KEY"
-"""The environment variable with the key that a server may ask for."""
+"""The environment variable with the server's API key."""
 SILENCE_S = 300.0
 """Longest silence of a live server in seconds; it sends a heartbeat every few seconds."""
-MOST = 1_000
-"""Most assistants that a server lists at once."""
+MAX_ASSISTANTS = 1_000
 STORE_PAGE = 500
 """Items of a store requested at once."""
 
 
 @asynccontextmanager
 async def open_remote(url: str, assistant: str) -> AsyncIterator["RemoteSessions"]:
-    """Open the sessions of the server at `url`, run by one of its assistants, given by name or id, or by its graph's.
-
-    The API key, where one is needed, is in the environment: `LANGGRAPH_API_KEY`.
+    """Open the sessions of the server at `url`, run by an assistant, given by name or id, or by its graph's name.
 
     Raises:
-        ConfigError: this is no address of a server, none answers there, or it has no such assistant.
+        ConfigError: the address is invalid, no server answers, or it has no such assistant.
     """
     address = shown(url)
     async with _client(url) as client:
         with translated_errors(address):
-            found = await _assistant(client, assistant, address)
-        yield RemoteSessions(RemoteGraph(found, client=client), client, address)
+            graph = RemoteGraph(await _assistant(client, assistant, address), client=client)
+        yield RemoteSessions(graph, client, address)
 
 
 class RemoteSessions(Sessions):
@@ -70,11 +68,11 @@ class RemoteSessions(Sessions):
 
     @property
     def store(self) -> "RemoteStore":
-        """Where the server keeps records."""
+        """The server's store with the records of turns and prompts."""
         return RemoteStore(self._client)
 
     async def forget(self, session: str) -> None:
-        """Remove all that the server keeps of a session."""
+        """Delete everything that the server stores of a session."""
         with translated_errors(self._url):
             await super().forget(session)
 
@@ -83,7 +81,7 @@ class RemoteSessions(Sessions):
         return {"configurable": {"thread_id": thread_id(session)}}
 
     async def state(self, session: str) -> SessionState:
-        """Return the state of a session; a blank one where the server knows no such thread."""
+        """Return the state of a session; blank if the server has no such thread."""
         with translated_errors(self._url):
             try:
                 return await super().state(session)
@@ -91,31 +89,31 @@ class RemoteSessions(Sessions):
                 return SessionState(CognitionPacket(), None, is_unfinished=False)
 
     async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
-        """Yield the states of a session, the newest first; none where the server knows no such thread."""
+        """Yield a session's checkpoints, the newest first; none if the server has no such thread."""
         with suppress(NotFoundError):
             async for state in super().history(session):
                 yield state
 
     async def newest(self) -> str:
-        """Return the thread in which something happened last; empty where the server keeps none."""
+        """Return the thread that changed last; empty if there is none."""
         with translated_errors(self._url):
             found = await self._client.threads.search(limit=1, sort_by="updated_at", sort_order="desc")
         return str(found[0]["thread_id"]) if found else ""
 
     async def stream(
-        self, given: Given, session: str, context: RoutingContext
+        self, given: RunInput, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
-        """Run the server's graph on a session, and yield its events. Closing the stream stops the run there.
+        """Run the server's graph on a session and yield its events. Closing the stream stops the run.
 
-        Only explicitly set fields of the context are sent: the rest is the assistant's.
+        Only explicitly set fields of the context are sent; the assistant's apply otherwise.
         """
         with translated_errors(self._url):
             async with aclosing(super().stream(given, session, context)) as events:
                 async for event in events:
                     yield event
 
-    async def _taken(self, given: TurnInput, session: str) -> TurnInput:
-        await asyncio.to_thread(check_files, given.messages)  # the server keeps what is attached
+    async def _with_files(self, given: TurnInput, session: str) -> TurnInput:
+        await asyncio.to_thread(check_files, given.messages)  # the server stores the attachments
         return given
 
     def _parts(
@@ -129,20 +127,20 @@ class RemoteSessions(Sessions):
         thread = thread_id(session)
         with suppress(NotFoundError):
             for run in await self._client.runs.list(thread):
-                if run["status"] in {"pending", "running"}:  # without its thread it could not be stopped any more
+                if run["status"] in {"pending", "running"}:
                     with suppress(HTTPStatusError):  # it has just ended
                         await self._client.runs.cancel(thread, run["run_id"], wait=True)
             await self._client.threads.delete(thread)
 
 
 class RemoteStore(BaseStore):
-    """A server's store: searched by prefixes of namespaces, and deleted from."""
+    """A server's store; it can only be searched and deleted from."""
 
     def __init__(self, client: LangGraphClient) -> None:
         self._store = client.store
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Raise NotImplementedError: a server is only asked on the event loop."""
+        """Raise NotImplementedError."""
         raise NotImplementedError("use the store's asynchronous methods")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -150,25 +148,21 @@ class RemoteStore(BaseStore):
         return [await self._run(op) for op in ops]
 
     async def _run(self, op: Op) -> Result:
-        match op:
-            case SearchOp(namespace_prefix=prefix, filter=wanted, limit=limit, offset=offset):
-                found: list[Any] = []
-                while len(found) < limit:
-                    size = min(STORE_PAGE, limit - len(found))
-                    page = await self._store.search_items(
-                        [*prefix], filter=wanted, limit=size, offset=offset + len(found)
-                    )
-                    found += page["items"]
-                    if len(page["items"]) < size:
-                        break
-                return [SearchItem(**{**item, "namespace": tuple(item["namespace"])}) for item in found]
-            case ListNamespacesOp(match_conditions=(MatchCondition(match_type="prefix", path=path),), limit=limit):
-                answer: Any = await self._store.list_namespaces(prefix=[*map(str, path)], limit=limit)
-                return [tuple(one) for one in answer["namespaces"]]
-            case PutOp(value=None):
-                await self._store.delete_item(op.namespace, key=op.key)
-                return None
-        raise NotImplementedError(f"{op}: nothing is written into a server's store, and it is read by prefixes")
+        if isinstance(op, PutOp) and op.value is None:
+            await self._store.delete_item(op.namespace, key=op.key)
+            return None
+        if not isinstance(op, SearchOp):
+            raise NotImplementedError(f"{op}: a server's store can only be searched and deleted from")
+        found: list[Any] = []
+        while len(found) < op.limit:
+            size = min(STORE_PAGE, op.limit - len(found))
+            page = await self._store.search_items(
+                [*op.namespace_prefix], filter=op.filter, limit=size, offset=op.offset + len(found)
+            )
+            found += page["items"]
+            if len(page["items"]) < size:
+                break
+        return [SearchItem(**{**item, "namespace": tuple(item["namespace"])}) for item in found]
 
 
 def thread_id(session: str) -> str:
@@ -180,83 +174,76 @@ def thread_id(session: str) -> str:
 
 
 def _client(url: str) -> LangGraphClient:
-    nowhere = f"{shown(url)!r} is no address of a server"
     try:
         base = URL(url.strip())
-    except InvalidURL as error:
-        raise ConfigError(f"{nowhere}: {error}") from error
+    except InvalidURL:
+        base = URL()
     if base.scheme not in {"http", "https"} or not base.host or not 0 < (base.port or 80) < 2**16:
-        raise ConfigError(f"{nowhere}: give one such as http://127.0.0.1:2024")
+        raise ConfigError(f"{shown(url)!r} is not the address of a server, such as http://127.0.0.1:2024")
     key = os.environ.get(KEY, "").strip()
     return LangGraphClient(
         AsyncClient(
             base_url=base,
             headers={"x-api-key": key} if key else {},
             timeout=Timeout(SILENCE_S, connect=5, pool=5),
-            event_hooks={"response": [_nothing_to_rejoin]},
+            event_hooks={"response": [_without_location]},
         )
     )
 
 
+async def _without_location(response: Response) -> None:
+    response.headers.pop("location", None)  # a run that loses its listener is cancelled and cannot be rejoined
+
+
 async def _assistant(client: LangGraphClient, wanted: str, address: str) -> str:
     try:
-        listed: Any = await client.assistants.search(limit=MOST)
-        rows: list[Any] = listed if isinstance(listed, list) else [None]
-        there = [(one["assistant_id"], one["graph_id"], one["name"]) for one in rows]
+        listed: Any = await client.assistants.search(limit=MAX_ASSISTANTS)
+        known = [(one["assistant_id"], one["graph_id"], one["name"]) for one in listed]
     except (AuthenticationError, PermissionDeniedError):
         raise
-    except APIStatusError as error:
-        what = f"{error.status_code} {error.response.reason_phrase}"
-        raise ConfigError(f"{address}: no LangGraph-API server answers there, or it is not well: {what}") from error
-    except (TypeError, KeyError) as error:
-        raise ConfigError(
-            f"{address}: no LangGraph-API server answers there: /assistants lists no assistants"
-        ) from error
-    if any(wanted in one[:2] for one in there):
+    except (APIStatusError, TypeError, KeyError) as error:
+        reason = f"{error.status_code}" if isinstance(error, APIStatusError) else "/assistants is missing"
+        raise ConfigError(f"{address}: not a LangGraph-API server: {reason}") from error
+    if any(wanted in one[:2] for one in known):
         return wanted
-    named = [one[0] for one in there if one[2] == wanted]
+    named = [one[0] for one in known if one[2] == wanted]
     if len(named) == 1:
         return str(named[0])
     if named:
         raise ConfigError(f"{address}: {len(named)} assistants are named {wanted!r}: give the id of one")
-    names = ", ".join(sorted({str(one[2]) for one in there})) or "none"
+    names = ", ".join(sorted({str(one[2]) for one in known})) or "none"
     raise ConfigError(f"{address}: the server has no assistant {wanted!r}: it has {names}; set PACKETGATE_ASSISTANT")
-
-
-async def _nothing_to_rejoin(response: Response) -> None:
-    response.headers.pop("location", None)  # a run that loses its listener is cancelled: it cannot be rejoined
 
 
 @contextmanager
 def translated_errors(url: str) -> Iterator[None]:
-    """Raise our own errors for those of the server, and of the way to it.
+    """Raise our own errors for those of the server and of the connection.
 
     Raises:
-        ConfigError: the server cannot be reached, refuses the key, or has not what is requested.
-        PacketgateError: as a run on the server raised it, or the connection was lost.
+        ConfigError: the server cannot be reached, refuses the key, or does not have what is requested.
+        PacketgateError: the error of a run on the server, or the connection was lost.
     """
     try:
         yield
     except RemoteException as error:
         raise _as_raised(error) from error
     except (AuthenticationError, PermissionDeniedError) as error:
-        raise ConfigError(
-            f"{url}: the server lets nobody in with this key, or without one ({_refusal(error)}): set {KEY}"
-        ) from error
+        raise ConfigError(f"{url}: the server refuses the key ({_reason(error)}): set {KEY}") from error
     except APIStatusError as error:
-        raise ConfigError(f"{url}: the server refuses: {_refusal(error)}") from error
+        raise ConfigError(f"{url}: the server refuses: {_reason(error)}") from error
     except (ConnectError, ConnectTimeout) as error:
         raise ConfigError(
-            f"{url}: no LangGraph-API server can be reached there ({type(error).__name__}): start one, "
-            "for example with `make studio`, or leave the address out"
+            f"{url}: the server cannot be reached ({type(error).__name__}): start one, for example with `make studio`, "
+            "or leave the address out",
+            Code.SERVER_UNAVAILABLE,
         ) from error
     except HTTPError as error:
         raise PacketgateError(
-            f"{url}: the server went away ({type(error).__name__}): what it had done by then is kept there, "
-            "and the turn can be continued once it is back"
+            f"{url}: the connection was lost ({type(error).__name__}): once it is back, the turn can be continued",
+            Code.CONNECTION_LOST,
         ) from error
     except JSONDecodeError as error:
-        raise ConfigError(f"{url}: what answers there is no LangGraph-API server: it does not speak JSON") from error
+        raise ConfigError(f"{url}: not a LangGraph-API server: its answer is not JSON") from error
 
 
 def _as_raised(error: RemoteException) -> PacketgateError:
@@ -265,9 +252,9 @@ def _as_raised(error: RemoteException) -> PacketgateError:
     known = getattr(errors, name, None)
     if isinstance(known, type) and issubclass(known, PacketgateError):
         return known(message)
-    return PacketgateError(f"the turn broke on the server: {name}: {message}; its log says more")
+    return PacketgateError(f"the turn failed on the server: {name}: {message}; its log says more")
 
 
-def _refusal(error: APIStatusError) -> str:
+def _reason(error: APIStatusError) -> str:
     reason, status = " ".join(error.message.split()), str(error.status_code)
     return reason[:300] if reason.startswith(status) else f"{status} {reason}"[:300]

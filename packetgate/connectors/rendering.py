@@ -109,21 +109,10 @@ def _highlight(shown: Text, marked: str, start: int) -> None:
 def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:
     bar = _BEGINS
     for line in escaped(text).expandtabs(4).split("\n") if text else []:
-        for piece in _folded(line, max(width - cell_len(bar), 1)):
+        for piece in chop_cells(line, max(width - cell_len(bar), 1)) or [""]:
             shown.append(bar, style="dim").append(f"{piece}\n", style=style(line))
             bar = _FOLDED
         bar = _GOES_ON
-
-
-def _folded(line: str, width: int) -> list[str]:
-    rows: list[str] = []
-    while cell_len(line) > width:
-        row = chop_cells(line, width)[0]
-        after_blank = len(row) if line[len(row)].isspace() else row.rfind(" ") + 1
-        cut = after_blank or len(row)
-        rows.append(line[:cut])
-        line = line[cut:]
-    return [*rows, line]
 
 
 def _diff_style(line: str) -> str:

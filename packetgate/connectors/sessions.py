@@ -1,4 +1,4 @@
-"""Conversations and their graph, in this process or on a LangGraph-API server."""
+"""Sessions of a graph: their state, history and runs."""
 
 import asyncio
 import gc
@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import UnknownInterruptError
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
@@ -22,8 +23,9 @@ from packetgate.graph.records import forget_records
 from packetgate.models.options import ROLES
 from packetgate.models.pool import ModelPool
 from packetgate.nodes.select_tool import STAGE as SELECTING
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import PacketError, RequestError
+from packetgate.state.errors import PacketError, RequestError, SessionError
 from packetgate.state.events import StageEvent, read_event
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.private_names import STRICT_RESUME
@@ -34,8 +36,8 @@ from packetgate.tools.execution.call_log import interrupted_writes
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
 
-Given = TurnInput | Command[Any] | None
-"""The input of a run: a new message, a reply, or None to continue a stopped turn."""
+RunInput = TurnInput | Command[Any] | None
+"""A new message, a reply, or None to continue an interrupted turn."""
 
 PAGE = 50
 """Checkpoints read at once: about five turns."""
@@ -43,29 +45,27 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class AnswerPiece:
-    """A piece of the answer, as it is written."""
+    """A streamed piece of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class SessionState:
-    """The state of a conversation."""
+    """The state of a session: the last turn's packet, blank if there is none, and its open question."""
 
     packet: CognitionPacket
-    """The last turn's; a blank one where there was none."""
     question: dict[str, Any] | None
-    """The open question of the last turn."""
     is_unfinished: bool
-    """Whether the last turn was interrupted: it neither ended nor asks."""
+    """The last turn was interrupted: it neither ended nor asks."""
     interrupt_id: str = ""
     """LangGraph's id of the open question."""
 
     def may_go_on(self, rights: RoutingContext) -> bool:
         """Whether current rights still allow the waiting calls."""
-        waiting = [call for call in (self.packet.tool_routing or ToolRouting()).calls if call.status.awaits_user]
+        calls = (self.packet.tool_routing or ToolRouting()).calls
         return rights.enabled and all(
-            rights.allows(call.risk) and rights.allows_tool(call.tool_name) for call in waiting
+            rights.allows(call.risk) and rights.allows_tool(call.tool_name) for call in calls if call.status.awaits_user
         )
 
     @classmethod
@@ -80,8 +80,8 @@ class SessionState:
         header = values.get("header")
         if header:
             check_version(header.version if isinstance(header, Header) else header.get("version", 0))
-        asked = next((one for one in snapshot.interrupts if isinstance(one.value, dict)), None)
-        question = dict(asked.value) if asked else None
+        interrupt = next((one for one in snapshot.interrupts if isinstance(one.value, dict)), None)
+        question = dict(interrupt.value) if interrupt else None
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
         try:
             packet = CognitionPacket.model_validate(fields)
@@ -89,12 +89,12 @@ class SessionState:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise PacketError(f"the stored session state is not a valid packet: {where}: {first['msg']}") from error
-        is_open = bool(snapshot.next or snapshot.tasks)  # a stage's end is kept first, and then what comes next
-        return cls(packet, question, is_open and question is None, asked.id if asked else "")
+        is_open = bool(snapshot.next or snapshot.tasks)
+        return cls(packet, question, is_open and question is None, interrupt.id if interrupt else "")
 
 
 class Sessions:
-    """The conversations that a graph of this process keeps, by name."""
+    """The sessions of a graph in this process, by name."""
 
     def __init__(
         self,
@@ -106,10 +106,7 @@ class Sessions:
         *,
         with_models: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,
     ) -> None:
-        """`leases` keep turns of other processes apart, `journal` is where the graph writes down what it does,
-        pictures that users attach are `kept`, the tools are of these `servers`, and `with_models` makes the same graph
-        with other models.
-        """
+        """`kept` stores attached pictures; `with_models` returns the same graph with other models."""
         self.graph = graph
         self._leases = leases or NoLeases()
         self._journal = journal
@@ -119,24 +116,24 @@ class Sessions:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def start_servers(self) -> None:
-        """Start the servers of this process, before a turn needs their tools."""
+        """Start the MCP servers before a turn needs their tools."""
         if self._servers is not None:
             self._servers.start()
 
     @property
     def starting(self) -> tuple[str, ...]:
-        """The servers of this process that are starting now."""
+        """The MCP servers that are starting."""
         return self._servers.starting if self._servers is not None else ()
 
     async def use_models(self, models: ModelPool) -> None:
         """Load other models for the next turns, and release the old ones.
 
         Raises:
-            ModelError: one cannot be used; the old ones stay.
-            RequestError: the turns are not this process's.
+            ModelError: a model cannot be used; the old ones stay.
+            RequestError: a server runs the turns.
         """
         if self._with_models is None:
-            raise RequestError("the models are the server's: change them there")
+            raise RequestError("the server has its own models: change them there")
         await models.check()
         for role in ROLES:
             await models.get(role)
@@ -152,7 +149,7 @@ class Sessions:
         return await self._leases.is_taken(session)
 
     def lease(self, session: str) -> AbstractAsyncContextManager[None]:
-        """Keep other processes from running a turn on a session."""
+        """Hold the lock that keeps other processes from running a turn on a session."""
         return self._leases.held(session)
 
     def config(self, session: str) -> RunnableConfig:
@@ -164,59 +161,58 @@ class Sessions:
         return SessionState.of(await self.graph.aget_state(self.config(session)))
 
     async def has_begun(self, packet: CognitionPacket) -> bool:
-        """Whether an interrupted turn has started a call that may change something."""
+        """Whether an interrupted turn has started a write."""
         return bool(self._journal and await interrupted_writes(packet, self._journal))
 
     async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
-        """Yield the states of a session, the newest first."""
+        """Yield a session's checkpoints, the newest first."""
         config, before = self.config(session), None
         while True:
-            states = [one async for one in self.graph.aget_state_history(config, before=before, limit=PAGE)]
-            for state in states:
-                yield state
-            if len(states) < PAGE:
+            page = [one async for one in self.graph.aget_state_history(config, before=before, limit=PAGE)]
+            for snapshot in page:
+                yield snapshot
+            if len(page) < PAGE:
                 return
-            before = states[-1].config
+            before = page[-1].config
 
     async def newest(self) -> str:
         """Return the most recent session; empty if there is none."""
         checkpointer = getattr(self.graph, "checkpointer", None)
         if checkpointer is not None:
-            async with aclosing(checkpointer.alist(None, limit=1)) as kept:
-                async for one in kept:
-                    return str(one.config["configurable"]["thread_id"])
+            async with aclosing(checkpointer.alist(None, limit=1)) as checkpoints:
+                async for checkpoint in checkpoints:
+                    return str(checkpoint.config["configurable"]["thread_id"])
         return ""
 
     async def stream(
-        self, given: Given, session: str, context: RoutingContext
+        self, given: RunInput, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
         """Run the graph on a session and yield its events. Closing the stream stops the run.
 
         Raises:
-            RequestError: what is attached cannot be used; nothing was done.
+            RequestError: an attachment cannot be used; nothing was done.
+            SessionError: the question was answered elsewhere.
         """
         if isinstance(given, TurnInput):
-            given = await self._taken(given, session)
-        async with aclosing(self._parts(given, session, context)) as parts:
-            async for part in parts:
-                if part["type"] == "custom":
-                    event = _event(part["data"])
+            given = await self._with_files(given, session)
+        try:
+            async with aclosing(self._parts(given, session, context)) as parts:
+                async for part in parts:
+                    event = _event(part["data"]) if part["type"] == "custom" else _answer_piece(*part["data"])
                     if event is not None:
                         yield event
-                    continue
-                message = _message(*part["data"])
-                if message is not None and message.text:
-                    yield AnswerPiece(message.text)
+        except UnknownInterruptError as error:
+            raise answered_elsewhere(session) from error
 
-    async def _taken(self, given: TurnInput, session: str) -> TurnInput:
+    async def _with_files(self, given: TurnInput, session: str) -> TurnInput:
         messages, files = await asyncio.to_thread(take_files, given.messages, self._kept, session)
         return TurnInput(messages=messages, request=given.request.with_files(files)) if files else given
 
     def _parts(
         self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
     ) -> AsyncGenerator[Any]:
-        how: dict[str, Any] = {"stream_mode": ["custom", "messages"], "durability": "sync", "version": "v2", **options}
-        parts = self.graph.astream(given, self.config(session), context=context, **how)
+        options = {"stream_mode": ["custom", "messages"], "durability": "sync", "version": "v2", **options}
+        parts = self.graph.astream(given, self.config(session), context=context, **options)
         return cast("AsyncGenerator[Any]", parts)
 
     @property
@@ -225,10 +221,7 @@ class Sessions:
         return getattr(self.graph, "store", None)
 
     async def forget(self, session: str) -> None:
-        """Delete a session once no turn runs there.
-
-        This removes the conversation, its records, and the details of its journal entries.
-        """
+        """Delete a session, its records and the details of its journal entries, once no turn runs there."""
         async with self.queue(session), self.lease(session):
             await self._delete(session)
             if self.store is not None:
@@ -242,17 +235,24 @@ class Sessions:
             await checkpointer.adelete_thread(session)
 
 
+def answered_elsewhere(session: str) -> SessionError:
+    """Return the error about an answer to a question that another answer has closed."""
+    message = f"the question of session {session!r} was answered elsewhere meanwhile: this answer is not used"
+    return SessionError(message, Code.QUESTION_NOT_OPEN)
+
+
 def _event(data: object) -> StageEvent | None:
     try:
         return read_event(data)
     except ValidationError:
-        return None  # a newer server may tell more than is understood here
+        return None  # an event of a newer server
 
 
-def _message(message: Any, metadata: dict[str, Any]) -> BaseMessage | None:
+def _answer_piece(message: Any, metadata: dict[str, Any]) -> AnswerPiece | None:
     if metadata.get("langgraph_node") not in {SELECTING, LAST_STAGE}:
         return None
-    if isinstance(message, BaseMessage):
-        return message if isinstance(message, AIMessageChunk) else None
-    is_piece = message["type"] == AIMessageChunk.__name__
-    return AIMessageChunk(content=message["content"], id=message.get("id")) if is_piece else None
+    if not isinstance(message, BaseMessage):  # from a server
+        if message["type"] != AIMessageChunk.__name__:
+            return None
+        message = AIMessageChunk(content=message["content"])
+    return AnswerPiece(message.text) if isinstance(message, AIMessageChunk) and message.text else None

@@ -1,4 +1,4 @@
-"""Run one turn: what a user can say to a session, and the one function behind every connector."""
+"""Run one turn: the input of a session, and the one function behind every connector."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
-from langgraph.errors import UnknownInterruptError
 from langgraph.types import Command
 
-from packetgate.connectors.sessions import AnswerPiece, Given, Sessions, SessionState
+from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState, answered_elsewhere
 from packetgate.graph.building import LAST_STAGE
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError
 from packetgate.state.events import StageEvent, StageFinished
@@ -28,22 +28,21 @@ class Say:
     text: str
     request: TurnRequest = field(default_factory=TurnRequest)
     question_id: str | None = None
-    """The question that was last shown to the user, in case the message is only yes or no; see `Reply`."""
+    """The question that was last shown to the user, in case the text answers it; see `Reply`."""
     history: tuple[BaseMessage, ...] = ()
-    """Earlier messages from elsewhere, for a new session."""
+    """Earlier messages, for a new session."""
     follows: str = ""
-    """The packet that it follows; if the session has a newer one, nothing is done."""
+    """The packet that it follows; if the session has a newer one, SessionError is raised."""
     files: tuple[Part, ...] = ()
-    """Attachments, as parts of a message."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The user's reply to a pending question: words, a decision, or `{"decisions": [...]}`."""
+    """The user's reply to a question: text, a decision, or `{"decisions": [...]}`."""
 
     value: Any
     question_id: str | None = None
-    """The id of its question, or a prefix; None means the open question, empty that none was shown."""
+    """The question's id or a prefix; None means the open question, empty that none was shown."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ class Continue:
 
 Turn = Say | Reply | Continue
 
-
 NOT_SHOWN = "your reply was for another question, or this one was not shown yet: please answer it now"
+RESUMING = "The previous turn was interrupted during a write and is being resumed. Send your message again afterwards."
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,9 @@ class Waiting:
     """Another turn of the session runs, here or in another process; this one waits for it."""
 
 
-GONE_ON_FIRST = (
-    "The previous turn was interrupted during a write and is being resumed. Send your message again afterwards."
-)
-
-
 @dataclass(frozen=True)
-class GoingOn:
-    """The previous turn continues instead: it was interrupted when a change may have begun."""
+class Resuming:
+    """The previous turn continues instead of a new one: it was interrupted during a write."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +84,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Aside:
-    """A turn ended that ran while a question was open; the question is asked again."""
+    """A turn ended that ran while a question was open; the question is asked again next."""
 
     packet: CognitionPacket
 
@@ -110,22 +104,20 @@ class Finished:
 
 
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
-
-
-TurnEvent = Waiting | GoingOn | StageEvent | AnswerPiece | Answering | Aside | Asked | Finished
+TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | Answering | Aside | Asked | Finished
 
 
 async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
     """Run a turn on a session up to its answer or a question. Closing this stops the turn.
 
-    A turn waits for the one that runs on its session, in whatever process, as long as that takes, and says so. Nothing
-    new is begun over one that was stopped in the middle of a change: that one goes on, so that nothing is done twice.
+    It waits for the turn that runs on its session, in any process. A turn that was interrupted during a write
+    continues first, so that nothing is done twice.
 
     Raises:
-        RequestError: the request cannot be used; the session stays as it was.
-        PacketError: the stored session state is not a valid packet, or of a newer Packetgate.
-        SessionError: there is nothing to reply to, or to continue; or somebody else stopped the turn.
-        ConfigError: the server that is to run it cannot be used.
+        RequestError: the request is invalid; the session is unchanged.
+        PacketError: the stored session state is not a valid packet of this version.
+        SessionError: there is nothing to reply to or to continue, or the turn was stopped elsewhere.
+        ConfigError: the server cannot be used.
     """
     queue = sessions.queue(session)
     waits = queue.locked()
@@ -139,11 +131,11 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         await held.enter_async_context(sessions.lease(session))
         before = await sessions.state(session)
         if waits and isinstance(turn, Reply) and before.question is None:
-            raise _answered_elsewhere(session)
+            raise answered_elsewhere(session)
         turn = _as_reply(turn, before)
         if isinstance(turn, Say) and before.is_unfinished and await sessions.has_begun(before.packet):
             turn = Continue()
-            yield GoingOn()
+            yield Resuming()
         turn = _as_request(turn, before)
         if isinstance(turn, Reply) and before.question is not None:
             if not _is_meant(turn, before.question):
@@ -152,21 +144,22 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
             yield Answering(before.question, turn.value)
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
             raise SessionError("the conversation has continued meanwhile: send your message again")
-        given, decided, ended = _input(turn, before, session), False, ""
-        async with aclosing(_answered_once(sessions.stream(given, session, context), session)) as stream:
+        given, decided, ended = _run_input(turn, before, session), False, ""
+        async with aclosing(sessions.stream(given, session, context)) as stream:
             async for event in stream:
                 if isinstance(event, StageFinished):
                     decided = decided or bool(event.decisions)
                     ended = event.packet_id if event.stage == LAST_STAGE else ended
                 yield event
         after = await sessions.state(session)
-        aside = await _kept(sessions, session, ended) if ended and after.question is not None else None
+        aside = await _ended_packet(sessions, session, ended) if ended and after.question is not None else None
     if isinstance(turn, Reply) and not decided and after.question is None:
-        raise _answered_elsewhere(session)
+        raise answered_elsewhere(session)
     if after.is_unfinished:
         raise SessionError(
             f"the turn of session {session!r} was stopped before its end: "
-            f"`packetgate answer --session {session}` goes on with it"
+            f"`packetgate answer --session {session}` continues it",
+            Code.TURN_INTERRUPTED,
         )
     if aside is not None:
         yield Aside(aside)
@@ -182,7 +175,7 @@ def _as_reply(turn: Turn, state: SessionState) -> Turn:
 
 
 def _as_request(turn: Turn, state: SessionState) -> Turn:
-    """Return undecided words to a question that is not open any more as a new request."""
+    """Return a reply to a closed question as a new request, unless it is only a decision."""
     if not isinstance(turn, Reply) or state.question is None or _is_meant(turn, state.question):
         return turn
     if not isinstance(turn.value, str) or not turn.question_id or decides(turn.value, state.question):
@@ -193,47 +186,30 @@ def _as_request(turn: Turn, state: SessionState) -> Turn:
 
 
 def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:
-    meant, asked = reply.question_id, str(question.get("question_id", ""))
-    return meant is None or (bool(meant) and asked.startswith(meant))
+    prefix = reply.question_id
+    return prefix is None or (bool(prefix) and str(question.get("question_id", "")).startswith(prefix))
 
 
-async def _kept(sessions: Sessions, session: str, packet_id: str) -> CognitionPacket | None:
+async def _ended_packet(sessions: Sessions, session: str, packet_id: str) -> CognitionPacket | None:
     async with aclosing(sessions.history(session)) as states:
         async for state in states:
-            found = SessionState.of(state).packet
-            if found.header.packet_id == packet_id and found.governance.question is None:
-                return found
+            packet = SessionState.of(state).packet
+            if packet.header.packet_id == packet_id and packet.governance.question is None:
+                return packet
     return None
 
 
-async def _answered_once(
-    stream: AsyncGenerator[StageEvent | AnswerPiece], session: str
-) -> AsyncGenerator[StageEvent | AnswerPiece]:
-    try:
-        async with aclosing(stream) as events:
-            async for event in events:
-                yield event
-    except UnknownInterruptError as error:
-        raise _answered_elsewhere(session) from error
-
-
-def _answered_elsewhere(session: str) -> SessionError:
-    return SessionError(
-        f"the question of session {session!r} was answered elsewhere meanwhile: this answer is not used"
-    )
-
-
-def _input(turn: Turn, state: SessionState, session: str) -> Given:
+def _run_input(turn: Turn, state: SessionState, session: str) -> RunInput:
     match turn:
         case Say():
-            words = check_request(turn.text if turn.text.strip() or not turn.files else SEE_ATTACHED)
-            said = HumanMessage([{"type": "text", "text": words}, *turn.files] if turn.files else words)
-            return TurnInput(messages=[*turn.history, said], request=turn.request)
+            text = check_request(turn.text if turn.text.strip() or not turn.files else SEE_ATTACHED)
+            message = HumanMessage([{"type": "text", "text": text}, *turn.files] if turn.files else text)
+            return TurnInput(messages=[*turn.history, message], request=turn.request)
         case Reply():
             if state.question is None:
-                raise SessionError(f"session {session!r} has no pending question: ask something with `packetgate ask`")
+                raise SessionError(f"session {session!r} has no pending question", Code.QUESTION_NOT_OPEN)
             return Command(resume={state.interrupt_id: check_reply(turn.value)})
         case _:
             if not state.is_unfinished and state.question is None:
-                raise SessionError(f"session {session!r} has no unfinished turn: ask something with `packetgate ask`")
+                raise SessionError(f"session {session!r} has no unfinished turn", Code.NOTHING_TO_CONTINUE)
             return None

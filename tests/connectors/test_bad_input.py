@@ -32,7 +32,7 @@ CASES = [
     Case("1 MB", ("ask",), ("1,048,576", "200,000", REQUEST), given=b"x" * 1_048_576),
     Case("binary", ("ask",), ("U+0000", REQUEST), given=b"Read\x00\x01\x02"),
     Case("wrong encoding", ("ask",), ("standard input", "0xe9"), given="Lies café.txt".encode("latin-1")),
-    Case("newer packet", ("trace", "p.json"), ("99", "[packet-too-new]"), files={"p.json": NEWER}),
+    Case("newer packet", ("trace", "p.json"), ("99", "[packet-version]"), files={"p.json": NEWER}),
     Case("no packet", ("trace", "p.json"), ("[packet-unreadable]",), files={"p.json": b"[1, 2]"}),
     Case("broken mcp.json", ("ask", "Read a.txt"), ("mcp.json", "line 1"), files={"mcp.json": b'{"mcpServers": '}),
     Case("missing mcp.json", ("tools", "--mcp-config", "no.json"), ("no.json", CONFIGURATION)),

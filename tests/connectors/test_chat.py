@@ -70,7 +70,7 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
     ("/continue", ("nothing to continue",)),
     ("Read plan.txt", ("The gate opens",)),
     ("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
-    ("/tools", ("ai.read", "fits the request", "of 14 tools", "Read plan.txt")),
+    ("/tools", ("ai.read", "ranked", "of 14 tools", "Read plan.txt")),
     ("/model", ("lite and prime: reflex",)),
     ("/writes on", ("run after your approval",)),
     ("/writes", ("/writes takes on|off",)),
@@ -209,7 +209,7 @@ async def test_a_slow_server_delays_no_answer(cli: CommandLine, tmp_path: Path) 
 def test_rest_shows_the_complete_result(cli: CommandLine) -> None:
     lines = [f"line {number} of the log" for number in range(1, 1_001)]
     (cli.folder / "log.txt").write_text("\n".join(lines))
-    with chatting(cli, PAGER="cat") as child:
+    with chatting(cli) as child:
         child.sendline("Read log.txt")
         child.expect("/rest")
         child.expect("you> ")

@@ -53,17 +53,6 @@ def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     assert (cli.folder / "plan.txt").read_text() == "one\ntwo\x1b[2J\n"
 
 
-def test_a_long_question_is_shown_in_the_pager_first(cli: CommandLine) -> None:
-    (cli.folder / "plan.txt").write_text("".join(f"line {number}\n" for number in range(300)))
-    seen = cli.folder / "seen.txt"
-    with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"', PAGER=f"cat >> {seen}") as child:
-        child.expect(r"\[y\]es")
-        assert "  │ content = three\n" in seen.read_text()
-        assert seen.read_text().count("  ┆ -line ") == said(child).count("┆ -line ") == 300
-        child.sendline("n")
-        child.expect(pexpect.EOF)
-
-
 def test_a_missing_argument_is_asked_for(cli: CommandLine) -> None:
     with terminal(cli, "ask", "Read the file") as child:
         child.expect("I need `path`")

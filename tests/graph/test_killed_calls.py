@@ -12,7 +12,7 @@ from support.counting import Hotel, asked, events, finished, killed, killed_in_c
 from support.mcp_servers import until
 from support.palettes import NIGHTLY
 
-from packetgate.connectors.turn import Asked, Continue, Finished, GoingOn, Reply, Say
+from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Resuming, Say
 from packetgate.graph.journal.chain import JournalChain
 from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
@@ -132,13 +132,13 @@ async def test_nothing_new_is_begun_over_a_write_that_was_cut_off(settings: Sett
     hotel.hold("after")
     await killed_in_call(hotel, "r1", "after", started(settings, "s", Reply("yes")))
     told = await events(settings, "s", Say(text))
-    assert GoingOn() in told
+    assert Resuming() in told
     assert isinstance(told[-1], Asked)
     assert "nobody knows whether it finished: run it again?" in told[-1].question["action_requests"][0]["about"]
     assert isinstance((await events(settings, "s", Reply("no")))[-1], Finished)
     assert hotel.counted("r1")["booked"] == 1
     told = await events(settings, "s", Say('Get the price of "r2"'))
-    assert GoingOn() not in told
+    assert Resuming() not in told
     assert "r2 costs nothing" in told[-1].packet.response.candidate
 
 

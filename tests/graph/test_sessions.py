@@ -106,7 +106,7 @@ async def test_a_question_that_lapsed_is_dropped_by_a_new_turn_and_leaves_a_trac
     async with session(scripted(write, read("b")), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
         asked = await talk.ask("Write x to a")
         packet = await talk.say("Read note name=b")
-        with pytest.raises(SessionError, match="no pending question"):
+        with pytest.raises(SessionError):
             await talk.reply("yes")
     dropped = packet.governance.audit[0]
     assert (dropped.event, dropped.detail) == ("question_dropped", "notebook.write_note was never answered")

@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from packetgate.connectors.discord.messages import LiveMessage, pictures_of, read_message, words_of
 from packetgate.connectors.discord.presenting import buttons, headline, parts
 from packetgate.connectors.sessions import Sessions, SessionState
-from packetgate.connectors.turn import GONE_ON_FIRST, Aside, Asked, Finished, GoingOn, Reply, Turn, Waiting, run_turn
+from packetgate.connectors.turn import RESUMING, Aside, Asked, Finished, Reply, Resuming, Turn, Waiting, run_turn
 from packetgate.graph.private_files import private_file
 from packetgate.state.base import Section, now
 from packetgate.state.context import RoutingContext
@@ -210,8 +210,8 @@ class Conversations:
                 match event:
                     case Waiting():
                         await here.live.show("wait")
-                    case GoingOn():
-                        here.live.notes += [GONE_ON_FIRST]
+                    case Resuming():
+                        here.live.notes += [RESUMING]
                     case StageStarted(stage=stage):
                         await here.live.show(stage)
                     case Aside(packet):

@@ -14,7 +14,7 @@ from packetgate.connectors.running import InterruptedReadError, error_line
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import at_a_terminal, composer, read_pipe
-from packetgate.connectors.terminal.slash import Conversation, completions, is_command, run_command
+from packetgate.connectors.terminal.slash import COMMANDS, Conversation, is_command, run_command
 from packetgate.connectors.terminal.turns import WAITING, Terminal
 from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, Turn, run_turn
 from packetgate.graph.settings import Settings
@@ -40,7 +40,7 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
         )
         sessions.start_servers()
         talk = Conversation(terminal, settings)
-        read = composer(settings.home / "history", completions)
+        read = composer(settings.home / "history", {command.name: command.about for command in COMMANDS})
         await _guarded(talk.greet())
         while not talk.is_over:
             try:

@@ -11,14 +11,12 @@ from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import run_settings_from
 from packetgate.connectors.terminal.reports import unmatched
-from packetgate.deciders.language.probe import REQUEST, ProbeResult, Trial, load, probe_model, probe_reviewer
+from packetgate.deciders.language.probe import REQUEST, TimedAnswer, Trial, load, probe_model, probe_reviewer
 from packetgate.graph.composition import model_pool, open_tools, sandbox_settings
 from packetgate.graph.records import evaluation_version, read_passport
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
-from packetgate.models.calling import HeldBy
 from packetgate.models.endpoint import Role
-from packetgate.models.model import LocalModelInfo, Model
 from packetgate.models.pool import ModelPool
 from packetgate.models.transport import model_label, timeout_of
 from packetgate.state.base import ConfidenceSource
@@ -38,14 +36,6 @@ PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
 STYLE = {"ok": "green", "note": "yellow", "bad": "red"}
 UNUSABLE = 2
 """Exit status if a model cannot be loaded or asked."""
-ENFORCED_BY: dict[HeldBy, str] = {
-    "grammar": "a grammar",
-    "json_schema": "the server's json_schema",
-    "tool_call": "the server's tool calling",
-    "json_object": "the server's json_object",
-    "prompt": "the prompt alone",
-}
-KNOWN = (ConfidenceSource.MEASURED, ConfidenceSource.STATED, ConfidenceSource.CALIBRATED)
 
 
 @dataclass(frozen=True)
@@ -208,22 +198,21 @@ async def probed(settings: Settings) -> AsyncIterator[Finding]:
         async with hub:
             catalogue = await hub.catalogue()
     except PacketgateError as error:
-        yield Finding("bad", "models", f"{error} [{error.code}]", UNUSABLE)
+        yield _unusable("models", error)
         return
-    for roles in pool.players:
-        names = ", ".join(roles)
-        try:
-            async for finding in _probed(pool, roles[0], names, catalogue, context):
-                yield finding
-        except PacketgateError as error:
-            yield Finding("bad", names, f"{error} [{error.code}]", UNUSABLE)
+    trials = {", ".join(roles): _probed(pool, roles[0], ", ".join(roles), catalogue, context) for roles in pool.players}
     if pool.has_reviewer:
+        trials["reviewer"] = _probed_reviewer(pool, catalogue, context)
+    for subject, trial in trials.items():
         try:
-            async for finding in _probed_reviewer(pool, catalogue, context):
+            async for finding in trial:
                 yield finding
         except PacketgateError as error:
-            text = f"{error} (calls count 0.0 until it answers) [{error.code}]"
-            yield Finding("bad", "reviewer", text, UNUSABLE)
+            yield _unusable(subject, error)
+
+
+def _unusable(subject: str, error: PacketgateError) -> Finding:
+    return Finding("bad", subject, f"{error} [{error.code}]", UNUSABLE)
 
 
 async def _probed(
@@ -235,12 +224,49 @@ async def _probed(
         return
     model, seconds = loaded
     yield Finding("ok", names, f"{pool.describe(role)}, ready in {seconds:.1f} s")
-    if model.local_info is not None:
-        for finding in _file(model.local_info):
-            yield finding
+    if info := model.local_info:
+        yield Finding("ok", "model", info.description)
+        yield Finding("ok", "context", f"{info.context_size:,} tokens of {info.trained_context:,} (?n_ctx=N sets it)")
+        template = "the file's own" if info.own_template else "ChatML, because the file has none: check that it fits"
+        yield Finding("ok" if info.own_template else "note", "template", template)
     result = await probe_model(model, tools, context)
-    for finding in [*_results(result), *_time(result, model, context, role)]:
+    for stage, trial in result.stages.items():
+        yield _stage(stage, trial)
+    yield _speed(result.selection.answers[0])
+    sources = [result.selection.confidence, result.review.confidence]
+    measured = {*sources} <= {ConfidenceSource.MEASURED, ConfidenceSource.CALIBRATED}
+    confidence = "selection: {}; review: {}".format(*(source or "none" for source in sources))
+    yield Finding("ok" if measured else "note", "confidence", confidence)
+    if result.selection.chose == "none":
+        yield Finding("note", "tools", f"no call for {REQUEST!r}: if its server ignores tools, set ?native_tools=false")
+    if model.thoughts.longest:
+        advice = "; ?reasoning_effort=low or ?enable_thinking=false after its name asks for fewer"
+        yield Finding("ok", "thoughts", f"up to {model.thoughts.longest:,} tokens before an answer{advice}")
+    for finding in _timeout(max(trial.seconds for trial in result.stages.values()), timeout_of(model.chat), role):
         yield finding
+
+
+def _stage(stage: str, trial: Trial) -> Finding:
+    held_by = trial.answers[-1].answer.held_by if trial.answers else None
+    result = "usable"
+    if trial.problem:
+        instead = "the gate counts 0.0" if stage == "review" else "the rule-based fallback decides"
+        result = f"not usable, {instead}: {trial.problem}"
+    elif trial.tries > 1:
+        result = f"usable at try {trial.tries}"
+    details = [result, f"format enforced by {held_by}" if held_by else "", f"{trial.seconds:.1f} s"]
+    if trial.usage.thought_tokens:
+        details.append(f"{trial.usage.thought_tokens:,} tokens of thoughts")
+    return Finding("note" if trial.problem or held_by == "prompt" else "ok", stage, "; ".join(filter(None, details)))
+
+
+def _speed(timed: TimedAnswer) -> Finding:
+    if timed.writing_speed is None:
+        return Finding("ok", "speed", f"the server does not count tokens; the answer took {timed.seconds:.1f} s")
+    if timed.reading_speed is None:
+        return Finding("ok", "speed", f"{timed.writing_speed:,.1f} answer tokens/s, reading the prompt included")
+    speeds = f"{timed.reading_speed:,.0f} prompt tokens/s, {timed.writing_speed:,.1f} answer tokens/s"
+    return Finding("ok", "speed", speeds)
 
 
 async def _probed_reviewer(pool: ModelPool, tools: Catalogue, context: RoutingContext) -> AsyncIterator[Finding]:
@@ -254,61 +280,6 @@ async def _probed_reviewer(pool: ModelPool, tools: Catalogue, context: RoutingCo
     yield Finding("ok" if runs else "note", "question", text)
     for finding in _timeout(seconds, timeout_of(endpoint), "prime"):
         yield finding
-
-
-def _file(info: LocalModelInfo) -> Iterator[Finding]:
-    yield Finding("ok", "model", info.description)
-    size = f"{info.context_size:,} tokens of the {info.trained_context:,} it was trained on (?n_ctx=N sets it)"
-    yield Finding("ok", "context", size)
-    if info.own_template:
-        yield Finding("ok", "template", "the file's own")
-    else:
-        yield Finding("note", "template", "ChatML, because the file has none: check that the model knows it")
-
-
-def _results(result: ProbeResult) -> Iterator[Finding]:
-    for stage, trial in result.stages.items():
-        yield _stage(stage, trial)
-    timed = result.selection.answers[0]
-    if timed.writing_speed is None:
-        speed = f"unknown: the server does not count tokens; the answer took {timed.seconds:.1f} s"
-    else:
-        reading = "" if timed.reading_speed is None else f"{timed.reading_speed:,.0f} prompt tokens/s, "
-        speed = f"{reading}{timed.writing_speed:,.1f} answer tokens/s{'' if reading else ', prompt tokens included'}"
-    yield Finding("ok", "speed", speed)
-    sources = {"selection": result.selection.confidence, "review": result.review.confidence}
-    text = ", ".join(f"{stage} by {source if source in KNOWN else 'nothing'}" for stage, source in sources.items())
-    measured = {*sources.values()} <= {ConfidenceSource.MEASURED, ConfidenceSource.CALIBRATED}
-    yield Finding("ok" if measured else "note", "confidence", text)
-    if result.selection.chose == "none":
-        yield Finding("note", "tools", f"no call for {REQUEST!r}: if its server ignores tools, set ?native_tools=false")
-
-
-def _stage(stage: str, trial: Trial) -> Finding:
-    held_by = trial.answers[-1].answer.held_by if trial.answers else None
-    details = f", enforced by {ENFORCED_BY[held_by]}" if held_by else ""
-    if trial.usage.thought_tokens:
-        details += f"; {counted(trial.usage.thought_tokens, 'token')} of thoughts"
-    details += f"; {trial.seconds:.1f} s"
-    if trial.problem:
-        instead = "the gate counts 0.0" if stage == "review" else "the rule-based fallback decides"
-        return Finding("note", stage, f"not usable, {instead}: {trial.problem}{details}")
-    tries = "" if trial.tries < 2 else f" at try {trial.tries}"
-    return Finding("note" if held_by == "prompt" else "ok", stage, f"usable{tries}{details}")
-
-
-def _time(result: ProbeResult, model: Model, context: RoutingContext, role: Role) -> Iterator[Finding]:
-    seconds, timeout = [trial.seconds for trial in result.stages.values()], timeout_of(model.chat)
-    if model.thoughts.longest:
-        less = "enable_thinking=false" if timeout is None else "reasoning_effort=low or enable_thinking=false"
-        is_set = model.options.reasoning_effort or model.options.enable_thinking is False
-        advice = "" if is_set else f"; for fewer, append ?{less} to its name"
-        yield Finding("ok", "thoughts", f"up to {counted(model.thoughts.longest, 'token')} before an answer{advice}")
-    if timeout is not None:
-        yield from _timeout(max(seconds), timeout, role)
-        if sum(seconds) > context.turn_budget_s / 2:
-            text = f"the stages took {sum(seconds):.0f} s of {context.turn_budget_s:g} a turn: raise turn_budget_s"
-            yield Finding("note", "turn_budget_s", text)
 
 
 def _timeout(slowest: float, timeout: float | None, role: Role) -> Iterator[Finding]:

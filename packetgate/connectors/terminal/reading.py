@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,10 @@ from packetgate.tools.attached.pictures import MAX_BYTES
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 Reader = Callable[[str], Awaitable[str]]
-Completions = Callable[[str], list[tuple[str, str]]]
-"""Maps the text so far to its completions, each with a description."""
 
 
 def at_a_terminal() -> bool:
@@ -39,14 +36,15 @@ def reader() -> Reader:
     return _reading(PromptSession())
 
 
-def composer(history: Path, completions: Completions) -> Reader:
+def composer(history: Path, completions: dict[str, str]) -> Reader:
     """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
-    Ctrl-C clears the input, and raises only if it is empty.
+    Ctrl-C clears the input, and raises only if it is empty. `completions` have descriptions.
     """
     if not at_a_terminal():
         return read_pipe
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.styles import Style
 
     session: PromptSession[str] = PromptSession(
@@ -55,7 +53,7 @@ def composer(history: Path, completions: Completions) -> Reader:
         key_bindings=_keys(),
         prompt_continuation="...  ",
         history=_history(history),
-        completer=_completer(completions),
+        completer=WordCompleter([*completions], meta_dict=completions, sentence=True),
         reserve_space_for_menu=6,
     )
     return _reading(session)
@@ -107,19 +105,6 @@ def _keys() -> "KeyBindings":
             event.app.exit(exception=KeyboardInterrupt)
 
     return keys
-
-
-def _completer(completions: Completions) -> "Completer":
-    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-    from prompt_toolkit.document import Document
-
-    class Words(Completer):
-        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-            text = document.text_before_cursor
-            for word, meaning in completions(text):
-                yield Completion(word, -len(text.rpartition(" ")[2]), display_meta=meaning)
-
-    return Words()
 
 
 def _history(path: Path) -> "History":

@@ -6,12 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.text import Text
-
 from packetgate.connectors import rendering
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.reading import file_part
-from packetgate.connectors.terminal.turns import Terminal, page
+from packetgate.connectors.terminal.turns import Terminal
 from packetgate.connectors.turn import Continue
 from packetgate.graph.settings import Settings
 from packetgate.models.options import ROLES
@@ -20,15 +18,6 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import printable
 from packetgate.state.routing import ToolCall
 from packetgate.tools.attached.parts import Part
-
-REASONS = {
-    "permanent": "permanent in packetgate.toml",
-    "recent": "used lately",
-    "default": "default for this kind of conversation",
-    "ranked": "fits the request",
-    "widened": "found by the wider search",
-    "described": "requested by the model",
-}
 
 
 @dataclass
@@ -63,6 +52,9 @@ class Conversation:
             rendering.say("its last turn was interrupted: /continue continues it")
 
 
+Handler = Callable[[Conversation, str], Awaitable[None]]
+
+
 @dataclass(frozen=True)
 class Command:
     """A slash command."""
@@ -71,27 +63,50 @@ class Command:
     argument: str
     """Its argument as help shows it: in brackets if optional, `on|off` for a choice, empty if there is none."""
     about: str
-    run: Callable[[Conversation, str], Awaitable[None]]
+    run: Handler
 
 
+COMMANDS: list[Command] = []
+"""In the order of the help."""
+_ON_OFF = "on|off"
+
+
+def _command(name: str, argument: str, about: str) -> Callable[[Handler], Handler]:
+    def register(run: Handler) -> Handler:
+        COMMANDS.append(Command(name, argument, about, run))
+        return run
+
+    return register
+
+
+@_command("/help", "", "this list")
+async def _help(_chat: Conversation, _: str) -> None:
+    table = rendering.table("", "", wrapped=(1,), header=False)
+    for command in COMMANDS:
+        table.add_row(f"{command.name} {command.argument}".rstrip(), rendering.plain(command.about, "dim"))
+    rendering.console().print(table)
+    rendering.say("Enter sends; Alt+Enter, or a \\ at the end, begins a new line. Ctrl-C stops a turn.")
+
+
+@_command("/why", "", "the last packet's trace")
 async def _why(chat: Conversation, _: str) -> None:
     rendering.console().print(rendering.trace_table(await chat.packet()))
 
 
+@_command("/tools", "", "the last palette, and why each tool was on it")
 async def _tools(chat: Conversation, _: str) -> None:
     packet = await chat.packet()
     table = rendering.table("tool", "risk", "shown", "reason", wrapped=(3,))
     for entry in packet.context.palette:
         score = f", score {entry.score:.2f}" if entry.score else ""
-        risk = Text(entry.risk.value, style=rendering.RISK_STYLE[entry.risk.value])
-        table.add_row(
-            printable(entry.tool_name), risk, entry.shown, f"{REASONS.get(entry.reason, entry.reason)}{score}"
-        )
+        risk = rendering.plain(entry.risk.value, rendering.RISK_STYLE[entry.risk.value])
+        table.add_row(printable(entry.tool_name), risk, entry.shown, f"{entry.reason}{score}")
     rendering.console().print(table)
     count = f"{len(packet.context.palette):,} of {packet.context.available_count:,} tools"
     rendering.say(f"{count} for {packet.content.original_prompt[:80]!r}; `packetgate tools` lists all")
 
 
+@_command("/model", "[[lite|prime] NAME]", "show the models in use, or switch to another")
 async def _model(chat: Conversation, words: str) -> None:
     from packetgate.graph.composition import model_pool
 
@@ -112,15 +127,23 @@ async def _model(chat: Conversation, words: str) -> None:
         rendering.say(f"{' and '.join(roles)}: {pool.describe(roles[0])}")
 
 
-def _switch(name: str, tools: str) -> Callable[[Conversation, str], Awaitable[None]]:
-    async def switch(chat: Conversation, choice: str) -> None:
-        is_on = choice.casefold() == "on"
-        chat.terminal.context = chat.terminal.context.model_copy(update={name: is_on})
-        rendering.say(f"{tools} {'run after your approval' if is_on else 'only say what they would do'}")
-
-    return switch
+@_command("/writes", _ON_OFF, "allow tools that change things; each call still needs approval")
+async def _writes(chat: Conversation, choice: str) -> None:
+    _switch(chat, "allow_write_tools", choice, "tools that change things")
 
 
+@_command("/commands", _ON_OFF, "allow tools that execute commands; each call still needs approval")
+async def _commands(chat: Conversation, choice: str) -> None:
+    _switch(chat, "allow_execute_tools", choice, "tools that execute commands")
+
+
+def _switch(chat: Conversation, setting: str, choice: str, tools: str) -> None:
+    is_on = choice.casefold() == "on"
+    chat.terminal.context = chat.terminal.context.model_copy(update={setting: is_on})
+    rendering.say(f"{tools} {'run after your approval' if is_on else 'only say what they would do'}")
+
+
+@_command("/continue", "", "ask the open question again, or continue an interrupted turn")
 async def _continue(chat: Conversation, _: str) -> None:
     state = await chat.sessions.state(chat.terminal.session)
     if state.question is not None:
@@ -131,11 +154,13 @@ async def _continue(chat: Conversation, _: str) -> None:
         rendering.say("there is nothing to continue")
 
 
+@_command("/attach", "FILE", "attach a picture or a text file to the next message")
 async def _attach(chat: Conversation, file: str) -> None:
     chat.attached.append(await asyncio.to_thread(file_part, Path(file)))
     rendering.say(f"{file} is attached to your next message")
 
 
+@_command("/session", "[NAME]", "show the session's name, or switch to another session")
 async def _session(chat: Conversation, name: str) -> None:
     if not name:
         rendering.say(f"packetgate chat --session {chat.terminal.session}")
@@ -144,6 +169,7 @@ async def _session(chat: Conversation, name: str) -> None:
     await chat.greet()
 
 
+@_command("/rest", "", "show everything that the last turn's tools returned")
 async def _rest(chat: Conversation, _: str) -> None:
     packet = await chat.packet()
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
@@ -151,17 +177,16 @@ async def _rest(chat: Conversation, _: str) -> None:
     if not parts:
         rendering.say("the last turn's tools returned nothing")
         return
-    text = Text("\n\n".join(parts))
-    if not await page(text):
-        rendering.console().print(text)
+    rendering.say("\n\n".join(parts), "")
 
 
 def _full_result(chat: Conversation, call: ToolCall) -> str:
     handle, output = (call.result.handle, call.result.output) if call.result else ("", "")
     file = chat.terminal.results.file(handle, chat.terminal.session) if handle else None
-    return printable(f"{call.tool_name}:\n{file.read_text(errors='replace') if file else output}")
+    return f"{call.tool_name}:\n{file.read_text(errors='replace') if file else output}"
 
 
+@_command("/reset", "", "delete this session, after confirmation")
 async def _reset(chat: Conversation, _: str) -> None:
     reply = await chat.terminal.read(f"Delete session {chat.terminal.session}? [y/N] ")
     if reply.strip().casefold() not in {"y", "yes"}:
@@ -172,43 +197,11 @@ async def _reset(chat: Conversation, _: str) -> None:
     rendering.say(f"session {chat.terminal.session} was deleted")
 
 
+@_command("/quit", "", "leave; the session is kept")
 async def _quit(chat: Conversation, _: str) -> None:
     chat.is_over = True
 
 
-async def _help(_chat: Conversation, _: str) -> None:
-    table = rendering.table("", "", wrapped=(1,), header=False)
-    for command in COMMANDS:
-        table.add_row(f"{command.name} {command.argument}".rstrip(), rendering.plain(command.about, "dim"))
-    rendering.console().print(table)
-    rendering.say("Enter sends; Alt+Enter, or a \\ at the end, begins a new line. Ctrl-C stops a turn.")
-
-
-_ON_OFF = "on|off"
-COMMANDS = (
-    Command("/help", "", "this list", _help),
-    Command("/why", "", "the last packet's trace", _why),
-    Command("/tools", "", "the last palette, and why each tool was on it", _tools),
-    Command("/model", "[[lite|prime] NAME]", "show the models in use, or switch to another", _model),
-    Command(
-        "/writes",
-        _ON_OFF,
-        "allow tools that change things; each call still needs approval",
-        _switch("allow_write_tools", "tools that change things"),
-    ),
-    Command(
-        "/commands",
-        _ON_OFF,
-        "allow tools that execute commands; each call still needs approval",
-        _switch("allow_execute_tools", "tools that execute commands"),
-    ),
-    Command("/continue", "", "ask the open question again, or continue an interrupted turn", _continue),
-    Command("/attach", "FILE", "attach a picture or a text file to the next message", _attach),
-    Command("/session", "[NAME]", "show the session's name, or switch to another session", _session),
-    Command("/rest", "", "show everything that the last turn's tools returned", _rest),
-    Command("/reset", "", "delete this session, after confirmation", _reset),
-    Command("/quit", "", "leave; the session is kept", _quit),
-)
 _BY_NAME = {command.name: command for command in COMMANDS} | {"/exit": COMMANDS[-1]}
 _NAME = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
 """Matches commands, but not `/etc/hosts`."""
@@ -232,8 +225,3 @@ async def run_command(chat: Conversation, text: str) -> None:
     if not is_valid:
         raise RequestError(f"{command.name} takes {command.argument or 'no argument'}, not {argument!r}")
     await command.run(chat, argument)
-
-
-def completions(text: str) -> list[tuple[str, str]]:
-    """Return the slash commands that begin with a text, with their descriptions."""
-    return [(command.name, command.about) for command in COMMANDS if text and command.name.startswith(text)]

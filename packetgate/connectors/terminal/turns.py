@@ -2,31 +2,28 @@
 
 import asyncio
 import json
-import pydoc
 import shlex
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any
 
 from rich.status import Status
 from rich.text import Text
 
 from packetgate.connectors import rendering
-from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
 from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import Reader, at_a_terminal, reader
 from packetgate.connectors.turn import (
-    GONE_ON_FIRST,
+    RESUMING,
     Answering,
     Aside,
     Asked,
     Finished,
-    GoingOn,
     Reply,
+    Resuming,
     Turn,
     Waiting,
     run_turn,
@@ -40,8 +37,6 @@ from packetgate.state.printing import escaped, printable
 from packetgate.state.sections import Reflection
 from packetgate.tools.text.result_store import ResultStore
 
-MARGIN = 8
-"""Rows of the screen that a text must leave free to be shown without the pager."""
 WAITING = 3
 """Exit status of a turn that waits for an answer."""
 SHORT_ID = 8
@@ -51,17 +46,6 @@ WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 REMEMBERED = ("session", "always", "never")
 LEAVING = ("/quit", "/exit")
 HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
-
-
-async def page(text: Text) -> bool:
-    """Show a text in the user's pager if it is longer than the screen; return whether it was."""
-    out = rendering.console()
-    rows = sum(max(1, ceil(len(line) / out.width)) for line in text.plain.splitlines())
-    if not at_a_terminal() or rows <= max(out.height - MARGIN, 1):
-        return False
-    with on_ctrl_c(lambda: None):  # Ctrl-C belongs to the pager meanwhile
-        await asyncio.to_thread(pydoc.pager, text.plain)
-    return True
 
 
 class _StreamedAnswer:
@@ -155,7 +139,6 @@ class Terminal:
         """Show a question, which the next input answers."""
         out = rendering.console()
         shown = rendering.question(question, out.width if at_a_terminal() else rendering.PLAIN_WIDTH)
-        await page(shown)
         out.print(shown, end="", soft_wrap=True)
         self._remember(question)
         self.pending = question
@@ -187,9 +170,9 @@ class Terminal:
                 try:
                     async for event in events:
                         match event:
-                            case Waiting() | GoingOn():
+                            case Waiting() | Resuming():
                                 status.update("")
-                                line = WAITS if isinstance(event, Waiting) else GONE_ON_FIRST
+                                line = WAITS if isinstance(event, Waiting) else RESUMING
                                 rendering.console(stderr=True).print(line, style="yellow")
                             case StageStarted(stage=stage):
                                 progress.stage = stage

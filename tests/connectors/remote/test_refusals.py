@@ -1,4 +1,4 @@
-"""Servers that cannot be used: each is told in one clear error, whose message names it and the way out."""
+"""Servers that cannot be used: the error names the server."""
 
 import asyncio
 import json
@@ -17,8 +17,9 @@ from support.scripted_openai import free_port
 from packetgate.connectors.remote import open_remote
 from packetgate.connectors.sessions import SessionState
 from packetgate.connectors.turn import Say, run_turn
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import ConfigError, InputError, PacketError, PacketgateError
+from packetgate.state.errors import ConfigError, PacketError, PacketgateError
 
 HTML = "<!doctype html><title>Not Found</title><p>Nothing here."
 
@@ -30,11 +31,12 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-async def refusal(url: str) -> str:
+async def refusal(url: str, code: Code = Code.CONFIGURATION) -> str:
     with pytest.raises(ConfigError) as caught:
         async with open_remote(url, "packetgate"):
             raise AssertionError("it was opened")
     assert url.rpartition("@")[2] in str(caught.value)
+    assert caught.value.code == code
     return str(caught.value)
 
 
@@ -42,11 +44,11 @@ async def refusal(url: str) -> str:
     "url", ["", "localhost:2024", "ftp://a.example", "http://", "https://:80", "http://a:b", "http://a:99999"]
 )
 async def test_an_address_that_is_none(url: str) -> None:
-    assert "is no address of a server" in await refusal(url)
+    await refusal(url)
 
 
 async def test_nobody_there() -> None:
-    assert "no LangGraph-API server can be reached" in await refusal(f"http://127.0.0.1:{free_port()}")
+    await refusal(f"http://127.0.0.1:{free_port()}", Code.SERVER_UNAVAILABLE)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ async def test_nobody_there() -> None:
 )
 async def test_no_langgraph_server(answer: Answer) -> None:
     with answering_all(lambda _: answer) as url:
-        assert "no LangGraph-API server" in await refusal(url)
+        await refusal(url)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -80,7 +82,7 @@ async def test_a_server_that_asks_for_a_key(status: int, monkeypatch: pytest.Mon
         return 200, "application/json", json.dumps([here])
 
     with answering_all(answer) as url:
-        assert "set LANGGRAPH_API_KEY" in await refusal(url)
+        assert "LANGGRAPH_API_KEY" in await refusal(url)
         monkeypatch.setenv("LANGGRAPH_API_KEY", "wrong")
         told = await refusal(url)
         assert f"{status} Invalid token" in told
@@ -91,13 +93,12 @@ async def test_a_server_that_asks_for_a_key(status: int, monkeypatch: pytest.Mon
 
 
 async def test_a_password_in_the_address_is_not_told() -> None:
-    told = await refusal(f"http://me:hush@127.0.0.1:{free_port()}")
-    assert "hush" not in told
+    assert "hush" not in await refusal(f"http://me:hush@127.0.0.1:{free_port()}", Code.SERVER_UNAVAILABLE)
 
 
 def test_a_thread_of_another_graph() -> None:
     snapshot = StateSnapshot({"messages": [], "intent": "chat"}, (), {}, None, None, None, (), ())
-    with pytest.raises(PacketError, match="the stored session state is not a valid packet: intent: "):
+    with pytest.raises(PacketError, match="intent"):
         SessionState.of(snapshot)
 
 
@@ -113,6 +114,6 @@ async def test_a_server_that_dies_in_the_middle_of_a_turn(tmp_path: Path) -> Non
         await until(lambda: bool(server.clock.begun))
         for pid in (server.pid, *descendants(server.pid)):
             os.kill(pid, signal.SIGKILL)
-        with pytest.raises(PacketgateError, match=f"{server.url}: the server went away") as caught:
+        with pytest.raises(PacketgateError, match=server.url) as caught:
             await running
-    assert not isinstance(caught.value, InputError)
+    assert caught.value.code == Code.CONNECTION_LOST
