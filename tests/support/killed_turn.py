@@ -34,8 +34,7 @@ def forking() -> ForkServerContext:
     context.set_forkserver_preload(
         [
             "packetgate.graph.composition",
-            "packetgate.tools.builtin.ai",
-            "packetgate.tools.builtin.embedding",
+            "packetgate.tools.servers.opening",
             "aiosqlite",
             "packetgate.tools.servers.connection",
         ]

@@ -17,7 +17,7 @@ from packetgate.connectors.proxy.results import CallOutcome
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.files import ToolFailure
-from packetgate.tools.builtin.reading import Lines, read_kept
+from packetgate.tools.builtin.reading import LineRange, read_stored
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import session_results
@@ -169,8 +169,8 @@ class MetaTools:
         session = self._gateway.session_of(ctx, context_id)
         with session_results(session.storage_key(handle)):
             try:
-                lines = Lines(first_line, 0, 0, 0, max_lines)
-                return await asyncio.to_thread(read_kept, self._gateway.results, handle, lines)
+                lines = LineRange(first_line, max_lines=max_lines)
+                return await asyncio.to_thread(read_stored, self._gateway.results, handle, lines)
             except ToolFailure as error:
                 raise refusal(str(error)) from error
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
-from packetgate.tools.builtin.files import Root, ToolFailure, decode, lines_of, os_failures, read_entry
-from packetgate.tools.builtin.tree import BEYOND, UNREADABLE, WITHHELD, Entry, walk
+from packetgate.tools.builtin.files import Root, ToolFailure, decode, lines_of, os_failures, read_in_folder
+from packetgate.tools.builtin.tree import BEYOND_LIMITS, UNREADABLE_FILES, WITHHELD, TreeEntry, walk
 from packetgate.tools.text.words import STOP_WORDS
 
 MAX_FILES = 5_000
@@ -27,10 +27,6 @@ SELECT path, first, last, body, -bm25(chunk, 3.0, 1.0) AS score
 FROM chunk WHERE chunk MATCH ? ORDER BY score DESC, path, first LIMIT ?
 """
 _COMMON_WORDS = STOP_WORDS | set("find look search show tell".split())
-
-
-class EmbeddingsError(Exception):
-    """The embeddings endpoint failed; search by words instead."""
 
 
 class Chunk(NamedTuple):
@@ -87,41 +83,41 @@ class Corpus:
         """
         with self._lock, os_failures(f"search {self._root.path}"):
             known: dict[str, TextFile] = {}
-            passed, too_large, beyond, total = Counter[str](), 0, 0, 0
-            for entry in walk(self._root, self._root.path, passed):
-                size = entry.about.st_size
+            skipped, total = Counter[str](), 0
+            for entry in walk(self._root, self._root.path, skipped):
+                size = entry.status.st_size
                 if not entry.is_file:
                     continue
                 if size > MAX_FILE_BYTES:
-                    too_large += 1
+                    skipped["too large"] += 1
                 elif len(known) >= MAX_FILES or total + size > MAX_TOTAL_BYTES:
-                    beyond += 1
+                    skipped[BEYOND_LIMITS] += 1
                 else:
                     try:
                         known[entry.path] = self._file(entry)
                         total += size
                     except OSError:
-                        passed[UNREADABLE] += 1
+                        skipped[UNREADABLE_FILES] += 1
             self._known = known
             files = {path: file for path, file in known.items() if file.is_text}
             left_out = {
-                "too_large": too_large,
+                "too_large": skipped["too large"],
                 "not_text": len(known) - len(files),
-                "beyond_limits": beyond + passed[BEYOND],
-                "unreadable": passed[UNREADABLE],
-                "secret_or_denied": passed[WITHHELD],
+                "beyond_limits": skipped[BEYOND_LIMITS],
+                "unreadable": skipped[UNREADABLE_FILES],
+                "secret_or_denied": skipped[WITHHELD],
             }
             return Scan(files, left_out)
 
-    def _file(self, entry: Entry) -> TextFile:
-        stamp = entry.about.st_mtime_ns, entry.about.st_size
+    def _file(self, entry: TreeEntry) -> TextFile:
+        stamp = entry.status.st_mtime_ns, entry.status.st_size
         known = self._known.get(entry.path)
         if known is not None and known.stamp == stamp:
             return known
         try:
-            text = decode(read_entry(entry.name, entry.folder, MAX_FILE_BYTES), entry.path)
+            text = decode(read_in_folder(entry.name, entry.folder, MAX_FILE_BYTES), entry.path)
             return TextFile(stamp, tuple(chunks_of(entry.path, text)), is_text=True)
-        except ToolFailure:  # no text, or grown or turned into something else just now
+        except ToolFailure:  # not text, or grown or replaced just now
             return TextFile(stamp, (), is_text=False)
 
 
@@ -139,7 +135,7 @@ def chunks_of(path: str, text: str) -> Iterator[Chunk]:
             yield Chunk(path, part[0][0], part[-1][0], body)
 
 
-def best(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
+def best_hits(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
     """Return the first `top_k` hits, without chunks that overlap a better one."""
     hits: list[Hit] = []
     for (path, first, last, text), score in scored:
@@ -165,17 +161,16 @@ class LexicalIndex:
         match = match_any(query)
         with self._lock:
             try:
-                database = self._up_to_date(files)
+                database = self._update(files)
             except Exception:  # the database and `_files` no longer agree
                 self._database, self._files = None, {}
                 raise
             rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
-        return best(((Chunk(*row[:4]), row[4]) for row in rows), top_k)
+        return best_hits(((Chunk(*row[:4]), row[4]) for row in rows), top_k)
 
-    def _up_to_date(self, files: Mapping[str, TextFile]) -> sqlite3.Connection:
+    def _update(self, files: Mapping[str, TextFile]) -> sqlite3.Connection:
         if self._database is None:
-            # The lock does what the check would do: calls come from whichever worker thread is free.
-            self._database = sqlite3.connect(":memory:", check_same_thread=False)
+            self._database = sqlite3.connect(":memory:", check_same_thread=False)  # the lock serializes all threads
             self._database.execute(_CREATE)
         with self._database as database:
             for path in [path for path, file in self._files.items() if files.get(path) is not file]:
@@ -195,6 +190,6 @@ def match_any(query: str) -> str:
     """
     words = dict.fromkeys(re.findall(r"[^\W_]+", query.casefold()))
     if not words:
-        raise ToolFailure(f"the query {query!r} holds no word to search for: say what to look for in words")
-    telling = [word for word in words if word not in _COMMON_WORDS]
-    return " OR ".join(f'"{word}"' for word in telling or words)
+        raise ToolFailure(f"the query {query!r} has no word to search for: say what to look for in words")
+    specific = [word for word in words if word not in _COMMON_WORDS]
+    return " OR ".join(f'"{word}"' for word in specific or words)

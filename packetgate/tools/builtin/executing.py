@@ -24,7 +24,7 @@ from packetgate.tools.builtin.tool import BuiltinTool, DryRun
 MAX_OUTPUT_BYTES = 45_000
 _GRACE_S = 2.0
 """Seconds that a program may take to end after SIGTERM, and its output to end after SIGKILL."""
-_KEPT = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
+_PASSED = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
 """Environment variables that a program gets; all others may be secrets."""
 
 
@@ -58,17 +58,17 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         """
         command = shlex.join(argv)
         if not argv[0].strip():
-            raise ToolFailure('argv names no program: give the program first, then its arguments, as in ["ls", "-l"]')
+            raise ToolFailure('argv has no program: give the program first, then its arguments, as in ["ls", "-l"]')
         environment = _minimal_environment(os.environ)
         folder = await asyncio.to_thread(lambda: root.path)
         if dry_run:
             program = await asyncio.to_thread(_find, argv[0], root, environment["PATH"])
             which = f"The program is {program}." if program else f"The program {argv[0]!r} was not found."
-            kept_from = await sandbox.description(folder)
-            return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {kept_from}."
+            confinement = await sandbox.description(folder)
+            return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {confinement}."
         try:
-            async with sandbox.entered(argv, folder, environment) as (given, wrapper):
-                finished = await _run_program(argv, folder, given, timeout_s, wrapper)
+            async with sandbox.entered(argv, folder, environment) as (passed, wrapper):
+                finished = await _run_program(argv, folder, passed, timeout_s, wrapper)
         except FileNotFoundError as error:
             raise ToolFailure(
                 f"cannot run {argv[0]!r}: no such program, or the interpreter it names is missing; "
@@ -85,7 +85,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
 
 
 def _minimal_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {"PATH": os.defpath} | {name: environment[name] for name in _KEPT if name in environment}
+    return {"PATH": os.defpath} | {name: environment[name] for name in _PASSED if name in environment}
 
 
 def _find(program: str, root: Root, path: str) -> str | None:
@@ -173,7 +173,7 @@ async def _started(
     timeout_s: float,
     passed: Sequence[int] = (),
 ) -> _Finished:
-    with anyio.CancelScope(shield=True):  # cancelled half way, a started program would have nobody to end it
+    with anyio.CancelScope(shield=True):  # a cancelled start would leave the program running
         transport, watch = await asyncio.get_running_loop().subprocess_exec(
             _Watch,
             *argv,

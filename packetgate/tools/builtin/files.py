@@ -5,13 +5,13 @@ ToolFailure             an answer for the model: what failed, and what to do
 └── NotTextError        a file that is not UTF-8 text
 """
 
-import mimetypes
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
+from secrets import token_hex
 
 from packetgate.tools.policy.patterns import may_fit
 from packetgate.tools.policy.rules import Effect, Rule
@@ -49,7 +49,7 @@ class Root:
         rules: the user's policy. Files that `ai.read` may not read without asking are in no list and no search.
         """
         self._given = path
-        self._kept_from_reading = tuple(
+        self._withheld_patterns = tuple(
             rule.arguments["path"]
             for rule in rules
             if rule.effect is not Effect.ALLOW and "path" in rule.arguments and rule.is_about("ai.read", "ai")
@@ -74,8 +74,8 @@ class Root:
             follow: whether to resolve also a link that the path itself names.
 
         Raises:
-            ToolFailure: it leads out of the folder, or is empty or no path; or a link leads to a secret file, which
-                nobody could have been asked about.
+            ToolFailure: it leads out of the folder, or is empty or not a path; or a link leads to a secret file, about
+                which the user was not asked.
         """
         real = self.real(path, follow=follow)
         name = self.name(real)
@@ -87,12 +87,10 @@ class Root:
         """Return what `resolve` does, also for a link to a secret file.
 
         Raises:
-            ToolFailure: it leads out of the folder, or is empty or no path.
+            ToolFailure: it leads out of the folder, or is empty or not a path.
         """
-        if not path.strip():
-            raise ToolFailure("the path is empty: name a file below the working folder, for example README.md")
-        if "\0" in path:
-            raise ToolFailure(f"the path {path!r} holds a NUL byte: name a file below the working folder")
+        if not path.strip() or "\0" in path:
+            raise ToolFailure(f"{path!r} is not a path: name a file below the working folder, for example README.md")
         try:
             given = self.path / Path(path).expanduser()
             real = given.resolve() if follow or given.name == ".." else given.parent.resolve() / given.name
@@ -108,9 +106,13 @@ class Root:
         """Return a resolved path relative to the folder, with forward slashes."""
         return real.relative_to(self.path).as_posix()
 
+    def label(self, folder: Path) -> str:
+        """Return the name of a folder in answers."""
+        return "the working folder" if folder == self.path else self.name(folder)
+
     def withholds(self, name: str) -> bool:
         """Whether a file is left out of lists and searches that do not name it."""
-        return holds_secrets(name) or any(may_fit(name, pattern) for pattern in self._kept_from_reading)
+        return holds_secrets(name) or any(may_fit(name, pattern) for pattern in self._withheld_patterns)
 
     @contextmanager
     def folder(self, real: Path, *, create: bool = False) -> Iterator[int]:
@@ -118,10 +120,9 @@ class Root:
 
         Each part is opened without following links, so a link created after `resolve` leads nowhere.
         """
-        parts = real.relative_to(self.path).parts
         current = os.open(self.path, _FOLDER)
         try:
-            for part in parts:
+            for part in real.relative_to(self.path).parts:
                 if create:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=current)
@@ -140,30 +141,15 @@ def holds_secrets(name: str) -> bool:
 
 
 def read_bytes(root: Root, real: Path, limit: int) -> bytes:
-    """Return the bytes of a resolved file; raises as `read_entry` does, with the file name."""
+    """Return the bytes of a resolved file; raises as `read_in_folder` does, with the file name."""
     with root.folder(real.parent) as folder:
         try:
-            return read_entry(real.name, folder, limit)
+            return read_in_folder(real.name, folder, limit)
         except ToolFailure as error:
             raise type(error)(f"{root.name(real)} {error}") from error
 
 
-def read_part(root: Root, real: Path, limit: int, *, from_end: bool) -> bytes:
-    """Return whole lines from the beginning or the end of a resolved file, at most `limit` bytes.
-
-    Raises:
-        OSError: it cannot be opened, or is a link.
-    """
-    with root.folder(real.parent) as folder:
-        descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as file:
-        if from_end:
-            file.seek(-limit, os.SEEK_END)
-        data = file.read(limit)
-    return data.partition(b"\n")[2] if from_end else data[: data.rfind(b"\n") + 1]
-
-
-def read_entry(name: str, folder: int, limit: int) -> bytes:
+def read_in_folder(name: str, folder: int, limit: int) -> bytes:
     """Return the bytes of a file in an open folder. The messages of failures do not name it.
 
     Raises:
@@ -174,32 +160,54 @@ def read_entry(name: str, folder: int, limit: int) -> bytes:
     # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ToolFailure("is not a regular file but a pipe, a socket or a device")
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise TooLargeError(f"is too large: {max(about.st_size, len(data)):,} bytes, the limit is {limit:,}")
+        raise TooLargeError(f"is too large: it has more than {limit:,} bytes")
     return data
+
+
+@contextmanager
+def new_file(folder: int, name: str, *, mode: int | None = None, may_replace: bool = False) -> Iterator[int]:
+    """Yield the descriptor of a new file that gets its name in an open folder once it is complete.
+
+    Args:
+        mode: its permissions; None: the default.
+        may_replace: whether it may take the place of another file.
+
+    Raises:
+        FileExistsError: a file has the name already.
+    """
+    temporary = f".{token_hex(8)}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
+    try:
+        try:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            yield descriptor
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if may_replace:
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:  # unlike a rename, a link never replaces a file that was created just now
+            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
 
 
 def decode(data: bytes, name: str) -> str:
     """Return UTF-8 bytes as text, without a byte order mark.
 
     Raises:
-        NotTextError: they are not UTF-8; the message says what they seem to be.
+        NotTextError: they are not UTF-8.
     """
     if b"\0" not in data:
         with suppress(UnicodeDecodeError):
             return data.decode("utf-8-sig")
-    by_name = mimetypes.guess_type(name)[0] or ""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        kind = "UTF-16 text"
-    elif by_name and not by_name.startswith("text/"):
-        kind = f"{by_name}, going by its name"
-    else:
-        kind = "binary data" if b"\0" in data else "text in another encoding, or binary data"
-    raise NotTextError(f"{name} is not UTF-8 text: it seems to be {kind}")
+    raise NotTextError(f"{name} is not UTF-8 text: it is binary, or text in another encoding")
 
 
 def lines_of(text: str) -> list[str]:

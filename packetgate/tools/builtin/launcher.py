@@ -51,7 +51,7 @@ def main() -> None:
         _die_with_parent(STOP)
         if plan["wrapper"]:
             inner = command_line(Plan(wrapper=[], report=plan["report"]), sys.argv[2:])
-            os.execv(plan["wrapper"][0], [*plan["wrapper"], *inner])  # noqa: S606 - no shell is what is wanted
+            os.execv(plan["wrapper"][0], [*plan["wrapper"], *inner])  # noqa: S606 - no shell is wanted
         os.set_inheritable(plan["report"], False)
         signal.signal(STOP, _stop)
         _prctl(_SET_SUBREAPER, 1)
@@ -104,7 +104,7 @@ def _become(plan: Plan) -> None:
         os.environ.pop("PWD", None)  # bubblewrap's
         for capability in _READING_OTHERS:
             _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
-        os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - no shell is what is wanted
+        os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - no shell is wanted
     except OSError as error:
         _report(plan, errno=error.errno)
 

@@ -5,7 +5,6 @@ import stat
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -14,7 +13,7 @@ from packetgate.state.printing import byte_size, counted
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.files import Root, ToolFailure, os_failures
 from packetgate.tools.builtin.paths import PathReader, matching_paths, missing
-from packetgate.tools.builtin.tool import Answer, BuiltinTool, WhichFiles
+from packetgate.tools.builtin.tool import BuiltinTool, ToolAnswer, WhichFiles
 from packetgate.tools.builtin.tree import pattern_of, walk
 
 Order = Literal["name", "largest", "smallest", "newest", "oldest"]
@@ -35,7 +34,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         recursive: Annotated[bool, Field(description="Also what lies in the folders below.")] = False,
         hidden: _Hidden = False,
         max_results: _MaxResults = 200,
-    ) -> Answer:
+    ) -> ToolAnswer:
         """List the files and folders in a folder, with size and date: what is there, as in a directory listing.
 
         Returns: each with its size and when it was last changed; of one file just that. Files that may hold keys or
@@ -46,16 +45,15 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
             if not real.exists():
                 raise missing(root, real, "any")
             if not real.is_dir():
-                one = [_listed(root.name(real), real.lstat())]
-                return _answer(one, folder_label(root, real.parent), Counter(), sort, max_results)
-            # where nothing in the folder fits the pattern, what lies in the folders below is listed
+                return _answer([_row(root.name(real), real.lstat())], root.label(real.parent), Counter(), sort, 1)
+            # if nothing in the folder matches the pattern, the folders below are listed
             for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
                 left_out = Counter[str]()
                 entries = walk(root, real, left_out, pattern=pattern, deep=deep, hidden=hidden)
-                if listed := [_listed(entry.path, entry.about) for entry in entries]:
+                if rows := [_row(entry.path, entry.status) for entry in entries]:
                     break
-        where = f"{folder_label(root, real)}{'' if pattern == '*' else f', named {pattern}'}"
-        return _answer(listed, where, left_out, sort, max_results)
+        where = f"{root.label(real)}{'' if pattern == '*' else f', named {pattern}'}"
+        return _answer(rows, where, left_out, sort, max_results)
 
     def find(
         name: Annotated[
@@ -82,7 +80,7 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         sort: _Sorted = "name",
         hidden: _Hidden = False,
         max_results: _MaxResults = 200,
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Find files and folders by name, type, size or date: where is a file, which are largest, newest, oldest.
 
         Returns: each path, from all folders below, with its size and the date when it was last changed. A name that
@@ -95,30 +93,29 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
             if not real.is_dir():
                 raise ToolFailure(f"{root.name(real)} is a file, not a folder: leave `path` out, or name a folder")
             entries = walk(root, real, left_out, pattern=pattern_of(name), hidden=hidden)
-            named = [_listed(entry.path, entry.about) for entry in entries]
-            if not named:
-                meant = matching_paths(root, name, "any")
-                below = [one for one in meant.names if (root.path / one).is_relative_to(real)]
-                named, nearest = [_listed(one, (root.path / one).lstat()) for one in below], meant.nearest
+            rows = [_row(entry.path, entry.status) for entry in entries]
+            if not rows:
+                matches = matching_paths(root, name, "any")
+                below = [one for one in matches.names if (root.path / one).is_relative_to(real)]
+                rows, nearest = [_row(one, (root.path / one).lstat()) for one in below], matches.nearest
         today = datetime.now().date()
         since = today - timedelta(days=changed_within_days - 1) if changed_within_days else date.min
         since = max(since, changed_after or date.min)
-        any_entry = not (larger_than or smaller_than or changed_after or changed_before or changed_within_days)
-        fitting = [
-            one
-            for one in named
-            if (any_entry and (name != "*" or one.kind != "folder"))
-            or (
-                one.kind == "file"
-                and (not larger_than or one.size > larger_than)
-                and (not smaller_than or one.size < smaller_than)
-                and since <= one.changed.date() < (changed_before or date.max)
-            )
-        ]
-        where = f"{folder_label(root, real)}{'' if name == '*' else f', named like {name}'}"
+        if larger_than or smaller_than or changed_after or changed_before or changed_within_days:
+            fitting = [
+                row
+                for row in rows
+                if row.kind == "file"
+                and (not larger_than or row.size > larger_than)
+                and (not smaller_than or row.size < smaller_than)
+                and since <= row.changed.date() < (changed_before or date.max)
+            ]
+        else:
+            fitting = [row for row in rows if name != "*" or row.kind != "folder"]
+        where = f"{root.label(real)}{'' if name == '*' else f', named like {name}'}"
         answer = _answer(fitting, where, left_out, sort, max_results)
-        near = f" Near to it: {', '.join(nearest)}" if nearest and not named else ""
-        return answer._replace(text=f"{answer.text}{near}")
+        hint = f" Nearest: {', '.join(nearest)}" if nearest and not rows else ""
+        return answer._replace(text=f"{answer.text}{hint}")
 
     return (
         BuiltinTool(list_, Risk.READ, named="list", paths=(PathReader(root, kind="any"),)),
@@ -126,13 +123,8 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
     )
 
 
-def folder_label(root: Root, folder: Path) -> str:
-    """Return the name of a folder in answers."""
-    return "the working folder" if folder == root.path else root.name(folder)
-
-
 @dataclass(frozen=True)
-class _Listed:
+class _Row:
     path: str
     kind: str
     size: int
@@ -149,27 +141,27 @@ class _Listed:
         return f"{self.path}  ({'link, ' * (self.kind == 'link')}{size}, changed {self.changed:%Y-%m-%d %H:%M})"
 
 
-def _listed(path: str, about: os.stat_result) -> _Listed:
+def _row(path: str, status: os.stat_result) -> _Row:
     kinds = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
-    kind = kinds.get(stat.S_IFMT(about.st_mode), "device")
-    return _Listed(path, kind, 0 if kind == "folder" else about.st_size, datetime.fromtimestamp(about.st_mtime))
+    kind = kinds.get(stat.S_IFMT(status.st_mode), "device")
+    return _Row(path, kind, 0 if kind == "folder" else status.st_size, datetime.fromtimestamp(status.st_mtime))
 
 
-def _answer(listed: list[_Listed], where: str, left_out: Counter[str], order: Order, most: int) -> Answer:
+def _answer(rows: list[_Row], where: str, left_out: Counter[str], order: Order, limit: int) -> ToolAnswer:
     if order in ("largest", "smallest"):
-        listed = sorted(listed, key=lambda one: one.size, reverse=order == "largest")
+        rows = sorted(rows, key=lambda row: row.size, reverse=order == "largest")
     elif order in ("newest", "oldest"):
-        listed = sorted(listed, key=lambda one: one.changed, reverse=order == "newest")
-    shown = listed[:most]
-    folders = sum(one.kind == "folder" for one in listed)
-    parts = [counted(number, noun) for number, noun in ((len(listed) - folders, "file"), (folders, "folder")) if number]
-    cut = f", the {'first' if order == 'name' else order} {len(shown):,}" if len(shown) < len(listed) else ""
-    head = f"{' and '.join(parts) or 'NOTHING FOUND'} in {where}{cut}"
+        rows = sorted(rows, key=lambda row: row.changed, reverse=order == "newest")
+    shown = rows[:limit]
+    folders = sum(row.kind == "folder" for row in rows)
+    parts = [counted(number, noun) for number, noun in ((len(rows) - folders, "file"), (folders, "folder")) if number]
+    cut = f", the {'first' if order == 'name' else order} {len(shown):,}" if len(shown) < len(rows) else ""
+    head = f"{' and '.join(parts) or 'NOTHING FOUND'} in {where}{cut}{':' if shown else '.'}"
     not_shown = {why: number for why, number in left_out.items() if number}
-    more = ", ".join(f"{number:,} {why}" for why, number in not_shown.items())
-    lines = [f"{head}{':' if shown else '.'}", *(one.line for one in shown), *[f"[not shown: {more}]"] * bool(more)]
+    more = [f"[not shown: {', '.join(f'{number:,} {why}' for why, number in not_shown.items())}]"] if not_shown else []
     entries = [
-        {"path": one.path, "kind": one.kind, "size": one.size, "changed": one.changed.isoformat(timespec="seconds")}
-        for one in shown
+        {"path": row.path, "kind": row.kind, "size": row.size, "changed": row.changed.isoformat(timespec="seconds")}
+        for row in shown
     ]
-    return Answer("\n".join(lines), {"found": len(listed), "entries": entries, "not_shown": not_shown})
+    data = {"found": len(rows), "entries": entries, "not_shown": not_shown}
+    return ToolAnswer("\n".join([head, *(row.line for row in shown), *more]), data)

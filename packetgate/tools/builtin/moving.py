@@ -3,16 +3,14 @@
 import os
 import shutil
 import stat
-from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import Annotated
 
 from pydantic import Field
 
 from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.files import Root, ToolFailure, os_failures
+from packetgate.tools.builtin.files import Root, ToolFailure, new_file, os_failures
 from packetgate.tools.builtin.paths import DESTINATION, PathReader, contents_line, missing
 from packetgate.tools.builtin.tool import BuiltinTool, DryRun
 
@@ -39,8 +37,8 @@ class _Mover:
 
         Returns: the new path. Missing folders are created on the way, and nothing that is there is replaced.
         """
-        real, about = _existing(self._root, path)
-        target = _target(self._root, real, destination)
+        real, status = self._existing(path)
+        target = self._target(real, destination)
         name, new = self._root.name(real), self._root.name(target)
         if target.is_relative_to(real):
             raise ToolFailure(f"{name} cannot be moved into itself, to {new}")
@@ -52,9 +50,9 @@ class _Mover:
             self._root.folder(real.parent) as old_folder,
             self._root.folder(target.parent, create=True) as new_folder,
         ):
-            if stat.S_ISDIR(about.st_mode):
+            if stat.S_ISDIR(status.st_mode):
                 os.rename(real.name, target.name, src_dir_fd=old_folder, dst_dir_fd=new_folder)
-            else:  # unlike a rename, a link never replaces what someone else has just put there
+            else:  # unlike a rename, a link never replaces a file that was created just now
                 os.link(real.name, target.name, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
                 os.unlink(real.name, dir_fd=old_folder)
         return f"{verb.capitalize()}d {name} to {new}"
@@ -69,12 +67,12 @@ class _Mover:
 
         Returns: the path of the copy. Missing folders are created on the way, and nothing that is there is replaced.
         """
-        real, about = _existing(self._root, path)
-        target = _target(self._root, real, destination, stays=False)
+        real, status = self._existing(path)
+        target = self._target(real, destination, beside=False)
         name, new = self._root.name(real), self._root.name(target)
-        if not stat.S_ISREG(about.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise ToolFailure(f"{name} is not a file: only files are copied, one at a time")
-        what = f"{name} to {new}: {byte_size(about.st_size)}"
+        what = f"{name} to {new}: {byte_size(status.st_size)}"
         if dry_run:
             return f"Would copy {what}"
         with (
@@ -82,7 +80,13 @@ class _Mover:
             self._root.folder(real.parent) as old_folder,
             self._root.folder(target.parent, create=True) as new_folder,
         ):
-            _copy(real.name, old_folder, target.name, new_folder)
+            source = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=old_folder)
+            with (
+                os.fdopen(source, "rb") as old,
+                new_file(new_folder, target.name, mode=stat.S_IMODE(os.fstat(source).st_mode)) as descriptor,
+                os.fdopen(descriptor, "wb", closefd=False) as copy,
+            ):
+                shutil.copyfileobj(old, copy)
         return f"Copied {what}"
 
     def delete(
@@ -94,21 +98,16 @@ class _Mover:
 
         Returns: what was deleted. A folder that holds something stays, and a link goes without what it leads to.
         """
-        real, about = _existing(self._root, path)
-        name, is_folder = self._root.name(real), stat.S_ISDIR(about.st_mode)
+        real, status = self._existing(path)
+        name, is_folder = self._root.name(real), stat.S_ISDIR(status.st_mode)
         with os_failures(f"delete {name}"):
             if is_folder and any(real.iterdir()):
-                raise ToolFailure(
-                    f"{name} is a folder that is not empty, so it stays. {contents_line(self._root, real)}"
-                )
-            what = f"{name}: {'an empty folder' if is_folder else byte_size(about.st_size)}"
+                raise ToolFailure(f"{name} is a folder that is not empty. {contents_line(self._root, real)}")
+            what = f"{name}: {'an empty folder' if is_folder else byte_size(status.st_size)}"
             if dry_run:
                 return f"Would delete {what}; it cannot be brought back"
             with self._root.folder(real.parent) as folder:
-                if is_folder:
-                    os.rmdir(real.name, dir_fd=folder)
-                else:
-                    os.unlink(real.name, dir_fd=folder)
+                (os.rmdir if is_folder else os.unlink)(real.name, dir_fd=folder)
         return f"Deleted {what}"
 
     def make_folder(
@@ -126,6 +125,30 @@ class _Mover:
         with os_failures(f"make the folder {name}"), self._root.folder(real, create=True):
             return f"Made the folder {name}"
 
+    def _existing(self, path: str) -> tuple[Path, os.stat_result]:
+        real = self._root.resolve(path, follow=False)
+        if real == self._root.path:
+            raise ToolFailure("the working folder itself cannot be changed: name something in it")
+        with os_failures(f"look at {self._root.name(real)}"):
+            try:
+                return real, real.lstat()
+            except FileNotFoundError as error:
+                raise missing(self._root, real, "any") from error
+
+    def _target(self, real: Path, destination: str, *, beside: bool = True) -> Path:
+        """Return the new path; with `beside`, a bare new name is one in the same folder."""
+        folder, target = self._root.resolve(destination), self._root.resolve(destination, follow=False)
+        if folder.is_dir():
+            target = folder / real.name
+        elif not folder.exists():
+            if destination.rstrip().endswith("/") or (real.suffix and not target.suffix):
+                target /= real.name
+            elif beside and "/" not in destination.strip() and target.name != real.name:
+                target = real.parent / target.name
+        if os.path.lexists(target):
+            raise ToolFailure(f"{self._root.name(target)} exists already: choose another name, or delete it first")
+        return target
+
 
 def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
     """Return the tools that move, copy and delete below `root`; a dry run says what would change."""
@@ -138,47 +161,3 @@ def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
         BuiltinTool(mover.delete, Risk.WRITE, paths=(source,)),
         BuiltinTool(mover.make_folder, Risk.WRITE, paths=(PathReader(root),)),
     )
-
-
-def _copy(name: str, folder: int, new_name: str, new_folder: int) -> None:
-    temporary = f".{token_hex(8)}.tmp"
-    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    with os.fdopen(source, "rb") as old:
-        made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=new_folder)
-        try:
-            with os.fdopen(made, "wb") as new:
-                os.fchmod(made, stat.S_IMODE(os.fstat(source).st_mode))
-                shutil.copyfileobj(old, new)
-                new.flush()
-                os.fsync(made)
-            os.link(temporary, new_name, src_dir_fd=new_folder, dst_dir_fd=new_folder)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=new_folder)
-
-
-def _existing(root: Root, path: str) -> tuple[Path, os.stat_result]:
-    real = root.resolve(path, follow=False)
-    if real == root.path:
-        raise ToolFailure("the working folder itself stays as it is: name something in it")
-    with os_failures(f"look at {root.name(real)}"):
-        try:
-            return real, real.lstat()
-        except FileNotFoundError as error:
-            raise missing(root, real, "any") from error
-
-
-def _target(root: Root, real: Path, destination: str, *, stays: bool = True) -> Path:
-    folder = root.resolve(destination)
-    is_bare, target = "/" not in destination.strip(), root.resolve(destination, follow=False)
-    if folder.is_dir():
-        target = folder / real.name
-    elif folder.exists():
-        pass
-    elif destination.rstrip().endswith("/") or (real.suffix and not target.suffix):
-        target /= real.name
-    elif is_bare and stays and target.name != real.name:
-        target = real.parent / target.name
-    if os.path.lexists(target):
-        raise ToolFailure(f"{root.name(target)} exists already: choose another name, or delete it first")
-    return target

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -14,17 +14,18 @@ from packetgate.tools.builtin.tree import WITHHELD, walk
 from packetgate.tools.provenance.values import squeezed
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
-Kind = Literal["file", "folder", "any"]
+PathKind = Literal["file", "folder", "any"]
 
 DESTINATION = "destination"
 _NAMES_SHOWN = 20
-ALIKE = 0.85
+_MAX_NEAREST = 8
+_MISSPELT = 0.85
 """Similarity from which on a name counts as a misspelling of another."""
-NEAR = 0.6
-SHORT = 4
-"""Shorter names, in letters, are never compared by similarity."""
-MOST_SHOWN = 8
-_MARKS = re.compile(r"\d+|(?<![^\W_])[^\W\d_](?![^\W_])")
+_NEAR = 0.6
+_MIN_LETTERS = 4
+"""Shorter names are never compared by similarity."""
+_NUMBERS = re.compile(r"\d+|(?<![^\W_])[^\W\d_](?![^\W_])")
+"""Numbers and single letters, which tell names apart."""
 _FILLERS = frozenset(
     "a an the my our your this that to of for in about on from with file folder directory document called named".split()
 )
@@ -36,7 +37,7 @@ class PathReader:
 
     root: Root
     parameter: str = "path"
-    kind: Kind | None = None
+    kind: PathKind | None = None
     """What must exist under that path; None: it need not exist."""
     follow: bool = True
     """Whether to follow a link that the path names."""
@@ -53,10 +54,9 @@ class PathReader:
         other, new = self.unless
         must_exist = self.kind is not None and not (other and params.get(other, new) == new)
         try:
-            name = self._name(path, must_exist=must_exist)
+            return {**params, self.parameter: self._name(path, must_exist=must_exist)}
         except (ToolFailure, OSError):
             return dict(params)
-        return {**params, self.parameter: name}
 
     def finds(self, params: Mapping[str, Any]) -> bool:
         """Whether the path that is meant exists and is of the right kind. Blocking."""
@@ -64,7 +64,7 @@ class PathReader:
         if not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
             return True
         try:
-            return self._is_wanted(self.root.real(path, follow=self.follow))
+            return self._is_right_kind(self.root.real(path, follow=self.follow))
         except (ToolFailure, OSError):
             return False
 
@@ -77,14 +77,14 @@ class PathReader:
         try:
             real = self.root.real(word, follow=self.follow)
             if real.exists():
-                return 1.0 if self._is_wanted(real) else -1.0
+                return 1.0 if self._is_right_kind(real) else -1.0
             folder = self.root.path
             alike = _by_stem(folder, folder.stat().st_mtime_ns).get(word.casefold(), ())
         except (ToolFailure, OSError):
             return 0.0
-        return 0.5 * any(map(self._is_wanted, alike))
+        return 0.5 * any(map(self._is_right_kind, alike))
 
-    def _is_wanted(self, real: Path) -> bool:
+    def _is_right_kind(self, real: Path) -> bool:
         return real.is_file() if self.kind == "file" else real.is_dir() if self.kind == "folder" else real.exists()
 
     def _name(self, path: str, *, must_exist: bool) -> str:
@@ -108,18 +108,17 @@ def _by_stem(folder: Path, changed_at: int) -> dict[str, list[Path]]:
     return by_stem
 
 
-def missing(root: Root, real: Path, kind: Kind) -> ToolFailure:
+def missing(root: Root, real: Path, kind: PathKind) -> ToolFailure:
     """Return the failure for a path that does not exist, with the nearest names. Blocking."""
     name = root.name(real)
-    meant = matching_paths(root, name, kind)
-    if len(meant.names) > 1:
-        return ToolFailure(f"{name} may be one of: {', '.join(meant.names)}. Say which")
+    matches = matching_paths(root, name, kind)
+    if len(matches.names) > 1:
+        return ToolFailure(f"{name} may be one of: {', '.join(matches.names)}. Say which")
     while not real.parent.is_dir():
         real = real.parent
-    where = "the working folder" if real.parent == root.path else root.name(real.parent)
-    hint = ", ".join(meant.names or meant.nearest)
-    more = f"Near to it: {hint}" if hint else contents_line(root, real.parent)
-    return ToolFailure(f"{root.name(real)} does not exist in {where}. {more}")
+    nearest = ", ".join(matches.names or matches.nearest)
+    hint = f"Nearest: {nearest}" if nearest else contents_line(root, real.parent)
+    return ToolFailure(f"{root.name(real)} does not exist in {root.label(real.parent)}. {hint}")
 
 
 def contents_line(root: Root, folder: Path) -> str:
@@ -141,7 +140,7 @@ class PathMatches(NamedTuple):
     """The most similar ones, where none matches."""
 
 
-def matching_paths(root: Root, path: str, kind: Kind, *, careful: bool = False) -> PathMatches:
+def matching_paths(root: Root, path: str, kind: PathKind, *, careful: bool = False) -> PathMatches:
     """Return the paths that a missing path may stand for: by base name, without suffix, or misspelt. Blocking.
 
     Withheld files never match.
@@ -153,77 +152,73 @@ def matching_paths(root: Root, path: str, kind: Kind, *, careful: bool = False) 
         ToolFailure: the working folder cannot be read.
     """
     try:
-        entries = [entry for entry in walk(root, root.path, Counter()) if _is(entry.is_file, entry.is_folder, kind)]
+        entries = [*walk(root, root.path, Counter())]
     except OSError as error:
         raise ToolFailure(f"cannot look into the working folder: {error.strerror or error}") from error
-    names = [entry.path for entry in entries]
+    names = [
+        entry.path for entry in entries if (entry.is_file and kind != "folder") or (entry.is_folder and kind != "file")
+    ]
     wanted = path.strip().strip("/").removeprefix("./").casefold()
-    bare = _bare(wanted)
-    for fits in _readings(wanted, bare, in_place=careful and "/" in wanted):
-        if matches := tuple(name for name in names if fits(name.casefold())):
-            return PathMatches(matches)
-    meant = _misspelt(wanted, names)
-    return PathMatches(nearest=(*meant.names, *meant.nearest)) if careful else meant
+    for matches in _tests(wanted, in_place=careful and "/" in wanted):
+        if found := tuple(name for name in names if matches(name.casefold())):
+            return PathMatches(found)
+    similar = _similar(wanted, names)
+    return PathMatches(nearest=(*similar.names, *similar.nearest)) if careful else similar
 
 
-def _is(is_file: bool, is_folder: bool, kind: Kind) -> bool:
-    return (is_file and kind != "folder") or (is_folder and kind != "file")
-
-
-def _readings(wanted: str, bare: str, *, in_place: bool) -> Iterable[Callable[[str], bool]]:
-    base = wanted.rpartition("/")[2]
-    yield lambda name: name == wanted
-    yield lambda name: name.endswith(f"/{wanted}")
+def _tests(wanted: str, *, in_place: bool) -> Iterator[Callable[[str], bool]]:
+    yield lambda name: name == wanted or name.endswith(f"/{wanted}")
     if in_place:
         return
-    yield lambda name: name.rpartition("/")[2] == base
+    base, bare = _base(wanted), _bare(wanted)
+    yield lambda name: _base(name) == base
     if bare:
-        yield lambda name: squeezed(name) == bare
-        yield lambda name: squeezed(name.rpartition("/")[2]) == bare
-        yield lambda name: squeezed(_stem(name)) == bare
+        yield lambda name: bare in {squeezed(name), squeezed(_base(name)), squeezed(_stem(name))}
         yield lambda name: squeezed(_stem(name)) in {f"{bare}s", bare.removesuffix("s")}
     words = _words(base.split())
     if words:
-        yield lambda name: words <= _words_of_path(name) and bool(words & _words_of_path(name.rpartition("/")[2]))
+        yield lambda name: words <= _path_words(name) and bool(words & _path_words(_base(name)))
     if len(words) > 1:
-        yield lambda name: len(squeezed(_stem(name))) >= SHORT and _words(re.split(r"[\W_]+", _stem(name))) <= words
+        yield (
+            lambda name: (
+                len(squeezed(_stem(name))) >= _MIN_LETTERS and _words(re.split(r"[\W_]+", _stem(name))) <= words
+            )
+        )
 
 
-def _misspelt(wanted: str, names: list[str]) -> PathMatches:
-    scored = sorted(((_likeness(wanted, name.casefold()), name) for name in names), key=lambda one: (-one[0], one[1]))
+def _similar(wanted: str, names: list[str]) -> PathMatches:
+    scored = sorted(((_similarity(wanted, name.casefold()), name) for name in names), key=lambda one: (-one[0], one[1]))
     best = scored[0][0] if scored else 0.0
-    if best >= ALIKE:
-        return PathMatches(tuple(name for score, name in scored if score == best and _numbered_alike(wanted, name)))
-    return PathMatches(nearest=tuple(name for score, name in scored[:MOST_SHOWN] if score >= NEAR))
+    if best >= _MISSPELT:
+        numbers = _numbers(wanted)
+        return PathMatches(tuple(name for score, name in scored if score == best and _numbers(name) == numbers))
+    return PathMatches(nearest=tuple(name for score, name in scored[:_MAX_NEAREST] if score >= _NEAR))
 
 
-def _likeness(wanted: str, name: str) -> float:
-    ending, base = Path(wanted).suffix, name.rpartition("/")[2]
-    same_ending = not ending or base.endswith(ending)
-    own, form = (
-        _bare(wanted.removesuffix(ending) if same_ending else wanted),
-        squeezed(_stem(base) if same_ending else base),
-    )
-    return max(_alike(one, form) for one in {own, *_words(wanted.split())})
+def _similarity(wanted: str, name: str) -> float:
+    suffix = Path(wanted).suffix
+    if not suffix or name.endswith(suffix):
+        own, other = _bare(wanted.removesuffix(suffix)), squeezed(_stem(name))
+    else:
+        own, other = _bare(wanted), squeezed(_base(name))
+    return max(_ratio(one, other) for one in {own, *_words(wanted.split())})
 
 
-def _alike(own: str, form: str) -> float:
-    if min(len(own), len(form)) < SHORT:
+def _ratio(own: str, other: str) -> float:
+    if min(len(own), len(other)) < _MIN_LETTERS:
         return 0.0
-    turned = sorted(own) == sorted(form) and own[0] == form[0]  # letters in another order
-    matcher = SequenceMatcher(None, own, form)
-    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < NEAR:
-        return 0.0
-    return max(matcher.ratio(), ALIKE * turned)
+    if own[0] == other[0] and sorted(own) == sorted(other):  # letters in another order
+        return max(_MISSPELT, SequenceMatcher(None, own, other).ratio())
+    matcher = SequenceMatcher(None, own, other)
+    return matcher.ratio() if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= _NEAR else 0.0
 
 
-def _numbered_alike(wanted: str, name: str) -> bool:
-    own, other = (Counter(_MARKS.findall(one.casefold().rpartition("/")[2])) for one in (wanted, name))
-    return own == other
+def _numbers(name: str) -> Counter[str]:
+    return Counter(_NUMBERS.findall(_base(name.casefold())))
 
 
 def _bare(wanted: str) -> str:
-    words = wanted.rpartition("/")[2].split()
+    words = _base(wanted).split()
     return squeezed(" ".join([word for word in words if word not in _FILLERS] or words))
 
 
@@ -231,8 +226,12 @@ def _words(parts: Iterable[str]) -> frozenset[str]:
     return frozenset(squeezed(part).removesuffix("s") for part in parts if part not in _FILLERS) - {""}
 
 
-def _words_of_path(name: str) -> frozenset[str]:
+def _path_words(name: str) -> frozenset[str]:
     return _words([*re.split(r"[\W_]+", name), squeezed(_stem(name))])
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _stem(name: str) -> str:

@@ -16,19 +16,18 @@ from packetgate.tools.builtin.files import (
     lines_of,
     os_failures,
     read_bytes,
-    read_part,
 )
 from packetgate.tools.builtin.paths import PathReader, contents_line, missing
 from packetgate.tools.builtin.tool import BuiltinTool, ExistingFile
 from packetgate.tools.text.result_store import HANDLE_PREFIX, MAX_SHOWN_CHARS, ResultStore
 
 MAX_READ_BYTES = 5_000_000
-ROOM_CHARS = 200
+_HINT_CHARS = 200
 """Reserved for the last line, which says how to read on."""
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineRange:
     """The lines to read, counted from 1; 0: not given."""
 
     first_line: int = 1
@@ -49,13 +48,13 @@ class Lines:
             raise ToolFailure(f"last_line={self.last_line} is before first_line={self.first_line}")
         if self.first_line > total:
             raise ToolFailure(f"{name} has {counted(total, 'line')}: first_line={self.first_line} is beyond its end")
-        first = max(1, total - self.tail + 1) if self.tail else self.first_line
-        last = min(self.last_line or total, first + (self.head or self.max_lines) - 1, total)
-        return first, total if self.tail else last
+        if self.tail:
+            return max(1, total - self.tail + 1), total
+        return self.first_line, min(self.last_line or total, self.first_line + (self.head or self.max_lines) - 1, total)
 
 
 def reading_tools(root: Root, kept: ResultStore | None) -> tuple[BuiltinTool, ...]:
-    """Return the tools that read files below `root`, and `kept` results."""
+    """Return the tools that read files below `root`, and stored results."""
 
     def read(
         path: ExistingFile,
@@ -78,36 +77,16 @@ def reading_tools(root: Root, kept: ResultStore | None) -> tuple[BuiltinTool, ..
         lines there are and how to read on. A path that a cut result names ("kept:...") is that result. Files above
         5 MB, binary files and files outside the working folder are refused.
         """
-        lines = Lines(first_line, last_line, head, tail, max_lines)
+        lines = LineRange(first_line, last_line, head, tail, max_lines)
         if kept and path.startswith(HANDLE_PREFIX):
-            return read_kept(kept, path, lines)
-        try:
-            name, text = whole_text(root, path)
-        except TooLargeError:
-            if not (tail or head or last_line):
-                raise
-            return _part(root, path, lines)
+            return read_stored(kept, path, lines)
+        name, text = read_text(root, path)
         return _shown(text, name, lines)
 
     return (BuiltinTool(read, Risk.READ, reads_on=True, paths=(PathReader(root, kind="file"),)),)
 
 
-def _part(root: Root, path: str, wanted: Lines) -> str:
-    real = root.resolve(path)
-    name = root.name(real)
-    with os_failures(f"read {name}"):
-        text = decode(read_part(root, real, MAX_READ_BYTES, from_end=bool(wanted.tail)), name)
-    lines = lines_of(text)
-    try:
-        first, last = wanted.of(len(lines), f"the part of {name} that can be read")
-    except ToolFailure as error:
-        raise TooLargeError(f"{error}; read a part of it with a command") from error
-    which = f"the last {last - first + 1} lines" if wanted.tail else f"lines {first} to {last}"
-    shown = "\n".join(lines[first - 1 : last])
-    return f"{shown}\n[{which} of {name}, which has more than {MAX_READ_BYTES:,} bytes]"
-
-
-def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:
+def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:
     """Return the name and the text of a file of at most `limit` bytes. Blocking.
 
     Raises:
@@ -123,12 +102,10 @@ def whole_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str,
         except FileNotFoundError as error:
             raise missing(root, real, "file") from error
         except TooLargeError as error:
-            raise TooLargeError(
-                f"{error}: read its first or last lines (head, tail), or look for what you need in it with a search"
-            ) from error
+            raise TooLargeError(f"{error}: look for what you need in it with a search") from error
 
 
-def read_kept(kept: ResultStore, handle: str, wanted: Lines) -> str:
+def read_stored(kept: ResultStore, handle: str, wanted: LineRange) -> str:
     """Return lines of a stored result, as many as are shown at once. Blocking.
 
     Raises:
@@ -137,23 +114,23 @@ def read_kept(kept: ResultStore, handle: str, wanted: Lines) -> str:
     try:
         text = kept.read(handle)
     except UnicodeDecodeError as error:
-        raise NotTextError(f"{handle} is not text: it is kept for the user, as it came") from error
+        raise NotTextError(f"{handle} is not text; the file was saved unchanged") from error
     if text is None:
-        raise ToolFailure(f"{handle} is not kept, or no more, in this session: call the tool that it came from again")
+        raise ToolFailure(f"this session has no result {handle}, or no longer: call the tool that it came from again")
     lines = lines_of(text)
     if not lines:
         return _shown(text, handle, wanted)
     first, last = wanted.of(len(lines), handle)
-    most, total = 0, 0
+    count, total = 0, 0
     for line in lines[first - 1 : last]:
         total += len(line) + 1
-        if total > MAX_SHOWN_CHARS - ROOM_CHARS:
+        if total > MAX_SHOWN_CHARS - _HINT_CHARS:
             break
-        most += 1
-    return _shown(text, handle, Lines(first, max_lines=max(1, most)))
+        count += 1
+    return _shown(text, handle, LineRange(first, max_lines=max(1, count)))
 
 
-def _shown(text: str, name: str, wanted: Lines) -> str:
+def _shown(text: str, name: str, wanted: LineRange) -> str:
     lines = lines_of(text)
     if not lines:
         return f"[{name} is empty]"

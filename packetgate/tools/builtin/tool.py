@@ -35,22 +35,19 @@ WhichFiles = Annotated[
 DryRun = Annotated[bool, Field(description="Only tell what would happen and change nothing. False does it.")]
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """The answer of a tool."""
 
     text: str
     structured: dict[str, Any] | None = None
-    """The same as data, where it has more than the text."""
-
-
-Result = str | Answer
+    """The same as data, if it has more than the text."""
 
 
 @dataclass(frozen=True)
 class BuiltinTool:
     """A function as a tool. If it takes `dry_run`, it can say what it would do."""
 
-    function: Callable[..., Result] | Callable[..., Awaitable[Result]]
+    function: Callable[..., str | ToolAnswer] | Callable[..., Awaitable[str | ToolAnswer]]
     """A function that is not async runs in a thread."""
     risk: Risk
     named: str = ""
@@ -113,7 +110,7 @@ class BuiltinTool:
             params = reader.read(params)
         return params
 
-    async def call(self, params: dict[str, Any]) -> Answer:
+    async def call(self, params: dict[str, Any]) -> ToolAnswer:
         """Call the function.
 
         Raises:
@@ -121,10 +118,10 @@ class BuiltinTool:
             ToolFailure: the tool failed.
         """
         if iscoroutinefunction(self.function):
-            result: Result = await self._arguments.validate_python(params)
+            result: str | ToolAnswer = await self._arguments.validate_python(params)
         else:
             result = await asyncio.to_thread(self._arguments.validate_python, params)
-        return Answer(result) if isinstance(result, str) else result
+        return ToolAnswer(result) if isinstance(result, str) else result
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from packetgate.tools.builtin.files import Root, holds_secrets
 
 MAX_ENTRIES = 50_000
 """Entries visited in one walk."""
-MAX_ALTERNATIVES = 50
+_MAX_ALTERNATIVES = 50
 _BUILT = frozenset(
     {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
     | {"dist", "build", "target", "vendor", "htmlcov"}
@@ -38,15 +38,15 @@ _SUFFIXES = {
     **{one: one for one in "c cpp csv css docx epub go ini ipynb java js json log md odt pdf php".split()},
     **{one: one for one in "png pptx py rb rs rst sh sql svg tex toml ts tsv txt wav xlsx xml zip".split()},
 }
-_SAME = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
+_SYNONYMS = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
 WITHHELD = "secret or denied"
 """Reason: the file may hold secrets, or a policy rule asks about reading it or denies it."""
 NOT_ENTERED = "folders of built or installed files"
-BEYOND = "beyond the limits"
-UNREADABLE = "unreadable"
+BEYOND_LIMITS = "beyond the limits"
+UNREADABLE_FILES = "unreadable"
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """A file, a folder or a link."""
 
     path: str
@@ -54,29 +54,23 @@ class Entry(NamedTuple):
     name: str
     folder: int
     """File descriptor of its folder, valid until the next entry is requested."""
-    about: os.stat_result
+    status: os.stat_result
     """Status of the entry itself; links are not followed."""
 
     @property
     def is_folder(self) -> bool:
         """Whether it is a folder."""
-        return stat.S_ISDIR(self.about.st_mode)
+        return stat.S_ISDIR(self.status.st_mode)
 
     @property
     def is_file(self) -> bool:
         """Whether it is a regular file."""
-        return stat.S_ISREG(self.about.st_mode)
+        return stat.S_ISREG(self.status.st_mode)
 
 
 def walk(
-    root: Root,
-    start: Path,
-    left_out: Counter[str],
-    *,
-    pattern: str = "*",
-    deep: bool = True,
-    hidden: bool = False,
-) -> Iterator[Entry]:
+    root: Root, start: Path, left_out: Counter[str], *, pattern: str = "*", deep: bool = True, hidden: bool = False
+) -> Iterator[TreeEntry]:
     """Yield the entries below a resolved folder that match a pattern; count in `left_out` what is skipped, by reason.
 
     Hidden entries are skipped unless `hidden` is set or the pattern names them. Withheld entries are skipped unless the
@@ -85,17 +79,17 @@ def walk(
     Raises:
         OSError: the folder cannot be read.
     """
-    asked = [one for one in alternatives(pattern) if holds_secrets(one)] if holds_secrets(pattern) else []
-    fits, names_it = glob(pattern), glob(*asked, parts=False)
+    named = [one for one in alternatives(pattern) if holds_secrets(one)] if holds_secrets(pattern) else []
+    matches, names_it = path_matcher(pattern), path_matcher(*named, parts=False)
     start_is_named = root.withholds(root.name(start))
     looks_in_hidden = hidden or any(part.startswith(".") for part in pattern.replace("{", "/").split("/"))
     seen = 0
 
-    def unreadable(_error: OSError) -> None:
-        left_out[UNREADABLE] += 1
+    def count_unreadable(_error: OSError) -> None:
+        left_out[UNREADABLE_FILES] += 1
 
     with root.folder(start) as top:
-        for below, folders, files, descriptor in os.fwalk(".", onerror=unreadable, dir_fd=top):
+        for below, folders, files, descriptor in os.fwalk(".", onerror=count_unreadable, dir_fd=top):
             place = start / below
             entered = []
             for name in sorted([*folders, *files]):
@@ -105,30 +99,28 @@ def walk(
                 withheld = not start_is_named and root.withholds(path)
                 seen += 1
                 if seen > MAX_ENTRIES:
-                    left_out[BEYOND] += 1
+                    left_out[BEYOND_LIMITS] += 1
                     continue
-                if name in folders and (not withheld or asked):
+                if name in folders and (not withheld or named):
                     entered.append(name)
                 if withheld and not names_it(path):
                     left_out[WITHHELD] += 1
-                    continue
-                if fits(path) or fits((place / name).relative_to(start).as_posix()):
+                elif matches(path) or matches((place / name).relative_to(start).as_posix()):
                     try:
-                        about = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                    except OSError:
-                        left_out[UNREADABLE] += 1
-                        continue
-                    yield Entry(path, name, descriptor, about)
-            folders[:] = [name for name in entered if deep and not is_built(name)]
-            left_out[NOT_ENTERED] += sum(is_built(name) for name in entered) if deep else 0
+                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                    except OSError as error:
+                        count_unreadable(error)
+                    else:
+                        yield TreeEntry(path, name, descriptor, status)
+            folders[:] = [name for name in entered if deep and not _is_built(name)]
+            left_out[NOT_ENTERED] += sum(_is_built(name) for name in entered) if deep else 0
 
 
-def is_built(folder: str) -> bool:
-    """Whether a folder holds built or installed files."""
+def _is_built(folder: str) -> bool:
     return folder in _BUILT or folder.endswith(".egg-info")
 
 
-def glob(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
+def path_matcher(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
     """Return a function that tests whether a path matches one of the patterns, ignoring case.
 
     A pattern with a slash matches the whole path, with `**` for any number of folders; others match the name.
@@ -136,8 +128,8 @@ def glob(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
     Args:
         parts: whether a pattern without wildcards matches a part of the name.
     """
-    meant = [one.casefold().removeprefix("./").strip("/") for pattern in patterns for one in alternatives(pattern)]
-    tests = [_test(one, parts=parts) for one in meant]
+    plain = [one.casefold().removeprefix("./").strip("/") for pattern in patterns for one in alternatives(pattern)]
+    tests = [_test(one, parts=parts) for one in plain]
     return lambda path: any(test(path.casefold()) for test in tests)
 
 
@@ -146,23 +138,23 @@ def alternatives(pattern: str) -> list[str]:
     start, end = pattern.find("{"), pattern.find("}")
     if not 0 <= start < end:
         return [pattern]
-    parts = pattern[start + 1 : end].split(",")[:MAX_ALTERNATIVES]
+    parts = pattern[start + 1 : end].split(",")[:_MAX_ALTERNATIVES]
     return [pattern[:start] + part.strip() + pattern[end + 1 :] for part in parts]
 
 
 def _test(pattern: str, *, parts: bool) -> Callable[[str], bool]:
     if "/" in pattern:
-        return lambda path: _parts_fit(path.split("/"), pattern.split("/"))
+        return lambda path: _folders_match(path.split("/"), pattern.split("/"))
     if parts and not any(sign in pattern for sign in "*?["):
         return lambda path: pattern in path.rpartition("/")[2]
     return lambda path: fnmatchcase(path.rpartition("/")[2], pattern)
 
 
-def _parts_fit(parts: list[str], patterns: list[str]) -> bool:
+def _folders_match(parts: list[str], patterns: list[str]) -> bool:
     reached = {0}
     for pattern in patterns:
         if pattern == "**":
-            reached = set(range(min(reached, default=len(parts)), len(parts) + 1)) if reached else set()
+            reached = set(range(min(reached), len(parts) + 1)) if reached else set()
         else:
             reached = {at + 1 for at in reached if at < len(parts) and fnmatchcase(parts[at], pattern)}
     return len(parts) in reached
@@ -171,7 +163,7 @@ def _parts_fit(parts: list[str], patterns: list[str]) -> bool:
 def suffixes_of(kind: str) -> tuple[str, ...]:
     """Return the suffixes of a kind of files, without the dot; none if the word names no kind."""
     word = kind.casefold().lstrip("*.")
-    kinds = (_SAME.get(one, one) for one in (word, word.removesuffix("s")))
+    kinds = (_SYNONYMS.get(one, one) for one in (word, word.removesuffix("s")))
     return next((tuple(_SUFFIXES[kind].split()) for kind in kinds if kind in _SUFFIXES), ())
 
 

@@ -3,10 +3,8 @@
 import os
 import stat
 from codecs import BOM_UTF8
-from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from secrets import token_hex
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -20,6 +18,7 @@ from packetgate.tools.builtin.files import (
     ToolFailure,
     decode,
     lines_of,
+    new_file,
     os_failures,
     read_bytes,
 )
@@ -31,9 +30,8 @@ from packetgate.tools.text.differences import difference
 WriteMode = Literal["create", "overwrite", "append"]
 
 MAX_DIFF_BYTES = 200_000
-_WITHHELD = "what it holds is shown only to those who ask to read it"
+_WITHHELD = "[no difference shown: the content is shown only to those who ask to read it]"
 _DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended"}
-_LINES_NAMED = 10
 _LINE_CHARS = 120
 
 
@@ -62,22 +60,20 @@ class _Writer:
         with os_failures(f"write {name}"):
             if real.is_dir():
                 raise ToolFailure(f"{name} is a folder: name a file in it, for example {name}/notes.txt")
-            before, no_diff = _comparable(self._root, real, mode)
+            before, no_diff = self._text_before(real, mode)
             if before is not None and mode == "create":
                 raise _exists(name)
             doing: WriteMode = "create" if before is None else mode
             size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(data), 'byte')}"
             what = f"{size} to {name}" if doing == "append" else f"{name}: {size}"
             if not dry_run:
-                with self._root.folder(real.parent, create=True) as folder:
-                    _put(folder, real.name, data, doing, may_replace=mode == "overwrite")
+                self._put(real, data, doing, may_replace=mode == "overwrite")
                 return f"{_DONE[doing]} {what}"
-        if len(data) > MAX_DIFF_BYTES:
-            no_diff = no_diff or f"the new text has more than {MAX_DIFF_BYTES:,} bytes"
+        if not no_diff and len(data) > MAX_DIFF_BYTES:
+            no_diff = f"[no difference shown: the new text has more than {MAX_DIFF_BYTES:,} bytes]"
         old = before or ""
         new = old + content if doing == "append" else content
-        shown = f"[no difference shown: {no_diff}]" if no_diff else difference(old, new, f"{name} now", f"{name} then")
-        return f"Would {doing} {what}\n{shown}"
+        return f"Would {doing} {what}\n{no_diff or difference(old, new, f'{name} now', f'{name} then')}"
 
     def append(
         self,
@@ -93,25 +89,25 @@ class _Writer:
         name = self._root.name(real)
         with os_failures(f"append to {name}"):
             if dry_run and self._root.withholds(name):
-                return f"Would append to {name}\n[no difference shown: {_WITHHELD}]"
+                return f"Would append to {name}\n{_WITHHELD}"
             try:
-                now, is_new = _present(self._root, real), False
+                file, is_new = self._read(real), False
             except FileNotFoundError:
-                now, is_new = _Text(name, "", b"", "\n"), True
-            start = now.newline if now.text and not now.text.endswith("\n") else ""
-            added = now.with_its_newlines(text if text.endswith("\n") else f"{text}\n")
-            whole = now.text + start + added
-            if is_new and not dry_run:
-                with self._root.folder(real.parent, create=True) as folder:
-                    _put(folder, real.name, _encode(added, name), "create", may_replace=False)
-            elif not dry_run:
-                _replace(self._root, real, now, whole)
+                file, is_new = _Text(name, "", b"", "\n"), True
+            start = file.newline if file.text and not file.text.endswith("\n") else ""
+            added = file.with_own_newlines(text if text.endswith("\n") else f"{text}\n")
+            whole = file.text + start + added
+            if not dry_run:
+                if is_new:
+                    self._put(real, _encode(added, name), "create")
+                else:
+                    self._replace(real, file, whole)
         size = counted(len(lines_of(added)), "line")
         if is_new:
             done = f"{'Would create' if dry_run else 'Created'} {name} with {size}"
         else:
             done = f"{'Would append' if dry_run else 'Appended'} {size} to {name}"
-        return f"{done}\n{_difference(now, whole)}"
+        return f"{done}\n{_difference(file, whole)}"
 
     def edit(
         self,
@@ -130,27 +126,76 @@ class _Writer:
         name = self._root.name(real)
         with os_failures(f"edit {name}"):
             if dry_run and self._root.withholds(name):
-                return f"Would edit {name}\n[no difference shown: {_WITHHELD}]"
+                return f"Would edit {name}\n{_WITHHELD}"
             try:
-                now = _present(self._root, real)
+                file = self._read(real)
             except FileNotFoundError as error:
                 raise missing(self._root, real, "file") from error
-            old, new = now.with_its_newlines(old_text), now.with_its_newlines(new_text)
-            if old not in now.text:  # its lines end in several ways
+            old, new = file.with_own_newlines(old_text), file.with_own_newlines(new_text)
+            if old not in file.text:  # its line endings are mixed
                 old, new = old_text, new_text
-            places = now.text.count(old)
+            places = file.text.count(old)
             if not places:
-                raise _not_in_file(now, old_text)
+                raise _not_in_file(file, old_text)
             if places > 1 and not every:
+                first = file.text.count("\n", 0, file.text.index(old)) + 1
                 raise ToolFailure(
-                    f"{name} says that {places:,} times, on {_lines_with(now, old)}: give more of the text around it, "
+                    f"{name} has that text {places:,} times, first on line {first}: give more of the text around it, "
                     "or set every=true"
                 )
-            text = now.text.replace(old, new)
+            text = file.text.replace(old, new)
             if not dry_run:
-                _replace(self._root, real, now, text)
+                self._replace(real, file, text)
         doing = "Would change" if dry_run else "Changed"
-        return f"{doing} {counted(places, 'place')} in {name}\n{_difference(now, text)}"
+        return f"{doing} {counted(places, 'place')} in {name}\n{_difference(file, text)}"
+
+    def _text_before(self, real: Path, mode: WriteMode) -> tuple[str | None, str]:
+        """Return the present text, None for a new file, and a line that says why there is no difference to show."""
+        name = self._root.name(real)
+        no_diff = _WITHHELD if self._root.withholds(name) else ""
+        try:
+            return decode(read_bytes(self._root, real, MAX_DIFF_BYTES), name), no_diff
+        except FileNotFoundError:
+            return None, no_diff
+        except (TooLargeError, NotTextError) as error:
+            if mode == "append" and isinstance(error, NotTextError):
+                raise
+            return "", no_diff or f"[no difference shown: {error}]"
+
+    def _read(self, real: Path) -> "_Text":
+        name = self._root.name(real)
+        if real.is_dir():
+            raise ToolFailure(f"{name} is a folder: name a file in it")
+        data = read_bytes(self._root, real, MAX_READ_BYTES)
+        text, mark = decode(data, name), BOM_UTF8 if data.startswith(BOM_UTF8) else b""
+        windows = text.count("\r\n")
+        return _Text(name, text, mark, "\r\n" if windows > text.count("\n") - windows else "\n")
+
+    def _replace(self, real: Path, file: "_Text", text: str) -> None:
+        data = file.mark + _encode(text, file.name)
+        if len(data) > MAX_READ_BYTES:
+            raise ToolFailure(f"{file.name} would be too large: {len(data):,} bytes, the limit is {MAX_READ_BYTES:,}")
+        if self._read(real).text != file.text:
+            raise ToolFailure(f"{file.name} was changed by another program just now: read it again")
+        self._put(real, data, "overwrite", may_replace=True)
+
+    def _put(self, real: Path, data: bytes, doing: WriteMode, *, may_replace: bool = False) -> None:
+        with self._root.folder(real.parent, create=True) as folder:
+            if doing == "append":
+                descriptor = os.open(real.name, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, dir_fd=folder)
+                with os.fdopen(descriptor, "ab") as file:
+                    file.write(data)
+                return
+            status = os.stat(real.name, dir_fd=folder, follow_symlinks=False) if doing == "overwrite" else None
+            mode = stat.S_IMODE(status.st_mode) if status else None
+            try:
+                with (
+                    new_file(folder, real.name, mode=mode, may_replace=may_replace) as descriptor,
+                    os.fdopen(descriptor, "wb", closefd=False) as file,
+                ):
+                    file.write(data)
+            except FileExistsError as error:
+                raise _exists(self._root.name(real)) from error
 
 
 def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
@@ -165,57 +210,6 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
     )
 
 
-def _encode(content: str, name: str) -> bytes:
-    try:
-        return content.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ToolFailure(
-            f"the content for {name} is not text: a lone surrogate at character {error.start}; send it without"
-        ) from error
-
-
-def _comparable(root: Root, real: Path, mode: WriteMode) -> tuple[str | None, str]:
-    withheld = _WITHHELD if root.withholds(root.name(real)) else ""
-    try:
-        return decode(read_bytes(root, real, MAX_DIFF_BYTES), root.name(real)), withheld
-    except FileNotFoundError:
-        return None, withheld
-    except (TooLargeError, NotTextError) as error:
-        if mode == "append" and isinstance(error, NotTextError):
-            raise
-        return "", withheld or str(error)
-
-
-def _exists(name: str) -> ToolFailure:
-    return ToolFailure(f"{name} exists already: choose another name, or mode 'overwrite' or 'append'")
-
-
-def _put(folder: int, name: str, data: bytes, doing: WriteMode, *, may_replace: bool = True) -> None:
-    if doing == "append":
-        descriptor = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW, dir_fd=folder)
-        with os.fdopen(descriptor, "ab") as file:
-            file.write(data)
-        return
-    temporary = f".{token_hex(8)}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if doing == "overwrite":
-                os.fchmod(descriptor, stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode))
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        if may_replace:
-            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        else:  # unlike a rename, a link never replaces what someone else has just put there
-            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except FileExistsError as error:
-        raise _exists(name) from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
-
-
 class _Text(NamedTuple):
     name: str
     text: str
@@ -225,53 +219,34 @@ class _Text(NamedTuple):
     newline: str
     """The most frequent line ending."""
 
-    def with_its_newlines(self, text: str) -> str:
+    def with_own_newlines(self, text: str) -> str:
         return text.replace("\r\n", "\n").replace("\n", self.newline)
 
 
-def _present(root: Root, real: Path) -> _Text:
-    name = root.name(real)
-    if real.is_dir():
-        raise ToolFailure(f"{name} is a folder: name a file in it")
-    data = read_bytes(root, real, MAX_READ_BYTES)
-    mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
-    text = decode(data, name)
-    windows = text.count("\r\n")
-    return _Text(name, text, mark, "\r\n" if windows > text.count("\n") - windows else "\n")
+def _encode(content: str, name: str) -> bytes:
+    try:
+        return content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ToolFailure(f"the content for {name} is not text: a lone surrogate at character {error.start}") from error
 
 
-def _replace(root: Root, real: Path, now: _Text, text: str) -> None:
-    data = now.mark + _encode(text, now.name)
-    if len(data) > MAX_READ_BYTES:
-        raise ToolFailure(f"{now.name} would be too large: {len(data):,} bytes, the limit is {MAX_READ_BYTES:,}")
-    if decode(read_bytes(root, real, MAX_READ_BYTES), now.name) != now.text:
-        raise ToolFailure(f"{now.name} was changed by somebody else just now: read it again")
-    with root.folder(real.parent) as folder:
-        _put(folder, real.name, data, "overwrite")
+def _exists(name: str) -> ToolFailure:
+    return ToolFailure(f"{name} exists already: choose another name, or mode 'overwrite' or 'append'")
 
 
-def _difference(now: _Text, text: str) -> str:
-    if max(len(now.text), len(text)) > MAX_DIFF_BYTES:
-        return f"[no difference shown: {now.name} has more than {MAX_DIFF_BYTES:,} characters]"
-    return difference(now.text, text, f"{now.name} before" if now.text else "/dev/null", f"{now.name} after")
+def _difference(file: _Text, text: str) -> str:
+    if max(len(file.text), len(text)) > MAX_DIFF_BYTES:
+        return f"[no difference shown: {file.name} has more than {MAX_DIFF_BYTES:,} characters]"
+    return difference(file.text, text, f"{file.name} before" if file.text else "/dev/null", f"{file.name} after")
 
 
-def _lines_with(now: _Text, old: str) -> str:
-    numbers, at = list[int](), now.text.find(old)
-    while at >= 0 and len(numbers) <= _LINES_NAMED:
-        numbers.append(now.text.count("\n", 0, at) + 1)
-        at = now.text.find(old, at + len(old))
-    more = " and more" if len(numbers) > _LINES_NAMED else ""
-    return f"lines {', '.join(map(str, dict.fromkeys(numbers[:_LINES_NAMED])))}{more}"
-
-
-def _not_in_file(now: _Text, old_text: str) -> ToolFailure:
-    lines = lines_of(now.text)
-    wanted = old_text.strip().partition("\n")[0]
-    folded = wanted.casefold()
-    same = [number for number, line in enumerate(lines, 1) if folded and folded in line.casefold()]
-    close = same or [lines.index(line) + 1 for line in get_close_matches(wanted, lines[:5_000], n=1)]
-    failure = f"{now.name} does not say {shorten(old_text, _LINE_CHARS)!r} exactly so"
-    if not close:
-        return ToolFailure(f"{failure}: read it first, and give the passage as it stands there")
-    return ToolFailure(f"{failure}; nearest is line {close[0]}: {shorten(lines[close[0] - 1], _LINE_CHARS)!r}")
+def _not_in_file(file: _Text, old_text: str) -> ToolFailure:
+    failure = f"{file.name} does not have {shorten(old_text, _LINE_CHARS)!r}"
+    lines = {line.strip().casefold(): number for number, line in reversed([*enumerate(lines_of(file.text)[:5_000])])}
+    nearest = get_close_matches(old_text.strip().partition("\n")[0].casefold(), lines, n=1)
+    if not nearest:
+        return ToolFailure(f"{failure}: read it first, and give the passage exactly as it is")
+    number = lines[nearest[0]]
+    return ToolFailure(
+        f"{failure}; nearest is line {number + 1}: {shorten(lines_of(file.text)[number], _LINE_CHARS)!r}"
+    )

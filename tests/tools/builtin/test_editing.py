@@ -42,8 +42,8 @@ async def test_a_dry_run_shows_the_difference_and_changes_nothing(succeed, file,
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"old_text": "two"}, "a.txt says that 2 times, on lines 2, 4: give more of the text around it"),
-        ({"old_text": "four"}, "a.txt does not say 'four' exactly so"),
+        ({"old_text": "two"}, "2 times, first on line 2"),
+        ({"old_text": "xyz"}, "a.txt does not have 'xyz'"),
         ({"old_text": "Three"}, "nearest is line 3: 'three'"),
         ({"old_text": "tree"}, "nearest is line 3: 'three'"),
         ({"old_text": "x", "path": "b.txt"}, "b.txt does not exist"),

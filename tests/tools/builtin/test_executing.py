@@ -62,8 +62,8 @@ async def test_a_signal_is_named(fail):
         (["no-such-thing"], "cannot run 'no-such-thing': no such program"),
         (["./plain.txt"], "cannot run './plain.txt': Permission denied"),
         (["echo", "a\0b"], "cannot run 'echo': embedded null byte"),
-        ([""], "argv names no program"),
-        (["  "], "argv names no program"),
+        ([""], "argv has no program"),
+        (["  "], "argv has no program"),
     ],
 )
 async def test_what_cannot_start_is_named(fail, folder, argv, says):

@@ -102,11 +102,11 @@ async def test_where_nothing_is_found_the_nearest_is_named(succeed, files):
     answer = await succeed("ai.find", name="plant-2025")
 
     assert answer.startswith("NOTHING FOUND in the working folder, named like plant-2025.")
-    assert "Near to it: docs/old/plan-2024.md" in answer
+    assert "Nearest: docs/old/plan-2024.md" in answer
 
 
 async def test_what_is_not_there_is_named(fail, files):
-    assert "dosc does not exist in the working folder. Near to it: docs" in await fail("ai.list", path="dosc")
+    assert "dosc does not exist in the working folder. Nearest: docs" in await fail("ai.list", path="dosc")
     assert "is a file, not a folder" in await fail("ai.find", path="notes.txt")
     assert "changed_after" in await fail("ai.find", changed_after="last Tuesday")
 

@@ -45,7 +45,7 @@ async def test_things_are_moved_and_renamed(succeed, files, path, destination, t
         ("ai.move", "notes.txt", "docs/plan.md", "docs/plan.md exists already"),
         ("ai.copy", "notes.txt", "LICENSE", "LICENSE exists already"),
         ("ai.move", "docs", "docs/inner", "cannot be moved into itself"),
-        ("ai.move", ".", "docs", "the working folder itself stays"),
+        ("ai.move", ".", "docs", "the working folder itself"),
         ("ai.move", "gone.txt", "docs", "gone.txt does not exist"),
         ("ai.move", "notes.txt", "../out.txt", "outside the working folder"),
         ("ai.copy", "notes.txt", "../", "outside the working folder"),
@@ -75,7 +75,7 @@ async def test_files_and_empty_folders_are_deleted(succeed, fail, files):
 
     assert await succeed("ai.delete", path="notes.txt", dry_run=False) == "Deleted notes.txt: 6 bytes"
     assert not (files / "notes.txt").exists()
-    assert "not empty, so it stays. It holds: plan.md" in await fail("ai.delete", path="docs", dry_run=False)
+    assert "not empty. It holds: plan.md" in await fail("ai.delete", path="docs", dry_run=False)
     await succeed("ai.delete", path="docs/plan.md", dry_run=False)
     await succeed("ai.delete", path="docs", dry_run=False)
     assert not (files / "docs").exists()

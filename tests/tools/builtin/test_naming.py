@@ -133,7 +133,7 @@ async def test_a_link_is_read_as_what_it_leads_to_but_deleted_itself(checked, fi
 async def test_of_several_the_failure_says_which(fail, files):
     assert await fail("ai.read", path="same.txt") == "same.txt may be one of: a/same.txt, b/same.txt. Say which"
     assert await fail("ai.read", path="budget") == (
-        "budget does not exist in the working folder. Near to it: data/budget.csv"
+        "budget does not exist in the working folder. Nearest: data/budget.csv"
     )
 
 

@@ -130,7 +130,7 @@ async def test_no_hit_is_said_loudly(query, library):
 
 
 async def test_an_empty_folder_is_said_loudly(query):
-    assert (await query("gate"))[1] == "NO HITS: there was no text file to search for 'gate'."
+    assert (await query("gate"))[1] == "NO HITS: nothing in 0 files matches 'gate', searched by words. Try other words."
 
 
 async def test_top_k_bounds_the_hits(query, folder):

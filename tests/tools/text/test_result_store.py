@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from packetgate.tools.builtin.files import NotTextError
-from packetgate.tools.builtin.reading import Lines, read_kept
+from packetgate.tools.builtin.reading import LineRange, read_stored
 from packetgate.tools.text import result_store
 from packetgate.tools.text.result_store import (
     _LINE_CHARS,
@@ -72,7 +72,7 @@ def test_what_is_no_text_is_kept_as_it_came_and_not_read_as_text(kept: ResultSto
         assert file is not None
         assert file.read_bytes() == data
         with pytest.raises(NotTextError, match=f"{handle} is not text"):
-            read_kept(kept, handle, Lines())
+            read_stored(kept, handle, LineRange())
         assert kept.keep(bytes(MAX_STORED_BYTES + 1)) == ""
     assert kept.file(handle, "two") is None
     assert kept.file(f"{HANDLE_PREFIX}{'a' * 5_000}", "one") is None
