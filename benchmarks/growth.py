@@ -37,10 +37,9 @@ def measure(
     originals: Sequence[ToolSpec], requests: Sequence[str], sizes: Sequence[int] = SIZES
 ) -> Iterator[dict[str, object]]:
     """Yield what each takes at each size: the median and the 95th percentile, in milliseconds, all taking turns."""
-    catalogue: Catalogue | None = None
     for size in sizes:
         started = time.perf_counter()
-        catalogue = grown(originals, size, earlier=catalogue)
+        catalogue = grown(originals, size)
         made_s = {"palette": round(time.perf_counter() - started, 2)}
         takers: dict[str, Take] = {name: make(catalogue) for name, make in TAKES.items()}
         for name, make in RIVALS.items():

@@ -20,9 +20,8 @@ from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.ranking.encoder import Floats, sentence_encoder
-from packetgate.tools.ranking.ranking import Meaning
-from packetgate.tools.ranking.text import text_of
+from packetgate.tools.ranking.encoder import Floats, sentence_encoder, text_of
+from packetgate.tools.ranking.ranking import SemanticModel
 from packetgate.tools.ranking.vectors import Vectors
 from packetgate.tools.spec.descriptions import listed_name
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -140,13 +139,13 @@ class Copies:
         return sentence_encoder().vectors([self._originals.get(one, one) for one in texts])
 
 
-def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec, earlier: Catalogue | None = None) -> Catalogue:
+def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec) -> Catalogue:
     """Return a catalogue of so many tools, `more` and copies of the originals, with a vector of each. Blocking."""
     copies = ((_copy(one, at), one) for at in count() for one in originals)
     pairs = [*((one, one) for one in more), *islice(copies, number - len(more))]
-    meaning = Meaning()
+    meaning = SemanticModel()
     meaning.spaces.fine = Vectors(Copies({text_of(copy): text_of(one) for copy, one in pairs}))
-    catalogue = Catalogue([copy for copy, _ in pairs], earlier=earlier, meaning=meaning)
+    catalogue = Catalogue([copy for copy, _ in pairs], meaning=meaning)
     catalogue.ranking.rank("warm up")
     meaning.spaces.fine.wait()
     _ = catalogue.ledger

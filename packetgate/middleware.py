@@ -45,8 +45,7 @@ from packetgate.tools.approval.questions import payload
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.execution.journal import MemoryJournal
-from packetgate.tools.palette.candidates import PaletteRequest
-from packetgate.tools.palette.choice import choose_palette, with_recent
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette, with_recent
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.functions import as_tool, spec_of_tool
 from packetgate.tools.servers.results import to_result_async

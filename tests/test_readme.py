@@ -77,7 +77,7 @@ def test_the_preferences_are_understood_and_fit_the_built_in_tools(folder: Path,
     assert (done.status, done.err) == (0, "")
     assert " ".join(done.out.split()).endswith("embedding.query read knowledge: Search this folder's texts.")
     said = load_preferences(folder / "packetgate.toml")
-    assert said.without_a_tool(["ai.read", "ai.write", "ai.count", "embedding.query", "git.push"]) == ()
+    assert said.unmatched(["ai.read", "ai.write", "ai.count", "embedding.query", "git.push"]) == ()
 
 
 def test_the_diagram_is_the_graphs_own() -> None:

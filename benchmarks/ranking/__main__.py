@@ -22,7 +22,7 @@ from fastmcp.tools.base import Tool
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import sources
 from packetgate.state.errors import InputError
-from packetgate.tools.ranking.ranking import Meaning, Ranking
+from packetgate.tools.ranking.ranking import Ranking, SemanticModel
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 CUTOFFS = (1, 5, 10)
@@ -54,7 +54,7 @@ class Figures:
 
 def packetgate(tools: Sequence[ToolSpec], vectors: Path | None = None, mix: Path | None = None) -> Rank:
     """Return Packetgate's ranking, once it has a vector of every tool; `mix` takes the place of the shipped weights."""
-    meaning = Meaning(vectors)
+    meaning = SemanticModel(vectors)
     if mix is not None:
         meaning.spaces.mix = mix
     ranking = Ranking(tools, meaning=meaning)

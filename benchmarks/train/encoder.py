@@ -21,7 +21,7 @@ from transformers import AutoModel, AutoTokenizer
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.precision import mixed
-from packetgate.tools.ranking.text import text_of
+from packetgate.tools.ranking.encoder import text_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST_TOKENS = 44

@@ -16,12 +16,10 @@ import numpy as np
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.trees import trees_of
-from packetgate.tools.ranking.asked import BY_WORDS, asked_of
-from packetgate.tools.ranking.bm25 import Lexical
-from packetgate.tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder
+from packetgate.tools.ranking.bm25 import BY_WORDS, Lexical
+from packetgate.tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder, text_of
 from packetgate.tools.ranking.features import NAMES
 from packetgate.tools.ranking.space import Space
-from packetgate.tools.ranking.text import text_of
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.ranking.vectors import Vectors
 
@@ -81,7 +79,7 @@ def prepared(source: Source, encoder: Encoder, kept: Path, kind: str, seed: int)
 
 
 def _of_request(query: Query, lexical: Lexical, space: Space) -> tuple[np.ndarray, np.ndarray] | None:
-    names, rows = space.candidates(asked_of(query.text, lexical, BY_WORDS), lexical)
+    names, rows = space.candidates(lexical.parse(query.text, BY_WORDS), lexical)
     wanted = frozenset().union(*query.wanted)
     labels = np.array([name in wanted for name in names], np.int32)
     return (rows, labels) if labels.any() else None

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from packetgate.state.context import NO_TOOLS, RoutingContext, intersect_patterns
 from packetgate.state.errors import ConfigError
-from packetgate.tools.catalogue.preferences import NonEmpty, Pattern, Table, misunderstood, read_file
+from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_file
 
 LOCAL = "local"
 """The client without configuration: a process of this user on this machine."""
@@ -20,7 +20,7 @@ MIN_TOKEN_CHARS = 16
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-class ClientTable(Table):
+class ClientTable(ConfigTable):
     """One client: its token and its rights."""
 
     token: NonEmpty | None = None
@@ -34,7 +34,7 @@ class ClientTable(Table):
     allow_commands: bool | None = None
 
 
-class Clients(Table):
+class Clients(ConfigTable):
     """A table of `packetgate.toml` that holds clients."""
 
     TABLE: ClassVar[str]
@@ -107,7 +107,7 @@ def load_clients(kind: type[C], path: Path | None) -> C:
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        raise misunderstood(path or Path("packetgate.toml"), error, kind.SETTINGS, kind.TABLE) from error
+        raise config_error(path or Path("packetgate.toml"), error, kind.SETTINGS, kind.TABLE) from error
 
 
 def client_of(token: str, tokens: Mapping[str, str]) -> str | None:

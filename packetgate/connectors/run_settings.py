@@ -12,7 +12,7 @@ from packetgate.models.options import variables
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError
 from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
-from packetgate.tools.catalogue.preferences import read_file
+from packetgate.tools.catalogue.config_file import read_file
 
 FIELDS = RoutingContext.model_fields
 PREFIX = "PACKETGATE_"

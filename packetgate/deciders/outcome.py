@@ -11,8 +11,8 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Correction, ToolCall, ToolRouting
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import CheckedCall, checked_call, objected
-from packetgate.tools.checks.wrong_kind import wrong_kind
+from packetgate.tools.checks.checking import CheckedCall, checked_call, with_problems
+from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.evidence import Evidence, evidence_of
 from packetgate.tools.provenance.judging import origins_of
 from packetgate.tools.risk.call import rated
@@ -121,7 +121,7 @@ def _objections(
     words, most = packet.content.user_words, max(packet.intent.access.risks, key=lambda risk: risk.severity)
     past = [call.tool_name for call in routing.past_calls if call.tool_name in catalogue]
     used = {catalogue[name].category for name in (*names, *past)}
-    found = [wrong for name in names if (wrong := wrong_kind(catalogue[name], words, most, catalogue))]
+    found = [wrong for name in names if (wrong := wrong_category(catalogue[name], words, most, catalogue))]
     return tuple(
         wrong
         for wrong in found
@@ -131,7 +131,7 @@ def _objections(
 
 def _checked(wanted: WantedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
     if wanted.checked is not None:  # repairs are kept; the palette is checked here
-        return objected(wanted.checked, packet.context.palette_names, catalogue)
+        return with_problems(wanted.checked, packet.context.palette_names, catalogue)
     return checked_call(wanted.tool_name, wanted.params, packet.context.palette_names, catalogue)
 
 

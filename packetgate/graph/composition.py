@@ -26,8 +26,9 @@ from packetgate.state.errors import ModelError
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.setting_values import SettingValue
 from packetgate.tools.builtin.sandbox import SandboxSettings
-from packetgate.tools.catalogue.preferences import Preferences, load_preferences, read_file
-from packetgate.tools.ranking.ranking import Meaning
+from packetgate.tools.catalogue.config_file import read_file
+from packetgate.tools.catalogue.preferences import Preferences, load_preferences
+from packetgate.tools.ranking.ranking import SemanticModel
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import open_hub
@@ -119,21 +120,10 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
         preferences=preferences,
         sandbox=sandbox_settings(preferences, settings),
         kept=result_store(settings),
-        meaning=await asyncio.to_thread(make_meaning, settings),
+        meaning=SemanticModel(settings.vectors_path),
         listings=settings.listings_path,
         has_reader=has_reader,
     )
-
-
-def make_meaning(settings: Settings) -> Meaning:
-    """Return the encoder that compares tools with requests.
-
-    Raises:
-        ModelError: the embedding model cannot be used.
-    """
-    name = settings.ranking_embeddings
-    given = open_embeddings(name, "PACKETGATE_RANKING_EMBEDDINGS") if name else None
-    return Meaning(settings.vectors_path, given, name or "")
 
 
 def sandbox_settings(preferences: Preferences, settings: Settings | None = None) -> SandboxSettings:

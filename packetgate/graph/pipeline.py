@@ -30,7 +30,7 @@ from packetgate.tools.approval.decisions import CHANGED, TAKEN, claim, decision_
 from packetgate.tools.approval.questions import asking_about
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
-from packetgate.tools.checks.checking import CheckedCall, objected, repair
+from packetgate.tools.checks.checking import CheckedCall, repair, with_problems
 from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
 from packetgate.tools.execution.permission import call_digest, code_of
 from packetgate.tools.execution.running import rehearse
@@ -220,7 +220,7 @@ def _proposal(
     checked = repair(requested.name, requested.params, catalogue)
     if checked.tool_name not in catalogue:
         raise CallRefusedError(_no_such_tool(requested.name, catalogue) + hint, code=Code.TOOL_UNKNOWN)
-    checked = objected(checked, frozenset({checked.tool_name}), catalogue)
+    checked = with_problems(checked, frozenset({checked.tool_name}), catalogue)
     if checked.problems:
         message = " ".join(problem.message for problem in checked.problems)
         raise CallRefusedError(message, code=code_of(checked.problems[0]))

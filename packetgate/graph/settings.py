@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from packetgate.models.options import named_models
 from packetgate.state.errors import ConfigError
-from packetgate.tools.catalogue.preferences import read_file
+from packetgate.tools.catalogue.config_file import read_file
 
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
@@ -45,10 +45,6 @@ class Settings(BaseSettings):
     )
     sandbox_network: bool | None = Field(default=None, description="Whether programs in the sandbox have a network.")
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
-    ranking_embeddings: str | None = Field(
-        default=None,
-        description="openai:NAME to compare tools and requests by, in place of the shipped encoder.",
-    )
     url: str | None = Field(
         default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."
     )

@@ -13,8 +13,7 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import counted
 from packetgate.state.sections import PaletteEntry, Reflection
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.palette.candidates import PaletteRequest
-from packetgate.tools.palette.choice import Palette, choose_palette
+from packetgate.tools.palette.choice import Palette, PaletteRequest, choose_palette
 from packetgate.tools.text.result_store import HANDLE_PREFIX, READER
 from packetgate.tools.usage.learning import Learned
 
@@ -45,7 +44,6 @@ async def build_palette(
             size=settings.palette_size,
             token_budget=settings.palette_token_budget,
             context_type=packet.context.context_type,
-            person=packet.header.person,
             subject=packet.context.subject,
             recent=_recent(packet),
             described=routing.described_tools,

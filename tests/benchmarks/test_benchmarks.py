@@ -13,7 +13,7 @@ from benchmarks.mcp_calls import __main__ as calls
 from benchmarks.ratio import LEAST, Ratio, interleaved, show
 from benchmarks.ready import grown, office_tools
 from benchmarks.results_kept import Result, Run, keep
-from packetgate.tools.ranking.text import text_of
+from packetgate.tools.ranking.encoder import text_of
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +107,7 @@ def test_calls_are_measured_and_what_cannot_be_had_is_said(
 
 def test_a_catalogue_grows_by_copies_that_have_their_originals_vectors() -> None:
     originals = office_tools()[:3]
-    catalogue = grown(originals, 5, earlier=grown(originals, 2))
+    catalogue = grown(originals, 5)
     assert sorted(catalogue) == sorted([*(one.name for one in originals), *(f"{one.name}_1" for one in originals[:2])])
     space = catalogue.ranking._space
     assert space is not None

@@ -24,7 +24,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.checks.dialects import normalised
+from packetgate.tools.checks.dialects import normalize_schema
 from packetgate.tools.checks.validation import check_params
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -125,7 +125,7 @@ async def test_nothing_runs_that_was_not_approved(
 def judged(packet: CognitionPacket, tools: list[ToolSpec], ran: Ran) -> Iterator[str]:
     """Check one turn, and yield what is to be counted."""
     yield "turns"
-    read = ((tool, normalised(tool.input_schema)[0]) for tool in tools)
+    read = ((tool, normalize_schema(tool.input_schema)[0]) for tool in tools)
     known = {f"any.{tool.upstream_name}": replace(tool, input_schema=schema) for tool, schema in read}
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     allowed = []

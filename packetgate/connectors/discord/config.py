@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 
 from packetgate.state.context import RoutingContext, intersect_patterns
 from packetgate.state.errors import ConfigError
-from packetgate.tools.catalogue.preferences import Pattern, Table, misunderstood, read_file
+from packetgate.tools.catalogue.config_file import ConfigTable, Pattern, config_error, read_file
 
 Id = Annotated[int, Field(gt=0, lt=2**63)]
 """A Discord id, as developer mode copies it: `Copy User ID`, `Copy Role ID`, `Copy Channel ID`."""
@@ -34,7 +34,7 @@ class Person:
     """The channel; for a thread, the thread and then its channel."""
 
 
-class Group(Table):
+class Group(ConfigTable):
     """People by user id, role or channel; one match is enough."""
 
     users: list[Id] = []
@@ -50,14 +50,14 @@ class Group(Table):
         return bool(self.users or self.roles or self.channels)
 
 
-class Rate(Table):
+class Rate(ConfigTable):
     """How many turns a user may start in a period."""
 
     turns: Annotated[int, Field(ge=1)] = 10
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
 
 
-class DiscordConfig(Table):
+class DiscordConfig(ConfigTable):
     """The table `[discord]`."""
 
     allowed: Group = Group()
@@ -113,4 +113,4 @@ def load_discord_config(path: Path | None) -> DiscordConfig:
     try:
         return DiscordConfig.model_validate(table)
     except ValidationError as error:
-        raise misunderstood(path or Path("packetgate.toml"), error, SETTINGS, "discord") from error
+        raise config_error(path or Path("packetgate.toml"), error, SETTINGS, "discord") from error

@@ -14,7 +14,7 @@ from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ResultAttachment, Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.checks.validation import result_flaw
+from packetgate.tools.checks.validation import result_error
 from packetgate.tools.execution.running import result_text
 from packetgate.tools.servers.results import read_more_hint, to_json_text
 
@@ -69,7 +69,7 @@ def listed_tool_result(
     call = packet.routing.calls[0]
     outcome, content = _outcome(packet, file_of, limit)
     is_error = outcome.status != "executed"
-    if output_schema and not is_error and (flaw := result_flaw(output_schema, outcome.structured)):
+    if output_schema and not is_error and (flaw := result_error(output_schema, outcome.structured)):
         is_long = outcome.structured is None and call.result is not None and call.result.truncated
         reason = "is too long for one answer" if is_long else f"violates its output schema: {flaw}"
         content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content {reason}]"))

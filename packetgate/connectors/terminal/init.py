@@ -19,7 +19,7 @@ from packetgate.models.options import MODEL
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.models.speed import measured_speed
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
-from packetgate.tools.catalogue.preferences import read_file
+from packetgate.tools.catalogue.config_file import read_file
 from packetgate.tools.servers.config import entries_in
 from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
 

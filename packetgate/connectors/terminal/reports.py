@@ -22,7 +22,6 @@ from packetgate.state.errors import RequestError
 from packetgate.state.printing import counted, printable
 from packetgate.state.setting_values import SettingValue
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.idle_rules import idle
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.grants import Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -66,16 +65,12 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
 
 
 def unmatched(catalogue: Catalogue, path: Path | None) -> list[str]:
-    """Return a line for each pattern that matches no tool, and for each rule that can never apply.
-
-    They are not errors: a tool's server may be down.
-    """
-    preferences, lines = catalogue.preferences, []
-    for where, pattern in preferences.without_a_tool(catalogue):
+    """Return a line for each pattern of the preferences that matches no tool; its server may be down."""
+    lines = []
+    for setting, pattern in catalogue.preferences.unmatched(catalogue):
         nearest = ", ".join(catalogue.nearest(pattern, limit=3))
-        lines.append(f"{path}: {where}: {pattern!r} matches no tool{f'; nearest: {nearest}' if nearest else ''}")
-    rules = idle(preferences.policy.rules, catalogue.values())
-    return [*lines, *(f"{path}: policy.rules.{number}: it can never apply: {why}" for number, why in rules)]
+        lines.append(f"{path}: {setting}: {pattern!r} matches no tool{f'; nearest: {nearest}' if nearest else ''}")
+    return lines
 
 
 def _as_json(spec: ToolSpec) -> dict[str, Any]:

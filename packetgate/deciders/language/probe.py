@@ -25,8 +25,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Access, Content, Context
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.candidates import PaletteRequest
-from packetgate.tools.palette.choice import choose_palette
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette
 
 T = TypeVar("T", FormAnswer, CallAnswer, Odds)
 REQUEST = "Read the file README.md and tell me what it is about."

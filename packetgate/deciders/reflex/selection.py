@@ -15,7 +15,7 @@ from packetgate.state.routing import Alternative, Correction
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.approval.replies import read_words
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.wrong_kind import wrong_kind
+from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 _DECLINED = {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}
@@ -99,7 +99,7 @@ def _best(fits: list[Fit], palette: frozenset[str]) -> Fit:
 def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fit, tuple[Correction, ...]]:
     """Replace a tool of the wrong kind, if the request holds all that the better one needs."""
     most = max(access_of(part.text).risks, key=lambda risk: risk.severity)
-    wrong = wrong_kind(best.spec, part.text, most, catalogue)
+    wrong = wrong_category(best.spec, part.text, most, catalogue)
     if wrong is None:
         return best, ()
     fits = fits_of(part.text, catalogue, part.now, also=wrong.better_tool)

@@ -1,4 +1,4 @@
-"""What the stages need of the tools: the catalogue, how the servers are doing, and a way to call."""
+"""The interface through which stages list and call tools."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,54 +11,55 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 
 
 class Toolbox(Protocol):
-    """The tools of one process. `McpHub` is one."""
+    """The tools of one process; `McpHub` implements it."""
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the tools that are there now; who is patient waits for servers that are starting."""
+        """Return the tools; with `patient`, wait for servers that are starting."""
         ...
 
     @property
     def known(self) -> Catalogue:
-        """The tools as last seen, without waiting for any server."""
+        """The last catalogue, without waiting for any server."""
         ...
 
     def health(self) -> tuple[ServerHealth, ...]:
-        """Return how every server is doing."""
+        """Return the state of every server."""
         ...
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by its canonical name; the key says of which call this is an attempt."""
+        """Call a tool by its canonical name; repeated attempts of one call have the same key."""
         ...
 
 
 @dataclass(frozen=True)
 class AllowedTools:
-    """A toolbox as one run may use it: of no other tool do stages, models and users hear."""
+    """A toolbox without the tools that a run's allow-list or a policy rule excludes."""
 
-    whole: Toolbox
+    toolbox: Toolbox
     context: RoutingContext
     channel: str
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the tools that are there now, and allowed."""
-        catalogue = await self.whole.catalogue(patient=patient)
-        return await asyncio.to_thread(self._limited, catalogue) if self._narrows(catalogue) else catalogue
+        """Return the allowed tools; with `patient`, wait for servers that are starting."""
+        catalogue = await self.toolbox.catalogue(patient=patient)
+        return await asyncio.to_thread(self._limited, catalogue) if self._is_limited(catalogue) else catalogue
 
     @property
     def known(self) -> Catalogue:
-        """The allowed tools as last seen. Blocking for milliseconds, where nobody asked for the catalogue yet."""
-        return self._limited(self.whole.known)
+        """The last catalogue of allowed tools. May block for milliseconds."""
+        return self._limited(self.toolbox.known)
 
     def health(self) -> tuple[ServerHealth, ...]:
-        """Return how every server is doing."""
-        return self.whole.health()
+        """Return the state of every server."""
+        return self.toolbox.health()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by its canonical name; whether it may run was decided before."""
-        return await self.whole.call(tool_name, params, idempotency_key)
+        """Call a tool by its canonical name, without checking whether it may run."""
+        return await self.toolbox.call(tool_name, params, idempotency_key)
 
     def _limited(self, catalogue: Catalogue) -> Catalogue:
-        return catalogue.limited(self.context.allowed_tools, self.channel) if self._narrows(catalogue) else catalogue
+        is_limited = self._is_limited(catalogue)
+        return catalogue.limited(self.context.allowed_tools, self.channel) if is_limited else catalogue
 
-    def _narrows(self, catalogue: Catalogue) -> bool:
+    def _is_limited(self, catalogue: Catalogue) -> bool:
         return bool(self.context.allowed_tools or catalogue.preferences.policy.rules)

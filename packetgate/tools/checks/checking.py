@@ -10,8 +10,8 @@ from typing import Any
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.coercion import coerced, from_json, wrong_names
-from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params, value_flaws
-from packetgate.tools.spec.standing import without_repeated
+from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params, value_errors
+from packetgate.tools.spec.default_arguments import without_repeated
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
@@ -44,6 +44,11 @@ class CheckedCall:
         """Whether its tool is not on the palette."""
         return any(one.problem in _MISSES for one in self.problems)
 
+    def repaired(self, problem: str, message: str, about: str = "", **changes: Any) -> "CheckedCall":
+        """Return the call with changes, and the repair that explains them."""
+        note = Correction(tool_name=about or self.tool_name, problem=problem, message=message, mended=True)
+        return replace(self, repairs=(*self.repairs, note)[:MAX_CORRECTIONS], **changes)
+
 
 def checked_call(
     name: str,
@@ -52,16 +57,16 @@ def checked_call(
     catalogue: Catalogue,
     written: Mapping[str, str] | None = None,
 ) -> CheckedCall:
-    """Return the repaired call, with its repairs and problems. Blocking.
+    """Return the repaired call, with its repairs and problems. May block.
 
     Args:
         written: the text of values without a type; it is used where the parsed value does not fit.
     """
-    return objected(repair(name, params, catalogue, written), palette, catalogue)
+    return with_problems(repair(name, params, catalogue, written), palette, catalogue)
 
 
-def objected(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
-    """Return the call with its problems, without repairing it. Blocking."""
+def with_problems(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
+    """Return the call with its problems, without repairing it. May block."""
     return replace(call, problems=tuple(check_call(call.tool_name, call.params, palette, catalogue)))
 
 
@@ -73,22 +78,22 @@ def repair(
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
-    call = replace(call, params=without_repeated(call.params, spec.standing, spec.parameters))
+    call = replace(call, params=without_repeated(call.params, spec))
     if written and (wrong := _wrong(spec, call.params) & written.keys()):
         call = replace(call, params=call.params | {name: written[name] for name in wrong & call.params.keys()})
-    return _with_meaning(_with_types(_with_names(call, spec), spec), spec)
+    return _with_resolved_values(_with_types(_with_names(call, spec), spec), spec)
 
 
 def _with_tool(call: CheckedCall, catalogue: Catalogue) -> CheckedCall:
     name = call.tool_name
     known = meant_tool(name, catalogue)
     if known and known != name:
-        call = _noted(replace(call, tool_name=known), name, "alias", f"`{name}` was read as `{known}`.")
+        call = call.repaired("alias", f"`{name}` was read as `{known}`.", name, tool_name=known)
     inner = _unwrapped(call.tool_name, call.params, catalogue)
     if inner is None:
         return call
-    tool_name, params, note = inner
-    return _noted(replace(call, tool_name=tool_name, params=params), name, "wrapper", note)
+    tool_name, params, message = inner
+    return call.repaired("wrapper", message, name, tool_name=tool_name, params=params)
 
 
 def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
@@ -96,7 +101,7 @@ def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
         return call
     unknown = [name for name in call.params if name not in spec.parameters]
     missing = [name for name in spec.parameters if name not in call.params]
-    close = {name: [one for one in missing if _like(name, one)] for name in unknown}
+    close = {name: [one for one in missing if _is_similar(name, one)] for name in unknown}
     single = {name: near[0] for name, near in close.items() if len(near) == 1}
     meant = {name: one for name, one in single.items() if [*single.values()].count(one) == 1}
     wrong = _wrong(spec, coerced(spec, {one: call.params[name] for name, one in meant.items()}))
@@ -104,52 +109,43 @@ def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
         if one not in wrong:
             params = {one if key == name else key: value for key, value in call.params.items()}
             message = f"`{spec.name}` has no parameter `{name}`: it was read as `{one}`."
-            call = _noted(replace(call, params=params), spec.name, "misspelt_parameter", message)
+            call = call.repaired("misspelt_parameter", message, params=params)
     return call
 
 
 def _wrong(spec: ToolSpec, params: Mapping[str, Any]) -> set[str]:
     try:
-        return wrong_names(value_flaws(spec, params))
+        return wrong_names(value_errors(spec, params))
     except ValueError:  # the schema is broken
         return set(params)
 
 
-def _like(name: str, other: str) -> bool:
+def _is_similar(name: str, other: str) -> bool:
     words, others = words_of(name), words_of(other)
-    if "".join(words) == "".join(others):
-        return True
-    return len(words) == len(others) and all(map(_close, words, others))
+    same_length = len(words) == len(others)
+    return "".join(words) == "".join(others) or (same_length and all(map(_is_close, words, others)))
 
 
-def _close(word: str, other: str) -> bool:
+def _is_close(word: str, other: str) -> bool:
     likeness = difflib.SequenceMatcher(None, word, other).ratio()
     return word == other or (min(len(word), len(other)) > 2 and likeness >= CLOSE)
 
 
 def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    params = coerced(spec, call.params)
+    given, params = call.params, coerced(spec, call.params)
     for name, value in params.items():
-        if value is not call.params[name]:
-            message = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(call.params[name])} was read as that."
-            call = _noted(call, spec.name, "coerced", message)
+        if value is not given[name]:
+            message = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(given[name])} was read as that."
+            call = call.repaired("coerced", message)
     return replace(call, params=params)
 
 
-def _with_meaning(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    if spec.meant is None:
-        return call
-    params = spec.meant(call.params)
+def _with_resolved_values(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
+    given, params = call.params, spec.meant(call.params) if spec.meant else call.params
     for name, value in params.items():
-        if value != call.params.get(name):
-            message = f"`{name}` {_shown(call.params.get(name))} was read as {_shown(value)}."
-            call = _noted(call, spec.name, "named_nearly", message)
+        if value != given.get(name):
+            call = call.repaired("named_nearly", f"`{name}` {_shown(given.get(name))} was read as {_shown(value)}.")
     return replace(call, params=params)
-
-
-def _noted(call: CheckedCall, about: str, problem: str, message: str) -> CheckedCall:
-    note = Correction(tool_name=about, problem=problem, message=message, mended=True)
-    return replace(call, repairs=(*call.repairs, note)[:MAX_CORRECTIONS])
 
 
 def _shown(value: Any, limit: int = 60) -> str:
@@ -179,14 +175,11 @@ def _unwrapped(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> tu
     spec, inner = catalogue.get(name), _inner_tool(names, catalogue)
     if spec is None:
         return (inner, body, f"`{name}` is no tool: the call of `{inner}` was taken out of it.") if inner else None
-    if (names and inner != name) or not _wraps(spec, params, body):
+    known = spec.parameters.keys()
+    is_wrapper = body.keys() <= known and not params.keys() & known and bool(check_params(spec, params))
+    if (names and inner != name) or not is_wrapper:
         return None
-    return (name, body, f"`{name}` has no parameter `{key}`: the arguments were taken out of it.")
-
-
-def _wraps(spec: ToolSpec, params: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
-    around, known = params.keys(), spec.parameters.keys()
-    return body.keys() <= known and not around & known and bool(check_params(spec, params))
+    return name, body, f"`{name}` has no parameter `{key}`: the arguments were taken out of it."
 
 
 def _body(key: str, value: Any) -> dict[str, Any] | None:
@@ -197,10 +190,9 @@ def _body(key: str, value: Any) -> dict[str, Any] | None:
 
 
 def _inner_tool(names: Mapping[str, str], catalogue: Catalogue) -> str | None:
-    servers = [
-        value for key, value in names.items() if "server" in words_of(key) and set(words_of(key)) <= _SERVER_KEYS
-    ]
-    tools = [value for key, value in names.items() if set(words_of(key)) <= _TOOL_KEYS]
+    words = {key: set(words_of(key)) for key in names}
+    servers = [names[key] for key, one in words.items() if "server" in one and one <= _SERVER_KEYS]
+    tools = [names[key] for key, one in words.items() if one <= _TOOL_KEYS]
     if len(tools) != 1 or len(servers) + 1 != len(names):
         return None
     meant = meant_tool(tools[0], catalogue)

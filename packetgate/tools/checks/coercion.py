@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 from jsonschema_rs import ValidationError
 
-from packetgate.tools.checks.validation import value_flaws
+from packetgate.tools.checks.validation import value_errors
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-MAX_FLAWS = 64
+MAX_ERRORS = 64
 """Wrong values in a call above which none is converted."""
 MAX_PLANS = 6
 ROUNDS = 2
@@ -32,81 +32,76 @@ def coerced(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments; each parameter is unchanged, or converted and valid. Valid values are never changed."""
     given = dict(params)
     try:
-        flaws = first = value_flaws(spec, given)
+        errors = first = value_errors(spec, given)
         now = given
         for _ in range(ROUNDS):
-            if not 0 < len(flaws) <= MAX_FLAWS:
+            if not 0 < len(errors) <= MAX_ERRORS:
                 break
-            now = _round(spec, now, flaws)
-            flaws = value_flaws(spec, now)
-        wrong = wrong_names(flaws)
+            now = _round(spec, now, errors)
+            errors = value_errors(spec, now)
+        wrong = wrong_names(errors)
         repaired = {name: given[name] if name in wrong else value for name, value in now.items()}
         changed = {name for name, value in repaired.items() if value is not given[name]}
-        flaws = value_flaws(spec, repaired) if changed else first
+        errors = value_errors(spec, repaired) if changed else first
     except ValueError:  # the schema is broken, or a value is nested too deeply
         return given
-    return given if wrong_names(flaws) & changed or _at_root(flaws) > _at_root(first) else repaired
+    is_worse = wrong_names(errors) & changed or _at_root(errors) > _at_root(first)
+    return given if is_worse else repaired
 
 
-def wrong_names(flaws: Iterable[ValidationError]) -> set[str]:
+def wrong_names(errors: Iterable[ValidationError]) -> set[str]:
     """Return the names of the invalid parameters."""
-    return {str(path[0]) for path in map(_path, flaws) if path}
+    return {str(path[0]) for path in map(_path, errors) if path}
 
 
-def _round(spec: ToolSpec, params: dict[str, Any], flaws: Sequence[ValidationError]) -> dict[str, Any]:
+def _round(spec: ToolSpec, params: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any]:
     repaired: set[_Path] = set()
-    for flaw in flaws:
-        path = _path(flaw)
+    for error in errors:
+        path = _path(error)
         if any(path[:depth] in repaired for depth in range(len(path) + 1)):
             continue
-        for trial in _trials(params, flaw):
-            if path not in map(_path, value_flaws(spec, trial)):
+        for trial in _trials(params, error):
+            if path not in map(_path, value_errors(spec, trial)):
                 params = trial
                 repaired.add(path)
                 break
     return params
 
 
-def _trials(params: dict[str, Any], flaw: ValidationError) -> Iterator[dict[str, Any]]:
-    for places in _plans(flaw):
-        readings = {_path(one): choices for one in places if (choices := _readings_at(params, one))}
-        for rank in range(max(map(len, readings.values()), default=0)):
+def _trials(params: dict[str, Any], error: ValidationError) -> Iterator[dict[str, Any]]:
+    for plan in _plans(error):
+        candidates = {_path(one): found for one in plan if (found := _candidates_at(params, one))}
+        for rank in range(max(map(len, candidates.values()), default=0)):
             trial = params
-            for path, choices in readings.items():
-                trial = _replaced(trial, path, choices[min(rank, len(choices) - 1)])
+            for path, found in candidates.items():
+                trial = _replaced(trial, path, found[min(rank, len(found) - 1)])
             yield trial
 
 
-def _plans(flaw: ValidationError) -> list[Sequence[ValidationError]]:
-    plans: list[Sequence[ValidationError]] = [[flaw]]
-    for choice in _choices(flaw):
-        plans += [choice, [leaf for one in choice for leaf in _leaves(one)]]
+def _plans(error: ValidationError) -> list[Sequence[ValidationError]]:
+    """Return sets of errors to repair together: the error itself, or those of one of the schema's alternatives."""
+    plans: list[Sequence[ValidationError]] = [[error]]
+    for alternative in _alternatives(error):
+        plans += [alternative, [leaf for one in alternative for leaf in _leaves(one)]]
     return plans[:MAX_PLANS]
 
 
-def _leaves(flaw: ValidationError) -> Sequence[ValidationError]:
-    depth = len(flaw.instance_path)
-    inside = [choice for choice in _choices(flaw) if any(len(one.instance_path) > depth for one in choice)]
-    return [leaf for one in inside[0] for leaf in _leaves(one)] if inside else [flaw]
+def _leaves(error: ValidationError) -> Sequence[ValidationError]:
+    depth = len(error.instance_path)
+    inside = [choice for choice in _alternatives(error) if any(len(one.instance_path) > depth for one in choice)]
+    return [leaf for one in inside[0] for leaf in _leaves(one)] if inside else [error]
 
 
-def _choices(flaw: ValidationError) -> Sequence[Sequence[ValidationError]]:
-    return getattr(flaw.kind, "context", None) or ()
+def _alternatives(error: ValidationError) -> Sequence[Sequence[ValidationError]]:
+    return getattr(error.kind, "context", None) or ()
 
 
-def _path(flaw: ValidationError) -> _Path:
-    return tuple(flaw.instance_path)
+def _path(error: ValidationError) -> _Path:
+    return tuple(error.instance_path)
 
 
-def _at_root(flaws: Iterable[ValidationError]) -> int:
-    return sum(not flaw.instance_path for flaw in flaws)
-
-
-def _readings_at(params: Mapping[str, Any], flaw: ValidationError) -> list[Any]:
-    value: Any = params
-    for step in flaw.instance_path:
-        value = value[step]
-    return _readings(value, getattr(flaw.kind, "options", ()))
+def _at_root(errors: Iterable[ValidationError]) -> int:
+    return sum(not error.instance_path for error in errors)
 
 
 def _replaced(holder: Any, path: _Path, value: Any) -> Any:
@@ -117,11 +112,14 @@ def _replaced(holder: Any, path: _Path, value: Any) -> Any:
     return copy
 
 
-def _readings(value: Any, options: Sequence[Any] = ()) -> list[Any]:
-    scalars = [*_options(value, options), *_scalars(value)]
-    from_text = [] if not isinstance(value, str) else from_json(value)
-    wrapped = [] if value is None or from_text or isinstance(value, list) else [[one] for one in (value, *scalars)]
-    return scalars + from_text + wrapped
+def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[Any]:
+    value: Any = params
+    for step in error.instance_path:
+        value = value[step]
+    scalars = [*_options(value, getattr(error.kind, "options", ())), *_scalars(value)]
+    parsed = from_json(value) if isinstance(value, str) else []
+    wrapped = [] if value is None or parsed or isinstance(value, list) else [[one] for one in (value, *scalars)]
+    return scalars + parsed + wrapped
 
 
 def from_json(text: str) -> list[Any]:
@@ -129,7 +127,7 @@ def from_json(text: str) -> list[Any]:
     if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
         return []
     try:
-        return [json.loads(text, object_pairs_hook=_each_once, parse_constant=_refused)]
+        return [json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)]
     except (ValueError, RecursionError):
         return []
 
@@ -155,12 +153,12 @@ def _scalars(value: Any) -> list[Any]:
     return [float(value)] if Decimal(repr(float(value))) == Decimal(value) else []
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return values
 
 
-def _refused(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

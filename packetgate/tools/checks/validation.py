@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -28,110 +28,6 @@ def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], ca
     """Return the problems of a call; empty if it can be made."""
     if name in palette and name in catalogue:
         return check_params(catalogue[name], params)
-    return [_wrong_name(name, palette, catalogue)]
-
-
-def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
-    """Return the problems of the arguments, by the tool's JSON Schema."""
-    problems: list[Correction] = []
-    known = spec.parameters
-    for unknown in [name for name in params if name not in known and not spec.is_open]:
-        near = difflib.get_close_matches(unknown, known, n=1, cutoff=0.5)
-        hint = f" Did you mean `{near[0]}`?" if near else ""
-        if unknown in spec.standing:
-            hint = f" Its server's configuration sets `{unknown}` to `{spec.standing[unknown]}`: leave it out."
-        problems.append(_correction(spec, "unknown_parameter", f"has no parameter `{unknown}`.{hint}"))
-    for missing in [name for name in spec.required if name not in params]:
-        kind = known.get(missing, {})
-        about = str(kind.get("description", "")).strip()
-        problems.append(
-            _correction(spec, "missing_parameter", f"needs `{missing}`{f' ({about})' if about else ''}: it is missing.")
-        )
-    problems += [
-        _correction(
-            spec,
-            "invalid_value",
-            f"cannot take `{name}` as given: a whole number in it is beyond 64 bits, or a name in it is no text.",
-        )
-        for name, value in params.items()
-        if not is_storable(value)
-    ]
-    problems += _invalid_values(spec, params)
-    return problems[:MAX_CORRECTIONS]
-
-
-def value_flaws(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationError]:
-    """Return the invalid values. Missing and unknown parameters are not included.
-
-    Raises:
-        ValueError: the schema is broken.
-    """
-    flaws = _validator(canonical_json(spec.input_schema)).iter_errors(dict(params))
-    return [flaw for flaw in flaws if not _is_told_by_name(spec, flaw)]
-
-
-def schema_flaw(schema: Mapping[str, Any]) -> str:
-    """Return why a schema is broken; empty if it is not."""
-    try:
-        _validator(canonical_json(schema))
-    except ValueError as error:
-        return _short(str(error).partition("\n")[0])
-    return ""
-
-
-def result_flaw(schema: Mapping[str, Any], structured: Any) -> str:
-    """Return why structured content does not fit its schema; empty if it does.
-
-    Raises:
-        ValueError: the schema is broken.
-    """
-    flaw = next(_validator(canonical_json(schema)).iter_errors(structured), None)
-    return "" if flaw is None else _short(flaw.message)
-
-
-def _is_told_by_name(spec: ToolSpec, flaw: ValidationError) -> bool:
-    match list(flaw.schema_path), list(flaw.instance_path):
-        case ["required"], []:
-            return True
-        case ["additionalProperties"], []:
-            return not spec.is_open
-    return False
-
-
-def _invalid_values(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
-    try:
-        flaws = value_flaws(spec, params)
-    except ValueError as error:
-        why = _short(str(error).partition("\n")[0])
-        return [_correction(spec, "invalid_value", f"publishes a broken schema, so no call can be checked: {why}.")]
-    return [
-        _correction(spec, "invalid_value", f"cannot take `{_where(flaw)}` as given: {_short(flaw.message)}.")
-        for flaw in sorted(flaws, key=lambda flaw: list(map(str, flaw.instance_path)))
-    ]
-
-
-@lru_cache(maxsize=512)
-def _validator(schema: str) -> Validator:
-    parsed = json.loads(schema)
-    if not re.match(r"https?://json-schema\.org/", str(parsed.get("$schema", ""))):
-        parsed.pop("$schema", None)
-    return validator_for(
-        parsed,
-        retriever=_refused,
-        validate_formats=False,
-        pattern_options=PATTERN_OPTIONS,
-    )
-
-
-def _refused(uri: str) -> NoReturn:
-    raise ValueError(f"{uri} leads out of the schema")
-
-
-def _where(flaw: ValidationError) -> str:
-    return ".".join(map(str, flaw.instance_path)) or "the arguments"
-
-
-def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Correction:
     canonical = catalogue.canonical(name)
     if canonical is None:
         problem, message = "unknown_tool", f"There is no tool `{name}`. Nearest: {_listed(catalogue.nearest(name))}."
@@ -139,17 +35,91 @@ def _wrong_name(name: str, palette: frozenset[str], catalogue: Catalogue) -> Cor
         problem, message = "alias", f"`{name}` is not a tool's name. The tool is called `{canonical}`."
     else:
         problem, message = "off_palette", f"`{name}` is not offered this turn. Offered: {_listed(sorted(palette))}."
-    return Correction(tool_name=name, problem=problem, message=message)
+    return [Correction(tool_name=name, problem=problem, message=message)]
 
 
-def _correction(spec: ToolSpec, problem: str, text: str) -> Correction:
-    return Correction(
-        tool_name=spec.name, problem=problem, message=f"`{spec.name}` {text} It takes: {spec.signature()}."
-    )
+def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
+    """Return the problems of the arguments, by the tool's JSON Schema."""
+    known = spec.parameters
+    problems: list[tuple[str, str]] = []
+    for name in params:
+        if name not in known and not spec.is_open:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            if name in spec.default_args:
+                hint = f" Its server's configuration sets `{name}` to `{spec.default_args[name]}`: leave it out."
+            problems.append(("unknown_parameter", f"has no parameter `{name}`.{hint}"))
+    for name in spec.required:
+        if name not in params:
+            about = str(known.get(name, {}).get("description", "")).strip()
+            problems.append(("missing_parameter", f"needs `{name}`{f' ({about})' if about else ''}: it is missing."))
+    for name, value in params.items():
+        if not is_storable(value):
+            why = "a whole number in it is beyond 64 bits, or a name in it is no text"
+            problems.append(("invalid_value", f"cannot take `{name}` as given: {why}."))
+    try:
+        errors = sorted(value_errors(spec, params), key=lambda error: list(map(str, error.instance_path)))
+    except ValueError as broken:
+        why = f"publishes a broken schema, so no call can be checked: {_first_line(broken)}."
+        problems.append(("invalid_value", why))
+    else:
+        for error in errors:
+            where = ".".join(map(str, error.instance_path)) or "the arguments"
+            problems.append(("invalid_value", f"cannot take `{where}` as given: {_short(error.message)}."))
+    return [
+        Correction(tool_name=spec.name, problem=problem, message=f"`{spec.name}` {text} It takes: {spec.signature()}.")
+        for problem, text in problems[:MAX_CORRECTIONS]
+    ]
 
 
-def _listed(names: list[str] | tuple[str, ...]) -> str:
+def value_errors(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationError]:
+    """Return the errors of values, without missing and unknown parameters.
+
+    Raises:
+        ValueError: the schema is broken.
+    """
+    errors = _validator(canonical_json(spec.input_schema)).iter_errors(dict(params))
+    by_name = [["required"]] if spec.is_open else [["required"], ["additionalProperties"]]
+    return [error for error in errors if error.instance_path or list(error.schema_path) not in by_name]
+
+
+def schema_error(schema: Mapping[str, Any]) -> str:
+    """Return why a schema is broken; empty if it is not."""
+    try:
+        _validator(canonical_json(schema))
+    except ValueError as error:
+        return _first_line(error)
+    return ""
+
+
+def result_error(schema: Mapping[str, Any], structured: Any) -> str:
+    """Return why structured content does not fit its schema; empty if it does.
+
+    Raises:
+        ValueError: the schema is broken.
+    """
+    error = next(_validator(canonical_json(schema)).iter_errors(structured), None)
+    return "" if error is None else _short(error.message)
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Validator:
+    parsed = json.loads(schema)
+    if not re.match(r"https?://json-schema\.org/", str(parsed.get("$schema", ""))):
+        parsed.pop("$schema", None)
+    return validator_for(parsed, retriever=_refuse_reference, validate_formats=False, pattern_options=PATTERN_OPTIONS)
+
+
+def _refuse_reference(uri: str) -> NoReturn:
+    raise ValueError(f"{uri} leads out of the schema")
+
+
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _first_line(error: ValueError) -> str:
+    return _short(str(error).partition("\n")[0])
 
 
 def _short(message: str, limit: int = 200) -> str:

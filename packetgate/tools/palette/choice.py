@@ -1,177 +1,270 @@
-"""The palette: the few tools a turn may use, in full, in brief or by name, and why each is there."""
+"""Choose the palette: the few tools that a turn may call, how each is shown, and why."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from packetgate.state.sections import PaletteDetail, PaletteEntry
+from packetgate.state.sections import Access, PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.candidates import Candidates, PaletteRequest, ranked_hits
 from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
-from packetgate.tools.palette.texts import LEVELS, counted_tokens
-from packetgate.tools.usage.learning import sharpened
+from packetgate.tools.palette.texts import LEVELS, counted_tokens, describe
+from packetgate.tools.ranking.bm25 import Ranked
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
+from packetgate.tools.usage.learning import GENERAL, Learned, sharpened
 
 FULL_LEAST, FULL_BEST, FULL_SCORE = 2, 5, 0.55
-"""How many of the best are shown in full beside those that always are, at least and at most; between, those whose score
-is at least this share of the best one's: fewer, where one is far ahead."""
+"""Least and most of the best tools in full; between, those with at least this share of the best score."""
 FULL_SHARE = 1 / 3
-"""The share of the budget for texts in full, while others wait for room: what the selection asks for may take all."""
+"""Share of the budget for texts in full until all others have their place."""
 BRIEF_LEAST, BRIEF_BEST, BRIEF_SCORE = 4, 12, 0.15
-"""The same of those shown at least in brief; the others by name, so that the budget holds many more of them."""
+"""The same for tools that are at least in brief; the others are only named."""
 SHARE = 0.5
-"""The most of the whole catalogue, in tokens, that a palette may take: else it would save nothing."""
-MOST_RECENT = 8
-"""Recently used tools that a session remembers; `recent_tools` says how many of them a palette has."""
+"""Largest palette, as a share of the whole catalogue in tokens."""
 WORTH_SAVING = 800
-"""Tokens up to which a palette may take more."""
+"""Tokens up to which a palette may exceed that share."""
+MOST_RECENT = 8
+"""Most recent tools that a session remembers."""
+MOST_NAMED = 4
+
+Reason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
+
+
+@dataclass(frozen=True)
+class PaletteRequest:
+    """What a palette is chosen for: the user's words and the session, never a tool's output."""
+
+    words: str
+    access: Access
+    size: int
+    token_budget: int
+    context_type: str = GENERAL
+    subject: Sequence[str] = ()
+    """The session's last subject, used if the words have none."""
+    recent: Sequence[str] = ()
+    described: Sequence[str] = ()
+    """Tools whose full description the selection asked for."""
+    missed: Sequence[str] = ()
+    """Tools that were selected off the last palette, or named by an objection."""
+    seen: Collection[str] = ()
+    """The last palette if none of its tools fits; tools that are not on it come first."""
+    guarded: bool = False
+    """Whether a tool's output was read: then `described` and `missed` tools must fit the user's words."""
+    tokens: TokenCounter = ESTIMATE
+    text: Callable[[ToolSpec, PaletteDetail], str] = describe
+    learned: Learned | None = None
+    """The user's confirmed calls."""
 
 
 @dataclass(frozen=True)
 class Palette:
-    """What was chosen for a request."""
+    """The tools that were chosen for a request."""
 
     entries: tuple[PaletteEntry, ...]
     tokens: int
     """Of the entries' texts."""
     subject: Subject
-    """What the request is about."""
     left_out: int
-    """How many tools fit the request and had no room."""
+    """How many ranked tools had no room."""
     shift: str = ""
-    """How the session's subject has changed with it."""
+    """How the session's subject changed."""
     note: str = ""
-    """What was out of the ordinary."""
+    """What is unusual about the palette."""
 
 
-def choose_palette(wanted: PaletteRequest, catalogue: Catalogue) -> Palette:
-    """Choose at most `size` tools within the token budget, never none while the catalogue has any.
+def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
+    """Choose at most `size` tools within the token budget, and at least one if the catalogue has any.
 
-    What was learned may reorder the tools and add some. It removes none: a tool that would be chosen without it is
-    shown at least by name, beyond size and budget if need be.
+    What was learned may reorder and add tools. A tool that would be chosen without it is still named, even beyond size
+    and budget.
     """
-    subject = subject_of(wanted.words, catalogue.preferences.category_words)
-    hits, taught = ranked_hits(wanted, catalogue, subject)
-    room = _Room(wanted, catalogue)
-    chosen = _choose(wanted, catalogue, Candidates(wanted, catalogue, sharpened(hits, taught), subject), room)
-    if not taught:
+    subject = subject_of(request.words)
+    hits, support = _ranked_hits(request, catalogue, subject)
+    sizes = _Sizes(request, catalogue)
+    chosen = _choose(_Candidates(request, catalogue, sharpened(hits, support), subject), sizes)
+    if not support:
         return chosen
+    unlearned = _choose(_Candidates(request, catalogue, hits, subject), sizes)
     names = {entry.tool_name for entry in chosen.entries}
-    unlearned = _choose(wanted, catalogue, Candidates(wanted, catalogue, hits, subject), room.emptied())
     missing = [entry.changed(shown="name") for entry in unlearned.entries if entry.tool_name not in names]
-    more = sum(room.tokens(entry.tool_name, "name") for entry in missing)
     return replace(
         chosen,
         entries=(*chosen.entries, *missing),
-        tokens=chosen.tokens + more,
+        tokens=chosen.tokens + sum(sizes.tokens(entry.tool_name, "name") for entry in missing),
         left_out=max(0, chosen.left_out - len(missing)),
         note=unlearned.note if missing else chosen.note,
     )
 
 
-def _choose(wanted: PaletteRequest, catalogue: Catalogue, candidates: Candidates, room: "_Room") -> Palette:
-    reasons = candidates.reasons()
-    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *candidates.permanent]))
-    order = list(dict.fromkeys([*always, *reasons]))
-    scores = {hit.name: hit.score for hit in candidates.hits}
-    best = [name for name in order if reasons[name] in {"ranked", "default"}][:BRIEF_BEST]
-    others = [name for name in order if reasons[name] not in {"ranked", "default"}]
-    fully = [*others, *_near(best[:FULL_BEST], scores, FULL_SCORE, FULL_LEAST)]
-    briefly = [*others, *_near(best, scores, BRIEF_SCORE, BRIEF_LEAST)]
+def with_recent(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:
+    """Return the session's recent tools after a success: newest first, no repeats, at most `MOST_RECENT`."""
+    return tuple(dict.fromkeys([*used, *recent]))[:MOST_RECENT]
 
-    budget = room.budget
-    room.show(candidates.wishes, "full", budget, must=reasons[order[0]] == "described" if order else False)
-    room.show(always, "name", budget, must=True)
-    room.show(fully, "full", int(budget * FULL_SHARE))
-    room.show(briefly, "brief", budget)
-    room.show(order, "name", budget, must=True)
-    room.show(fully, "full", budget)
 
-    notes = [candidates.note(), _without_room([name for name in always if name not in room.shown])]
-    return Palette(
-        entries=tuple(
-            [
-                PaletteEntry(
-                    tool_name=name,
-                    shown=room.shown[name],
-                    reason=reason,
-                    risk=catalogue[name].risk,
-                    score=scores.get(name, 0.0),
-                )
-                for name, reason in reasons.items()
-                if name in room.shown
-            ]
-        ),
-        tokens=room.spent,
-        subject=candidates.subject,
-        left_out=len(scores.keys() - room.shown.keys()),
-        shift=subject_shift(wanted.subject, candidates.subject.terms, catalogue.preferences.category_words),
-        note="; ".join(filter(None, notes)),
-    )
+def _ranked_hits(
+    request: PaletteRequest, catalogue: Catalogue, subject: Subject
+) -> tuple[list[Ranked], Mapping[str, float]]:
+    """Rank by the request's words, else by the session's subject; also return the support of earlier uses."""
+    earlier = " ".join(request.subject)
+    for words in (request.words, earlier) if subject.is_known or not earlier else (earlier,):
+        hits = catalogue.ranking.rank(words, limit=2 * request.size)  # more than fit, for a wider palette
+        support = request.learned.support(words, request.context_type) if request.learned else {}
+        known = {name: share for name, share in support.items() if name in catalogue}
+        if hits or known:
+            return hits, known
+    return [], {}
+
+
+class _Candidates:
+    def __init__(self, request: PaletteRequest, catalogue: Catalogue, hits: list[Ranked], subject: Subject) -> None:
+        self.request, self.catalogue, self.hits, self.subject = request, catalogue, hits, subject
+        self.pool = sorted(catalogue.pool(request.context_type), key=self._fits_least)
+        self.recent = request.recent[: catalogue.preferences.recent_tools]
+        self.first = [*catalogue.named_in(request.words), *(hit.name for hit in hits[:1])]
+        meant = {name: catalogue.canonical(name) for name in (*request.described, *request.missed)}
+        self.wishes = list(
+            dict.fromkeys(name for name in meant.values() if name and (not request.guarded or self._is_related(name)))
+        )
+        self.described = {meant[name] for name in request.described}
+
+    def _fits_least(self, name: str) -> bool:
+        """Whether a tool does more, or reaches further, than the request asks for."""
+        spec = self.catalogue[name]
+        return spec.looks not in self.request.access.risks or (spec.is_external and not self.subject.outside)
+
+    def _is_related(self, name: str) -> bool:
+        known = name in self.pool or name in self.catalogue.permanent or name in self.request.recent
+        return known or any(hit.name == name and hit.terms for hit in self.hits)
+
+    def reasons(self) -> dict[str, Reason]:
+        """Return the reason for each candidate, the strongest first."""
+        request, catalogue, half = self.request, self.catalogue, self.request.size // 2
+        seen = () if self.wishes else request.seen
+        ranked = sorted((hit.name for hit in self.hits), key=lambda name: name in seen)
+        needs_samples = request.seen or not ranked or len(catalogue) <= request.size
+        samples = sorted(catalogue.samples[: 2 * request.size], key=self._fits_least) if needs_samples else []
+        by_reason: list[tuple[Reason, Sequence[str]]] = [
+            ("described", [name for name in self.wishes if name in self.described]),
+            ("widened", self.wishes),
+            ("permanent", catalogue.permanent),
+            ("recent", self.recent),
+            ("ranked", [*self.first, *ranked[:half]]),
+            ("default", self.pool[:half]),
+            ("ranked", ranked[half:]),
+            ("default", samples),
+        ]
+        reasons: dict[str, Reason] = {}
+        for reason, names in by_reason:
+            for name in names:
+                if name in catalogue:
+                    reasons.setdefault(name, reason)
+        return reasons
+
+    def note(self) -> str:
+        """Return a remark if the conversation's pool is empty, or only tools of another risk fit the request."""
+        request = self.request
+        if request.context_type != GENERAL and not self.pool:
+            return f"no tool is there for a conversation on {request.context_type!r}"
+        by_words = [hit for hit in self.hits if hit.terms]
+        risks = {self.catalogue[hit.name].looks for hit in by_words or self.hits}
+        if not risks or risks & request.access.risks:
+            return ""
+        return f"nothing else fits this {request.access} request, so {' and '.join(sorted(risks))} tools are offered"
+
+
+class _Sizes:
+    """The tokens of tools' texts, and the budget."""
+
+    def __init__(self, request: PaletteRequest, catalogue: Catalogue) -> None:
+        self._request = request
+        self._catalogue = catalogue
+        self._known: dict[tuple[str, PaletteDetail], int] = {}
+        self.budget = self._budget()
+
+    def tokens(self, name: str, shown: PaletteDetail) -> int:
+        size = self._known.get((name, shown))
+        if size is None:
+            text = self._request.text(self._catalogue[name], shown)
+            size = self._known[name, shown] = counted_tokens(self._request.tokens.count, text)
+        return size
+
+    def _budget(self) -> int:
+        """Return a smaller budget for a small catalogue; of a large one, count no more than needed."""
+        total, budget = 0, self._request.token_budget
+        for name in self._catalogue:
+            total += self.tokens(name, "full")
+            if total >= budget / SHARE:
+                return budget
+        return min(budget, max(WORTH_SAVING, int(total * SHARE)))
 
 
 class _Room:
-    """Who is on a palette so far, and what they take."""
-
-    def __init__(self, wanted: PaletteRequest, catalogue: Catalogue) -> None:
-        self._wanted = wanted
-        self._catalogue = catalogue
-        self._sizes: dict[tuple[str, PaletteDetail], int] = {}
+    def __init__(self, most: int, sizes: _Sizes) -> None:
+        self._most = most
+        self._sizes = sizes
         self.shown: dict[str, PaletteDetail] = {}
         self.spent = 0
-        self.budget = self._budget()
-        """The tokens that a palette may take: fewer for a small catalogue."""
-
-    def emptied(self) -> "_Room":
-        """Return it without any tool."""
-        self.shown, self.spent = {}, 0
-        return self
 
     def show(self, names: Iterable[str], shown: PaletteDetail, limit: int, *, must: bool = False) -> None:
-        """Show tools so, where they are shown less as yet and all stays within the limit.
-
-        Args:
-            must: show the first whatever it takes, where there is none as yet.
-        """
+        """Show tools at this level or higher, within the limit; with `must`, the first tool may exceed it."""
         for name in names:
             before = self.shown.get(name)
-            if before is None and len(self.shown) >= self._wanted.size:
+            if before is None and len(self.shown) >= self._most:
                 continue
             if before is not None and LEVELS.index(shown) <= LEVELS.index(before):
                 continue
-            more = self.tokens(name, shown) - (self._sizes[name, before] if before else 0)
+            more = self._sizes.tokens(name, shown) - (self._sizes.tokens(name, before) if before else 0)
             if self.spent + more <= limit or (must and not self.shown):
                 self.shown[name] = shown
                 self.spent += more
 
-    def tokens(self, name: str, shown: PaletteDetail) -> int:
-        """Return how many tokens a tool's text takes. Blocking, when it was not counted lately."""
-        size = self._sizes.get((name, shown))
-        if size is None:
-            text = self._wanted.text(self._catalogue[name], shown)
-            size = self._sizes[name, shown] = counted_tokens(self._wanted.tokens.count, text)
-        return size
 
-    def _budget(self) -> int:
-        """Of a large catalogue no more is counted than is needed to tell."""
-        wanted, whole = self._wanted, 0
-        for name in self._catalogue:
-            whole += self.tokens(name, "full")
-            if whole >= wanted.token_budget / SHARE:
-                return wanted.token_budget
-        return min(wanted.token_budget, max(WORTH_SAVING, int(whole * SHARE)))
+def _choose(candidates: _Candidates, sizes: _Sizes) -> Palette:
+    request, catalogue, reasons = candidates.request, candidates.catalogue, candidates.reasons()
+    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *catalogue.permanent]))
+    order = list(dict.fromkeys([*always, *reasons]))
+    scores = {hit.name: hit.score for hit in candidates.hits}
+    best = [name for name in order if reasons[name] in {"ranked", "default"}][:BRIEF_BEST]
+    others = [name for name in order if reasons[name] not in {"ranked", "default"}]
+    in_full = [*others, *_with_score(best[:FULL_BEST], scores, FULL_SCORE, FULL_LEAST)]
+    in_brief = [*others, *_with_score(best, scores, BRIEF_SCORE, BRIEF_LEAST)]
+
+    room, budget = _Room(request.size, sizes), sizes.budget
+    room.show(candidates.wishes, "full", budget, must=bool(order) and reasons[order[0]] == "described")
+    room.show(always, "name", budget, must=True)
+    room.show(in_full, "full", int(budget * FULL_SHARE))
+    room.show(in_brief, "brief", budget)
+    room.show(order, "name", budget, must=True)
+    room.show(in_full, "full", budget)
+
+    notes = [candidates.note(), _without_room([name for name in always if name not in room.shown])]
+    entries = [
+        PaletteEntry(
+            tool_name=name,
+            shown=room.shown[name],
+            reason=reason,
+            risk=catalogue[name].risk,
+            score=scores.get(name, 0.0),
+        )
+        for name, reason in reasons.items()
+        if name in room.shown
+    ]
+    return Palette(
+        entries=tuple(entries),
+        tokens=room.spent,
+        subject=candidates.subject,
+        left_out=len(scores.keys() - room.shown.keys()),
+        shift=subject_shift(request.subject, candidates.subject.terms),
+        note="; ".join(filter(None, notes)),
+    )
 
 
-def _near(best: Sequence[str], scores: Mapping[str, float], share: float, least: int) -> list[str]:
-    """Return the first of the best, and all but those whose score falls behind the highest."""
+def _with_score(best: Sequence[str], scores: Mapping[str, float], share: float, least: int) -> list[str]:
+    """Return the first `least` tools, and those with at least this share of the best score."""
     enough = share * max(scores.values(), default=0.0)
     return [name for at, name in enumerate(best) if at < least or scores.get(name, enough) >= enough]
 
 
-def _without_room(names: Collection[str]) -> str:
-    """Say which tools should stand on the palette and do not fit; empty when all do."""
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f"there was no room for {', '.join(list(names)[:4])}{more}" if names else ""
-
-
-def with_recent(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:
-    """Return the session's recent tools after a success: newest first, no repeats, at most eight."""
-    return tuple(dict.fromkeys([*used, *recent]))[:MOST_RECENT]
+def _without_room(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"there was no room for {', '.join(names[:MOST_NAMED])}{more}" if names else ""

@@ -1,12 +1,11 @@
-"""What a request is about, and whether a conversation has turned to something else."""
+"""What a request is about, and whether a conversation changes its subject."""
 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import filterfalse
 
 from packetgate.tools.ranking.bm25 import Ranked
-from packetgate.tools.spec.categories import DOCUMENTATION, EXTERNAL, MARKS, CategoryWords, categories_in
+from packetgate.tools.spec.categories import CATEGORY_WORDS, DOCUMENTATION, EXTERNAL, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from packetgate.tools.text.words import query_terms, stem_of, words_in
@@ -16,10 +15,9 @@ VAGUE = frozenset(
     " overview recent specific summary thing things today tomorrow use way work works yesterday anything everything"
     " something".split()
 )
-"""Words that say how or which, not what about."""
+"""Words without a subject."""
 
-VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - MARKS
-_NONE: CategoryWords = {}
+VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - CATEGORY_WORDS
 _ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
 
 
@@ -28,25 +26,23 @@ class Subject:
     """What a request is about."""
 
     terms: frozenset[str]
-    """Its telling words: neither what is to be done, nor how or when."""
+    """Its words that are neither verbs nor vague."""
     verbs: frozenset[str]
-    """What is to be done."""
     categories: frozenset[str]
     outside: bool
-    """Whether it calls for what lies beyond the user's own servers."""
+    """Whether it asks for something beyond the user's own servers."""
 
     @property
-    def is_client_supplied(self) -> bool:
-        """Whether a request says what it is about, or what is to be done."""
+    def is_known(self) -> bool:
+        """Whether the request has a term or a verb."""
         return bool(self.terms or self.verbs)
 
 
-def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
-    """Read the subject off a request's words; `own` are the user's words for categories."""
-    words = words_in(request)
-    categories, telling = categories_in(words, own), frozenset(query_terms(request))
+def subject_of(request: str) -> Subject:
+    """Return the subject of a request, by its words."""
+    categories, telling = categories_in(words_in(request)), frozenset(query_terms(request))
     return Subject(
-        terms=frozenset(filterfalse(str.isdigit, telling - VERBS - VAGUE)),
+        terms=frozenset(term for term in telling - VERBS - VAGUE if not term.isdigit()),
         verbs=telling & VERBS,
         categories=categories,
         outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),
@@ -58,12 +54,9 @@ def documents(spec: ToolSpec, hit: Ranked, request: str) -> bool:
     return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
 
 
-def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryWords = _NONE) -> str:
-    """Return in a few words how the subject changed; empty when it did not, or when either turn had none.
-
-    It did when the turns share neither a word, in whatever form, nor a category.
-    """
-    if not earlier or not now or categories_in(earlier, own) & categories_in(now, own):
+def subject_shift(earlier: Collection[str], now: Collection[str]) -> str:
+    """Return `from ... to ...` if two turns with terms share neither a stem nor a category; else an empty text."""
+    if not earlier or not now or categories_in(earlier) & categories_in(now):
         return ""
     if {stem_of(word) for word in earlier} & {stem_of(word) for word in now}:
         return ""
@@ -71,7 +64,7 @@ def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryW
 
 
 def context_shift(earlier: str, now: str) -> str:
-    """Return in a few words how the conversation's type changed; empty when it did not."""
+    """Return `from ... to ...` if the kind of conversation changed; else an empty text."""
     return f"from {earlier} to {now}" if earlier != now else ""
 
 

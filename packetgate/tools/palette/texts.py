@@ -1,4 +1,4 @@
-"""How tools read in a prompt: each in full, in brief, or by name."""
+"""The texts of tools in a prompt: in full, in brief, or by name."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -10,28 +10,27 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 LEVELS: tuple[PaletteDetail, ...] = get_args(PaletteDetail)
 """From the shortest to the longest."""
-KEPT_COUNTS = 32_768
-"""Texts whose tokens are kept at hand."""
+CACHED_COUNTS = 32_768
 
 
 def describe(spec: ToolSpec, shown: PaletteDetail) -> str:
-    """Return a tool's text for a prompt: in full with its schema, in brief, or its name alone."""
+    """Return a tool's text for a prompt."""
     if shown == "name":
         return f"- {spec.name}"
     return spec.in_brief if shown == "brief" else spec.in_full
 
 
-@lru_cache(maxsize=KEPT_COUNTS)
+@lru_cache(maxsize=CACHED_COUNTS)
 def counted_tokens(count: Callable[[str], int], text: str) -> int:
-    """Return how many tokens a text takes. Blocking, when it was not counted lately."""
+    """Return the number of tokens of a text, cached. May block."""
     return count(text)
 
 
 def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, briefs: bool = True) -> str:
-    """Return the palette as a prompt shows it: what changes least from turn to turn first, then in order of name.
+    """Return the palette as part of a prompt: permanent tools first, then by length and name, for stable prefixes.
 
-    Names alone stand together, a line a server, where the ledger beside the palette does not name every tool already.
-    Without `briefs`, a tool that is not shown in full is only named.
+    Tools that are only named share a line for each server, if the ledger does not name them. Without `briefs`, tools
+    in brief are only named.
     """
     shown = sorted(
         (entry for entry in entries if entry.tool_name in catalogue),

@@ -1,172 +1,142 @@
-"""Vectors of requests and of tools: by the sentence encoder, or by vectors of words that were distilled from it.
+"""Vectors of texts: by the sentence encoder, or by token vectors that were distilled from it.
 
-One text at a time goes through the encoder: nothing is padded, and a text's vector does not depend on its neighbours.
+Texts are encoded one by one, so that a vector does not depend on other texts.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.state.errors import WeightsError
 from packetgate.tools.learned import arrays_of, readable, session_of, tokenizer_of
-
-if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
+from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.words import words_of
 
 Floats = NDArray[np.float32]
 
 WEIGHTS = Path(__file__).with_name("weights")
 VOCABULARY = "tokenizer.json"
-"""Of all that reads texts without a language model."""
-TOKENS = 72
-"""Of a text, that are read."""
-REMEMBERED = 4_096
-"""Texts whose vectors are kept at hand."""
+"""Shared by all models that read texts."""
+VERSION = 2
+"""Version of the encoder's weights: stored vectors of another version are not used."""
+MAX_TOKENS = 72
+"""Tokens of a text that are read."""
+CACHED_TEXTS = 4_096
+BRIEF_CHARS, ABOUT_CHARS, MAX_PARAMETERS = 300, 120, 12
+"""Limits of a tool's text."""
 
 
 class Encoder(Protocol):
-    """From texts to vectors of length one, a row a text."""
+    """Turns texts into unit vectors, one row a text. Threads share it."""
 
     name: str
-    """Tells encoders apart whose vectors do not compare."""
+    """Vectors of encoders with other names are not comparable."""
     floor: float
-    """The least cosine by which a tool is found that shares no word with the request."""
+    """Least cosine of a candidate that shares no word with the request."""
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the texts' vectors. Blocking; threads may share it."""
+        """Return the vectors of texts. May block."""
         ...
 
 
 class SentenceEncoder:
-    """The fine-tuned encoder, in ONNX Runtime. It is loaded when it is first used; vectors made lately are kept."""
+    """The fine-tuned encoder in ONNX Runtime. It is loaded at first use, and caches vectors."""
 
     floor = 0.22
+    name = f"sentence-encoder-{VERSION}"
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
         self._folder = folder
-        self._lock = Lock()
-        self._loaded: Any = None
-        self.name = f"sentence-encoder-{VERSION}"
-        self._row = lru_cache(REMEMBERED)(self._encoded)
+        self._row = lru_cache(CACHED_TEXTS)(self._encode)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the texts' vectors.
+        """Return the vectors of texts.
 
         Raises:
             WeightsError: its files are missing or broken.
         """
         return np.concatenate([self._row(text) for text in texts]) if texts else np.zeros((0, 1), np.float32)
 
-    def _encoded(self, text: str) -> Floats:
-        session, tokenizer = self._parts()
-        read = tokenizer.encode(readable(text)).ids
-        ids = read if len(read) <= TOKENS else [*read[: TOKENS - 1], read[-1]]
+    def _encode(self, text: str) -> Floats:
+        session, tokenizer = self._model
+        ids = tokenizer.encode(readable(text)).ids
+        ids = ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
         inputs = {"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)), np.int64)}
         row: Floats = session.run(None, inputs)[0]
         return row
 
-    def _parts(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = session_of(self._folder / "encoder.onnx"), tokenizer_of(self._folder / VOCABULARY)
-        loaded: tuple[Any, Any] = self._loaded
-        return loaded
-
-
-VERSION = 2
-"""Of the encoder's weights: vectors that an earlier one made are not used."""
+    @cached_property
+    def _model(self) -> tuple[Any, Any]:
+        return session_of(self._folder / "encoder.onnx"), tokenizer_of(self._folder / VOCABULARY)
 
 
 class StaticEncoder:
-    """A vector a token, averaged: a fraction of the encoder's time, and much of what it says."""
+    """The mean of a text's token vectors: much faster than the encoder, and less precise."""
 
     floor = 0.45
+    name = f"static-{VERSION}"
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
         self._folder = folder
-        self._lock = Lock()
-        self._loaded: Any = None
-        self.name = f"static-{VERSION}"
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the texts' vectors.
+        """Return the vectors of texts.
 
         Raises:
             WeightsError: its files are missing or broken.
         """
-        words, scale, tokenizer = self._parts()
-        read = tokenizer.encode_batch([*map(readable, texts)], add_special_tokens=False)
+        words, scale, tokenizer = self._model
+        encoded = tokenizer.encode_batch([*map(readable, texts)], add_special_tokens=False)
         rows = np.zeros((len(texts), words.shape[1]), np.float32)
-        for place, one in enumerate(read):
-            if ids := one.ids[:TOKENS]:
+        for place, one in enumerate(encoded):
+            if ids := one.ids[:MAX_TOKENS]:
                 rows[place] = (words[ids].astype(np.float32) * scale[ids, None]).mean(0)
-        return _of_length_one(rows)
+        lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+        unit: Floats = (rows / lengths).astype(np.float32)
+        return unit
 
-    def _parts(self) -> tuple[Any, Any, Any]:
-        with self._lock:
-            if self._loaded is None:
-                arrays = arrays_of(self._folder / "static.npz")
-                vocabulary = tokenizer_of(self._folder / VOCABULARY)
-                self._loaded = arrays["words"], arrays["scale"].astype(np.float32), vocabulary
-        loaded: tuple[Any, Any, Any] = self._loaded
-        return loaded
-
-
-class GivenEmbeddings:
-    """Any LangChain embeddings in the encoder's place."""
-
-    floor = SentenceEncoder.floor
-
-    def __init__(self, embeddings: "Embeddings", name: str) -> None:
-        self._embeddings = embeddings
-        self.name = name
-
-    def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the texts' vectors, as documents.
-
-        Raises:
-            WeightsError: the embeddings cannot be had.
-        """
-        try:
-            rows = np.array(self._embeddings.embed_documents(list(texts)), np.float32)
-        except Exception as error:  # whatever its client raises
-            raise WeightsError(f"{self.name}: these embeddings of tools cannot be had: {error}") from error
-        return _of_length_one(rows)
-
-
-def sentence_encoder(folder: Path = WEIGHTS) -> SentenceEncoder:
-    """Return the encoder of a folder, one a process."""
-    encoder: SentenceEncoder = _shared(SentenceEncoder, folder)
-    return encoder
-
-
-def static_encoder(folder: Path = WEIGHTS) -> StaticEncoder:
-    """Return the vectors of words of a folder, one a process."""
-    encoder: StaticEncoder = _shared(StaticEncoder, folder)
-    return encoder
+    @cached_property
+    def _model(self) -> tuple[Any, Any, Any]:
+        arrays = arrays_of(self._folder / "static.npz")
+        return arrays["words"], arrays["scale"].astype(np.float32), tokenizer_of(self._folder / VOCABULARY)
 
 
 @cache
-def _shared(kind: Callable[[Path], Any], folder: Path) -> Any:
-    return kind(folder)
+def sentence_encoder() -> SentenceEncoder:
+    """Return the shipped encoder, one a process."""
+    return SentenceEncoder()
 
 
-def _of_length_one(rows: Floats) -> Floats:
-    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    unit: Floats = (rows / lengths).astype(np.float32)
-    return unit
+@cache
+def static_encoder() -> StaticEncoder:
+    """Return the shipped token vectors, one a process."""
+    return StaticEncoder()
 
 
 def vector_of(text: str) -> Floats:
-    """Return a text's vector by the encoder that is shipped. Blocking.
+    """Return a text's vector by the shipped encoder. May block.
 
     Raises:
         WeightsError: its files are missing or broken.
     """
     vector: Floats = sentence_encoder().vectors([text])[0]
     return vector
+
+
+def text_of(spec: ToolSpec) -> str:
+    """Return the encoded text of a tool: server, name, brief description, parameters, the server's description."""
+    parameters = ", ".join(_spaced(name) for name in list(spec.parameters)[:MAX_PARAMETERS])
+    parts = [
+        f"{_spaced(spec.server)} {_spaced(spec.upstream_name)}:".lstrip(),
+        spec.brief[:BRIEF_CHARS],
+        f"({parameters})" if parameters else "",
+        spec.server_about[:ABOUT_CHARS],
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _spaced(name: str) -> str:
+    return " ".join(words_of(name)) if name.isascii() else name

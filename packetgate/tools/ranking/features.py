@@ -1,4 +1,4 @@
-"""What is known of a tool before a request, in numbers that mean the same in every catalogue."""
+"""Features of a tool for a request, comparable between catalogues."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.ranking.asked import Asked
-from packetgate.tools.ranking.bm25 import CONCATENATED, COUNT_BITS, FIELDS, MOST_COUNTED, Lexical
+from packetgate.tools.ranking.bm25 import CONCATENATED, COUNT_BITS, FIELDS, MAX_COUNT, Lexical, ParsedRequest
 
 Floats = NDArray[np.float32]
 
@@ -22,46 +21,48 @@ NAMES = (
     "sibling_cosine", "sibling_bm25", "siblings",
     "request_words", "best_cosine", "best_covered",
 )  # fmt: skip
-"""In their order in a row."""
+"""Columns of a row, in order."""
 
 SATURATION, LENGTH_SHARE = 1.5, 0.75
-"""BM25's k1 and b, over all that a tool says as one text."""
+"""BM25's k1 and b, over a tool's whole text."""
 
 
 class Cosines(NamedTuple):
-    """How near candidates are, in the order of their names."""
+    """Cosines of candidates, in the order of their names."""
 
     whole: Floats
-    """To the request."""
+    """With the request."""
     part: Floats
-    """To the part of it that is nearest."""
+    """With its nearest sentence."""
 
 
-def features(names: Sequence[str], asked: Asked, lexical: Lexical, near: Cosines) -> Floats:
-    """Return a row for each candidate of `names`, with the columns of `NAMES`."""
-    stems = lexical.known(asked.words)
-    whole, part, many_words = near.whole, near.part, len(asked.words)
+def features(names: Sequence[str], request: ParsedRequest, lexical: Lexical, near: Cosines) -> Floats:
+    """Return a row for each candidate, with the columns of `NAMES`."""
+    stems, entries = lexical.known(request.words), [lexical.entries[name] for name in names]
+    whole, part, word_count = near.whole, near.part, len(request.words)
     rarity = np.array([lexical.rarity(stem) for stem in stems] or [1.0])
-    packed = np.array([lexical.counts(name, stems) or [0] for name in names], np.int64)
-    counts = {field: packed >> COUNT_BITS * place & MOST_COUNTED for place, field in enumerate(FIELDS)}
+    packed = np.array(
+        [[one.held[stem].counts if stem in one.held else 0 for stem in stems] or [0] for one in entries], np.int64
+    )
+    counts = {field: packed >> COUNT_BITS * place & MAX_COUNT for place, field in enumerate(FIELDS)}
     share = rarity / rarity.sum()
-    often = sum(counts[field] for field in CONCATENATED)
-    lengths = np.array([lexical.length(name) for name in names]) / max(1.0, lexical.usual_length)
-    met = often * (SATURATION + 1) / (often + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths[:, None]))
-    bm25 = (met @ rarity).round(DIGITS)
-    fielded = np.array([asked.scores.get(name, 0.0) for name in names])
+    total = sum(counts[field] for field in CONCATENATED)
+    lengths = np.array([one.length for one in entries]) / max(1.0, lexical.usual_length)
+    saturated = total * (SATURATION + 1) / (total + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths[:, None]))
+    bm25 = (saturated @ rarity).round(DIGITS)
+    fielded = np.array([request.scores.get(name, 0.0) for name in names])
     held = packed > 0
-    said = (counts["name"] > 0).sum(1) / np.array([max(1, lexical.name_size(name)) for name in names])
+    name_share = (counts["name"] > 0).sum(1) / np.array([max(1, len(one.name_stems)) for one in entries])
     covered = held @ share
     columns = [
         fielded, _of_best(fielded), _places(fielded),
         bm25, _of_best(bm25), _places(bm25),
         *((counts[field] > 0) @ share for field in FIELDS),
-        covered, held.sum(1) / max(1, many_words), said,
+        covered, held.sum(1) / max(1, word_count), name_share,
         whole, whole - whole.max(), _places(whole), (whole - whole.mean()) / (whole.std() + 1e-6),
         part, part - part.max(), _places(part),
-        *_of_siblings([lexical.server(name) for name in names], whole, _of_best(bm25)),
-        np.full(len(names), many_words), np.full(len(names), whole.max()), np.full(len(names), covered.max()),
+        *_siblings([one.server for one in entries], whole, _of_best(bm25)),
+        np.full(len(names), word_count), np.full(len(names), whole.max()), np.full(len(names), covered.max()),
     ]  # fmt: skip
     return np.stack(columns, axis=1).round(DIGITS).astype(np.float32)
 
@@ -71,18 +72,16 @@ def _of_best(scores: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def _places(scores: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the logarithm of each score's place, equal scores in the same."""
-    ordered = np.sort(-scores)
-    return np.log1p(np.searchsorted(ordered, -scores))
+    """Return the logarithm of each score's rank; equal scores have the same rank."""
+    return np.log1p(np.searchsorted(np.sort(-scores), -scores))
 
 
-def _of_siblings(servers: Sequence[str], cosines: Floats, bm25: NDArray[np.floating]) -> list[NDArray[np.floating]]:
-    """Return the best cosine and score of the server's other candidates, and how many they are."""
+def _siblings(servers: Sequence[str], cosines: Floats, bm25: NDArray[np.floating]) -> list[NDArray[np.floating]]:
+    """Return the best cosine and score of the server's other candidates, and their number."""
     _, group = np.unique(np.array(servers), return_inverse=True)
     same = group[:, None] == group[None, :]
     np.fill_diagonal(same, val=False)
-    named = np.array([bool(server) for server in servers])
-    same &= named[:, None]
+    same &= np.array([bool(server) for server in servers])[:, None]
     return [
         np.where(same, cosines[None, :], -1.0).max(1),
         np.where(same, bm25[None, :], -1.0).max(1),

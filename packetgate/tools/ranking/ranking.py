@@ -1,99 +1,80 @@
-"""Ranks the tools of a catalogue for a request, by what was learned from requests over other catalogues.
+"""Rank the tools of a catalogue for a request.
 
-Candidates are the tools that share the request's words and those whose vectors are nearest; trees weigh what is known
-of each. While the encoder's vectors of new tools are being made, those of single words serve.
+Candidates are tools that share words with the request, and tools with the nearest vectors; learned trees score them.
+Until the encoder's vectors of new tools are computed, static vectors are used.
 """
 
-import heapq
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.ranking.asked import asked_of
-from packetgate.tools.ranking.bm25 import Lexical, Ranked, words_by_stem
-from packetgate.tools.ranking.text import text_of
+from packetgate.tools.ranking.bm25 import Lexical, Ranked, best_of, words_by_stem
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import query_terms
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from packetgate.tools.ranking.space import Space, Spaces
 
 
-class Meaning:
-    """What compares tools and requests by meaning. It is loaded when it is first asked."""
+class SemanticModel:
+    """Compares tools and requests by meaning. It is loaded at first use."""
 
-    def __init__(
-        self, path: Path | None = None, embeddings: "Embeddings | None" = None, name: str = "embeddings"
-    ) -> None:
-        """Keep tools' vectors in the file `path`, or in memory alone; `embeddings` take the shipped encoder's place."""
-        self._path, self._embeddings, self._name = path, embeddings, name
-        self._spaces: Spaces | None = None
-        self._lock = Lock()
+    def __init__(self, path: Path | None = None) -> None:
+        """Store the vectors of tools in the file `path`, or only in memory."""
+        self._path = path
 
-    @property
+    @cached_property
     def spaces(self) -> "Spaces":
-        """The spaces of vectors."""
-        with self._lock:
-            if self._spaces is None:
-                from packetgate.tools.ranking.encoder import GivenEmbeddings  # here, because numpy is slow to load
-                from packetgate.tools.ranking.space import Spaces
+        """The vector spaces."""
+        from packetgate.tools.ranking.space import Spaces  # numpy is slow to load
 
-                given = GivenEmbeddings(self._embeddings, self._name) if self._embeddings else None
-                self._spaces = Spaces(self._path, given)
-            return self._spaces
+        return Spaces(self._path)
 
 
-SHIPPED = Meaning()
-"""The shipped encoder; vectors are kept in memory alone."""
+IN_MEMORY = SemanticModel()
+"""A model that stores vectors only in memory."""
 
 
 class Ranking:
-    """An index over one set of tools. Threads may share it."""
+    """An index over a set of tools. Threads share it."""
 
-    def __init__(self, specs: Iterable[ToolSpec], earlier: "Ranking | None" = None, meaning: Meaning = SHIPPED) -> None:
-        """Index `specs`; what `earlier` holds already is not read again."""
+    def __init__(self, specs: Iterable[ToolSpec], meaning: SemanticModel = IN_MEMORY) -> None:
+        """Index the tools."""
         self._specs = {spec.name: spec for spec in specs}
         self._meaning = meaning
-        self._lexical: Lexical = Lexical(self._specs.values(), earlier._lexical if earlier else None)
-        before = earlier._specs if earlier else {}
-        self._texts: dict[str, str] = {
-            name: earlier._texts[name] if earlier and before.get(name) == spec else text_of(spec)
-            for name, spec in self._specs.items()
-        }
-        """What the encoder reads of each tool."""
-        self._space: Space | None = earlier._space if earlier else None
+        self._lexical = Lexical(self._specs.values())
+        self._space: Space | None = None
 
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
-        """Return the tools that may serve the request, best first; ties in order of name. Blocking.
+        """Return the tools that may serve the request, best first; ties in order of name. May block.
 
         Raises:
-            WeightsError: what was learned is missing or broken.
+            WeightsError: the weights are missing or broken.
         """
-        asked = asked_of(request, self._lexical, limit)
-        space = self._best_space() if asked.texts and self._specs else None
-        scores = space.scores(asked, self._lexical) if space else asked.scores
-        best = heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
-        return [self._lexical.ranked(name, scores[name], asked.words) for name in best]
+        parsed = self._lexical.parse(request, limit)
+        space = self._best_space() if parsed.texts else None
+        scores = space.scores(parsed, self._lexical) if space else parsed.scores
+        return [self._lexical.ranked(name, scores[name], parsed.words) for name in best_of(scores, limit)]
 
     def nearness(self, request: str, names: Iterable[str]) -> dict[str, float]:
-        """Return the cosine of the request and each of the tools, rounded, by the encoder that is shipped. Blocking.
+        """Return the rounded cosine of the request and each of the tools, by the shipped encoder. May block.
 
         Raises:
-            WeightsError: what was learned is missing or broken.
+            WeightsError: the weights are missing or broken.
         """
-        from packetgate.tools.ranking.encoder import sentence_encoder, vector_of
+        from packetgate.tools.ranking.encoder import text_of, vector_of
 
-        asked, space = vector_of(request), self._best_space() if self._specs else None
-        made = space if space and space.encoder is sentence_encoder() else None
-        rows = {name: made.row(name) if made else vector_of(self._texts[name]) for name in names}
-        return {name: round(float(asked @ row), DIGITS) for name, row in rows.items()}
+        vector, space = vector_of(request), self._best_space()
+        is_final = space is not None and space.is_final
+        rows = {
+            name: space.row(name) if space and is_final else vector_of(text_of(self._specs[name])) for name in names
+        }
+        return {name: round(float(vector @ row), DIGITS) for name, row in rows.items()}
 
     def unknown_words(self, request: str) -> tuple[str, ...]:
-        """Return the request's words that no tool knows in any form, in order."""
+        """Return the request's words that occur in no tool, in any form, in order."""
         words = words_by_stem(request)
         unknown = words.keys() - {*self._lexical.known(words)}
         return tuple(word for word in query_terms(request) if any(word in words[stem] for stem in unknown))
@@ -102,10 +83,13 @@ class Ranking:
         """Return the tools that share a word with the request, by BM25 alone, best first."""
         return self._lexical.rank(request, limit)
 
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        from packetgate.tools.ranking.encoder import text_of
+
+        return {name: text_of(spec) for name, spec in self._specs.items()}
+
     def _best_space(self) -> "Space | None":
-        """Return the best space that has a vector of every tool, none where there is none yet."""
-        space = self._space
-        if space is None or not (space.is_final and space.texts is self._texts):
-            space = self._meaning.spaces.space(self._texts, space)
-            self._space = space or self._space
-        return space
+        if self._specs and not (self._space and self._space.is_final):
+            self._space = self._meaning.spaces.space(self._texts, self._space)
+        return self._space

@@ -1,17 +1,15 @@
-"""The tools' vectors: made once for a text, in the background, and kept in a file of the user's own."""
+"""Vectors of tools: computed once for each text, in the background if there are many, and stored in a file."""
 
 import atexit
 import hashlib
 import logging
 import os
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 
 import numpy as np
 
@@ -20,171 +18,154 @@ from packetgate.tools.ranking.encoder import Encoder, Floats
 
 log = logging.getLogger(__name__)
 
-MOST_KEPT = 100_000
-"""Vectors in the file; those used longest ago go first."""
-IN_MEMORY = 200_000
+MAX_STORED = 100_000
+"""Vectors in the file; the oldest are deleted first."""
+MAX_IN_MEMORY = 200_000
 AT_ONCE = 64
-"""As many missing vectors are made while the request waits; more of them in the background."""
-KEPT_REQUESTS = 256
+"""Most missing vectors that are computed while a request waits."""
+CACHED_REQUESTS = 256
 STEP = 64
-"""Vectors that are made before they are written down."""
+"""Vectors that are computed before they are stored."""
 
-_TABLE = "CREATE TABLE IF NOT EXISTS vector (key BLOB PRIMARY KEY, used REAL NOT NULL, data BLOB NOT NULL)"
-_OLDEST = "DELETE FROM vector WHERE key IN (SELECT key FROM vector ORDER BY used LIMIT ?)"
+_TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
+_DELETE_OLDEST = "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors ORDER BY rowid LIMIT ?)"
 
 
 class Vectors:
-    """The vectors of texts by one encoder. Threads may share it."""
+    """The vectors of texts by one encoder. Threads share it."""
 
     def __init__(self, encoder: Encoder, path: Path | None = None, *, at_once: int = AT_ONCE) -> None:
-        """Keep vectors in the SQLite file `path`, or in memory alone."""
+        """Store vectors in the SQLite file `path`, or only in memory."""
         self.encoder = encoder
+        self.failure: WeightsError | None = None
+        """Why the background computation failed; raised by the next request."""
+        self.of_request = lru_cache(CACHED_REQUESTS)(lambda text: encoder.vectors([text])[0].astype(np.float32))
+        """Returns the vector of a request."""
         self._path = path
         self._at_once = at_once
         self._known: dict[bytes, Floats] = {}
         self._waiting: dict[bytes, str] = {}
         self._lock = Lock()
-        self._jobs: SimpleQueue[Event | None] = SimpleQueue()
         self._worker: Thread | None = None
-        self._stopped = Event()
-        self._key = lru_cache(IN_MEMORY)(partial(_key, encoder.name))
-        self.of_request = lru_cache(KEPT_REQUESTS)(lambda text: encoder.vectors([text])[0].astype(np.float32))
-        """Returns a request's vector."""
-        self.failure: WeightsError | None = None
-        """Why no more vectors can be made in the background."""
+        self._is_stopped = False
 
     def of(self, texts: Sequence[str]) -> Floats | None:
-        """Return the texts' vectors, a row each; None, where they are still being made. Blocking.
+        """Return the vectors of texts, one row a text; None while they are computed in the background. May block.
 
         Raises:
             WeightsError: the encoder's files are missing or broken.
         """
-        keys = [self._key(text) for text in texts]
+        keys = [_key(self.encoder.name, text) for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
         if not missing.keys().isdisjoint(self._waiting):
             return None
         if missing:
-            missing = self._not_kept(missing)
+            self._load(missing)
+            missing = {key: text for key, text in missing.items() if key not in self._known}
         if self.failure is not None:
-            failure, self.failure = self.failure, None  # whoever asks next has it tried again
+            failure, self.failure = self.failure, None  # the next request tries again
             raise failure
         if len(missing) > self._at_once:
-            self._make_later(missing)
+            self._compute_later(missing)
             return None
-        self._make(missing)
-        with self._lock:
-            rows = [self._known.get(key) for key in keys]
+        self._compute(missing)
+        rows = [self._known.get(key) for key in keys]
         return None if any(row is None for row in rows) else np.stack([row for row in rows if row is not None])
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until everything that was asked for is made; return whether it is."""
-        done = Event()
-        self._start()
-        self._jobs.put(done)
-        return done.wait(seconds)
+        """Wait for the background computation; return whether it has ended."""
+        worker = self._worker
+        if worker is not None:
+            worker.join(seconds)
+        return not self._waiting
 
-    def _not_kept(self, missing: dict[bytes, str]) -> dict[bytes, str]:
-        """Read what is in the file, and return the rest."""
-        found = self._read(missing)
-        with self._lock:
-            if len(self._known) + len(found) > IN_MEMORY:
-                self._known = {}
-            self._known.update(found)
-        return {key: text for key, text in missing.items() if key not in found}
-
-    def _make_later(self, missing: dict[bytes, str]) -> None:
+    def _compute_later(self, missing: Mapping[bytes, str]) -> None:
         with self._lock:
             self._waiting.update(missing)
-        self._start()
-        self._jobs.put(Event())
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._worker is None or not self._worker.is_alive():
-                self._stopped = Event()
-                self._worker = Thread(target=self._work, args=(self._stopped,), name="tool vectors", daemon=True)
+            if self._worker is None:
+                self._worker = Thread(target=self._work, name="tool vectors", daemon=True)
                 self._worker.start()
-                atexit.register(_stop, self._stopped, self._jobs, self._worker)
+                atexit.register(self._stop)
 
-    def _work(self, stopped: Event) -> None:
-        while not stopped.is_set():
-            done = self._jobs.get()
-            if done is None:
-                return
-            while not stopped.is_set():
+    def _work(self) -> None:
+        while step := self._next_step():
+            try:
+                self._compute(step)
+            except WeightsError as error:
+                self.failure = error
+                log.warning("tools are ranked without the encoder: %s", error)
                 with self._lock:
-                    step = dict(list(self._waiting.items())[:STEP])
-                if not step:
-                    break
-                try:
-                    self._make(step, stopped)
-                except WeightsError as error:
-                    self.failure = error
-                    log.warning("tools are ranked without the encoder: %s", error)
-                    with self._lock:
-                        self._waiting.clear()
-                with self._lock:
-                    for key in step:
-                        self._waiting.pop(key, None)
-            done.set()
+                    self._waiting.clear()
+            with self._lock:
+                for key in step:
+                    self._waiting.pop(key, None)
 
-    def _make(self, missing: dict[bytes, str], stopped: Event | None = None) -> None:
-        made: dict[bytes, Floats] = {}
-        for key, text in missing.items():
-            if stopped is not None and stopped.is_set():
-                break
-            made[key] = self.encoder.vectors([text])[0].astype(np.float16)
+    def _next_step(self) -> dict[bytes, str]:
         with self._lock:
-            self._known.update(made)
-        self._write(made)
+            step = {} if self._is_stopped else dict(list(self._waiting.items())[:STEP])
+            if not step:
+                self._worker = None
+                atexit.unregister(self._stop)
+            return step
 
-    def _read(self, keys: Iterable[bytes]) -> dict[bytes, Floats]:
-        if self._path is None or not self._path.exists():
-            return {}
-        found: dict[bytes, Floats] = {}
-        wanted = list(keys)
-        now = time.time()
+    def _stop(self) -> None:
+        """End the worker before the interpreter ends: native code must not run on."""
+        self._is_stopped = True
+        worker = self._worker
+        if worker is not None:
+            worker.join(timeout=2)
+
+    def _compute(self, missing: Mapping[bytes, str]) -> None:
+        computed: dict[bytes, Floats] = {}
+        for key, text in missing.items():
+            if self._is_stopped:
+                break
+            computed[key] = self.encoder.vectors([text])[0].astype(np.float16)
+        self._remember(computed)
+        if self._path is None or not computed:
+            return
         try:
-            with self._file(self._path) as file:
-                for key in wanted:
-                    row = file.execute("SELECT data FROM vector WHERE key = ?", [key]).fetchone()
+            with _opened(self._path) as file:
+                file.executemany(
+                    "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
+                    [(key, row.tobytes()) for key, row in computed.items()],
+                )
+                (count,) = file.execute("SELECT count(*) FROM vectors").fetchone()
+                if count > MAX_STORED:
+                    file.execute(_DELETE_OLDEST, [count - MAX_STORED])
+        except (sqlite3.Error, OSError) as error:
+            log.warning("%s: the tools' vectors cannot be stored: %s", self._path, error)
+
+    def _load(self, missing: Mapping[bytes, str]) -> None:
+        if self._path is None or not self._path.exists():
+            return
+        found: dict[bytes, Floats] = {}
+        try:
+            with _opened(self._path) as file:
+                for key in missing:
+                    row = file.execute("SELECT data FROM vectors WHERE key = ?", [key]).fetchone()
                     if row is not None:
                         found[key] = np.frombuffer(row[0], np.float16)
-                file.executemany("UPDATE vector SET used = ? WHERE key = ?", [(now, key) for key in found])
         except (sqlite3.Error, OSError) as error:
-            log.warning("%s: the tools' vectors cannot be read, and are made anew: %s", self._path, error)
-        return found
+            log.warning("%s: the tools' vectors cannot be read, and are computed again: %s", self._path, error)
+        self._remember(found)
 
-    def _write(self, made: dict[bytes, Floats]) -> None:
-        if self._path is None or not made:
-            return
-        now = time.time()
-        try:
-            with self._file(self._path) as file:
-                rows = [(key, now, row.tobytes()) for key, row in made.items()]
-                file.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", rows)
-                (many,) = file.execute("SELECT count(*) FROM vector").fetchone()
-                if many > MOST_KEPT:
-                    file.execute(_OLDEST, [many - MOST_KEPT])
-        except (sqlite3.Error, OSError) as error:
-            log.warning("%s: the tools' vectors cannot be kept: %s", self._path, error)
+    def _remember(self, rows: dict[bytes, Floats]) -> None:
+        with self._lock:
+            if len(self._known) + len(rows) > MAX_IN_MEMORY:
+                self._known = {}
+            self._known.update(rows)
 
-    @contextmanager
-    def _file(self, path: Path) -> Iterator[sqlite3.Connection]:
-        """Open the file, for its owner alone, and commit at the end."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        with closing(sqlite3.connect(path, timeout=5)) as file, file:
-            file.execute(_TABLE)
-            yield file
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file, readable only by its owner, and commit at the end."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with closing(sqlite3.connect(path, timeout=5)) as file, file:
+        file.execute(_TABLE)
+        yield file
 
 
 def _key(encoder: str, text: str) -> bytes:
     return hashlib.sha256(f"{encoder}\n{text}".encode("utf-8", "surrogatepass")).digest()[:16]
-
-
-def _stop(stopped: Event, jobs: SimpleQueue[Event | None], worker: Thread) -> None:
-    """End the work before the interpreter does: native code must not run on beside its end."""
-    stopped.set()
-    jobs.put(None)
-    worker.join(timeout=2)

@@ -14,7 +14,7 @@ from dotenv import dotenv_values
 
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
-from packetgate.tools.catalogue.preferences import read_file
+from packetgate.tools.catalogue.config_file import read_file
 from packetgate.tools.servers.entries import (
     UnusableEntryError,
     read_server_entry,

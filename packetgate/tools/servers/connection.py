@@ -48,8 +48,8 @@ from packetgate.tools.servers.session import BoundedTransport, CallTimeoutError
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.servers.stdio import ServerLog, StrayOutputError
 from packetgate.tools.servers.stored_listings import StoredListing, StoredListings
+from packetgate.tools.spec.default_arguments import ServerFolder
 from packetgate.tools.spec.descriptions import META
-from packetgate.tools.spec.standing import Ground
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 CONNECT_TIMEOUT_S = 120.0
@@ -97,7 +97,7 @@ class ConnectionOptions:
     """Removes secrets from messages."""
     digest: Callable[[], str] = str
     """Identifies the server."""
-    ground: Callable[[], Ground | None] = lambda: None
+    ground: Callable[[], ServerFolder | None] = lambda: None
     """The folder that the server works on."""
     offers: Callable[[str], bool] = lambda _tool: True
     """Whether the user has a tool offered."""

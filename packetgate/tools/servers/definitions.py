@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from packetgate.tools.checks.dialects import normalised
-from packetgate.tools.checks.validation import schema_flaw
+from packetgate.tools.checks.dialects import normalize_schema
+from packetgate.tools.checks.validation import schema_error
 
 MAX_TOOLS = 5_000
 MAX_DESCRIPTION = 20_000
@@ -67,17 +67,17 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
     rest = {key: raw[key] for key in ("inputSchema", "annotations", "_meta") if raw.get(key) is not None}
     if len(json.dumps(rest)) > MAX_DEFINITION:
         raise _UnusableError(f"its definition is larger than {MAX_DEFINITION:,} characters")
-    schema, changes = normalised(_without_invisible(rest.pop("inputSchema", None), strict=True))
+    schema, changes = normalize_schema(_without_invisible(rest.pop("inputSchema", None), strict=True))
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise _UnusableError("its schema accepts no arguments: they are an object")
-    if flaw := schema_flaw(schema):
+    if flaw := schema_error(schema):
         raise _UnusableError(f"its schema is broken: {flaw}")
     output = {"outputSchema": raw["outputSchema"]} if _is_usable_output(raw.get("outputSchema")) else {}
     return {"name": name, "inputSchema": schema, **_without_invisible({**prose, **rest}), **output}, changes
 
 
 def _is_usable_output(schema: Any) -> bool:
-    if not isinstance(schema, dict) or schema.get("type") != "object" or schema_flaw(schema):
+    if not isinstance(schema, dict) or schema.get("type") != "object" or schema_error(schema):
         return False
     try:
         return len(json.dumps(schema)) <= MAX_DEFINITION and _without_invisible(schema, strict=True) == schema

@@ -12,7 +12,7 @@ from packetgate.state.routing import Risk, ToolResult
 from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.ranking.ranking import SHIPPED, Meaning
+from packetgate.tools.ranking.ranking import IN_MEMORY, SemanticModel
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.server import Server
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -43,7 +43,7 @@ class McpHub:
         *,
         patience_s: float = PATIENCE_S,
         preferences: Preferences | None = None,
-        meaning: Meaning = SHIPPED,
+        meaning: SemanticModel = IN_MEMORY,
     ) -> None:
         self._servers = {server.name: server for server in servers}
         self.changed = asyncio.Event()
@@ -208,7 +208,7 @@ class McpHub:
                 raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
             session, attempt = server.session, attempt + 1
             try:
-                return await server.call(spec.upstream_name, {**spec.standing, **params}, idempotency_key)
+                return await server.call(spec.upstream_name, {**spec.default_args, **params}, idempotency_key)
             except ServerError as error:
                 if not isinstance(error, SessionRefusedError) and not reads:
                     raise

@@ -14,7 +14,7 @@ from packetgate.state.base import ms_since
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.tool import BUILT_IN, BuiltinTool
-from packetgate.tools.catalogue.chains import CHAINS, Chain
+from packetgate.tools.catalogue.chains import CHAINS, ToolChain
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.specs import spec_of
@@ -70,7 +70,7 @@ class BuiltinServer(LocalServer):
 class ChainServer(LocalServer):
     """The chains of `packetgate.toml` as tools. A call names the next steps, and the graph calls them."""
 
-    def __init__(self, chains: Mapping[str, Chain]) -> None:
+    def __init__(self, chains: Mapping[str, ToolChain]) -> None:
         super().__init__(CHAINS)
         self._chains = chains
 
@@ -84,7 +84,7 @@ class ChainServer(LocalServer):
         return ToolResult(success=True, output=f"its steps follow: {steps}", said="")
 
 
-def _chain_tool(name: str, chain: Chain) -> Tool:
+def _chain_tool(name: str, chain: ToolChain) -> Tool:
     schema = {
         "type": "object",
         "properties": {name: {"type": "string", "description": about} for name, about in chain.parameters.items()},

@@ -21,12 +21,12 @@ from packetgate.tools.builtin.writing import writing_tools
 from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
-from packetgate.tools.ranking.ranking import SHIPPED, Meaning
+from packetgate.tools.ranking.ranking import IN_MEMORY, SemanticModel
 from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig, ServerConfig
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.local import BuiltinServer, ChainServer
 from packetgate.tools.servers.server import Server
-from packetgate.tools.spec.standing import ground_of
+from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.text.result_store import ResultStore
 
@@ -55,7 +55,7 @@ async def open_hub(
     preferences: Preferences | None = None,
     sandbox: SandboxSettings | None = None,
     kept: ResultStore | None = None,
-    meaning: Meaning = SHIPPED,
+    meaning: SemanticModel = IN_MEMORY,
     listings: Path | None = None,
     has_reader: bool = False,
     more: Iterable[Server] = (),
@@ -128,7 +128,7 @@ def configured(
         log=log,
         conceal=config.conceal,
         digest=lambda: digest_of(config.filled()),
-        ground=lambda: ground_of(config.filled()),
+        ground=lambda: server_folder(config.filled()),
         offers=config.offers,
         keep=keep,
         keep_file=keep_file,

@@ -7,13 +7,19 @@ from mcp_types import Tool
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge
-from packetgate.tools.spec.descriptions import brief_of, without_duty
-from packetgate.tools.spec.standing import Ground, standing, without_standing
+from packetgate.tools.spec.default_arguments import ServerFolder, default_arguments, without_defaults
+from packetgate.tools.spec.descriptions import brief_of, without_required_key
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 def spec_of(
-    server: str, tool: Tool, *, trusted: bool, about: str = "", server_digest: str = "", ground: Ground | None = None
+    server: str,
+    tool: Tool,
+    *,
+    trusted: bool,
+    about: str = "",
+    server_digest: str = "",
+    ground: ServerFolder | None = None,
 ) -> ToolSpec:
     """Return the definition of a listed tool.
 
@@ -23,14 +29,14 @@ def spec_of(
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
     judged = judge(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
-    given = standing(tool.name, schema, ground, reads=judged.unvouched or judged.risk is Risk.READ)
+    given = default_arguments(tool.name, schema, ground, reads=judged.unvouched or judged.risk is Risk.READ)
     return ToolSpec(
         name=f"{server}.{tool.name}",
         server=server,
         upstream_name=tool.name,
         full=full,
         brief=brief_of(full),
-        input_schema=without_duty(without_standing(schema, given, ground)),
+        input_schema=without_required_key(without_defaults(schema, given, ground)),
         risk=judged.risk,
         risk_why=judged.why,
         least_risk=judged.least,
@@ -41,7 +47,7 @@ def spec_of(
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
         server_about=about,
         server_digest=server_digest,
-        standing=given,
+        default_args=given,
         title=tool.title or (tool.annotations.title if tool.annotations else None) or "",
         output_schema=tool.output_schema,
         idempotent=tool.annotations.idempotent_hint if tool.annotations else None,

@@ -1,9 +1,9 @@
-"""What tools and requests are about, in a few plain categories, told by their words."""
+"""The categories of tools and requests, by their words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-_MARKS = {
+_WORDS = {
     "text art": "ascii figlet cowsay ansi emoticon emoticons kaomoji",
     "images": (
         "avatar avatars draw drawing drawings icon icons illustrate illustration illustrations image images jpeg"
@@ -55,52 +55,44 @@ _MARKS = {
     "health": "disease drug drugs medical medicine patient patients symptom symptoms",
 }
 
-CATEGORIES = tuple(_MARKS)
-
-CategoryWords = Mapping[str, frozenset[str]]
-"""By word, the categories that it speaks of."""
-
-_CATEGORIES_OF: CategoryWords = {
-    word: frozenset(category for category, marks in _MARKS.items() if word in marks.split())
-    for word in " ".join(_MARKS.values()).split()
+_CATEGORIES_OF: Mapping[str, frozenset[str]] = {
+    word: frozenset(category for category, words in _WORDS.items() if word in words.split())
+    for word in " ".join(_WORDS.values()).split()
 }
 
-_NONE: CategoryWords = {}
-
-MARKS = frozenset(_CATEGORIES_OF)
-"""All words that speak of a category."""
+CATEGORY_WORDS = frozenset(_CATEGORIES_OF)
+"""All words that belong to a category."""
 
 TEXT_ART = "text art"
-"""Wins over images: such a tool speaks of images and makes none."""
+"""Wins over images: such a tool mentions images and makes none."""
 
 DOCUMENTATION = "documentation"
 
 EXTERNAL = frozenset({"web", "news"})
-"""What reaches out of the user's own servers, where a tool does not say."""
+"""Categories of tools that reach outside the user's own servers, unless the tool states otherwise."""
 
 _FIELDS = {"name": 3, "tags": 3, "server": 2, "brief": 1}
-"""What a word of a tool counts, by where it stands."""
+"""Weight of a word of a tool, by where it occurs."""
 
 
-def category_of(words: Mapping[str, Iterable[str]], own: CategoryWords = _NONE) -> str:
-    """Return the category that a tool's words speak of most, by more words where two are even; empty when none does.
+def category_of(words: Mapping[str, Iterable[str]]) -> str:
+    """Return the category with the most weight, then the most words; empty if no word belongs to one.
 
     Args:
-        words: lower-case words of its `name`, `tags`, `server` and `brief` description.
-        own: the user's own words.
+        words: lower-case words of the tool's `name`, `tags`, `server` and `brief` description.
     """
+    weights: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    said: Counter[str] = Counter()
     for field, weight in _FIELDS.items():
-        for category in categories_in(words[field], own):
-            counts[category] += weight
-        said.update(category for word in {*words[field]} for category in categories_in([word], own))
-    if TEXT_ART in counts:
+        for category in categories_in(words[field]):
+            weights[category] += weight
+        counts.update(category for word in {*words[field]} for category in _CATEGORIES_OF.get(word, ()))
+    if TEXT_ART in weights:
         return TEXT_ART
-    order = {category: -at for at, category in enumerate(CATEGORIES)}
-    return max(counts, key=lambda category: (counts[category], said[category], order.get(category, 1)), default="")
+    by_order = [category for category in _WORDS if category in weights]
+    return max(by_order, key=lambda category: (weights[category], counts[category]), default="")
 
 
-def categories_in(words: Iterable[str], own: CategoryWords = _NONE) -> frozenset[str]:
-    """Return the categories that lower-case words speak of, the user's `own` words too."""
-    return frozenset(category for word in words for known in (_CATEGORIES_OF, own) for category in known.get(word, ()))
+def categories_in(words: Iterable[str]) -> frozenset[str]:
+    """Return the categories that lower-case words belong to."""
+    return frozenset(category for word in words for category in _CATEGORIES_OF.get(word, ()))

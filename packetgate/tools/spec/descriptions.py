@@ -1,4 +1,4 @@
-"""Brief descriptions, derived from the full ones."""
+"""Brief descriptions, names for other programs, and parameters for idempotency keys."""
 
 import re
 from collections.abc import Mapping
@@ -8,8 +8,7 @@ from inspect import cleandoc
 from typing import Any
 
 BRIEF_WORDS = 100
-_MARGIN = re.compile(r"[^\S\n]+$", re.MULTILINE)
-
+_LINE_END = re.compile(r"[^\S\n]+$", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n|\n(?=\s*[-*#])")
 _PARAMETERS = re.compile(
     r"^[\s#*_-]*(args|arguments|parameters|params|inputs?|returns?|raises|examples?)[*_]*\s*(:|$)"
@@ -19,41 +18,37 @@ _PARAMETERS = re.compile(
 
 
 def brief_of(full: str, most: int = BRIEF_WORDS) -> str:
-    """Return whole sentences of `full`, at most `most` words, up to where it turns to its parameters."""
-    kept: list[str] = []
-    words = 0
+    """Return the first sentences of a description before its parameters, at most `most` words."""
+    brief: list[str] = []
     heading = _PARAMETERS.search(full)
     about = full[: heading.start()] if heading else full
     for raw in _SENTENCE_END.split(about.strip()):
-        if _PARAMETERS.match(raw):
+        words = raw.split()
+        if _PARAMETERS.match(raw) or len(brief) + len(words) > most:
             break
-        sentence = " ".join(raw.split())
-        count = len(sentence.split())
-        if words + count > most:
-            break
-        kept.append(sentence)
-        words += count
-    if kept:
-        return " ".join(kept).strip()
-    return " ".join(full.split()[:most])
+        brief += words
+    return " ".join(brief or full.split()[:most])
 
 
 def without_margins(text: str) -> str:
-    """Return a description without the indentation that all its lines share, and without space at their ends."""
-    return _MARGIN.sub("", cleandoc(text)).strip()
+    """Return a description without common indentation and trailing spaces."""
+    return _LINE_END.sub("", cleandoc(text)).strip()
 
 
 META = "packetgate/idempotency-key"
-_NAMES = frozenset({"idempotencykey", "xidempotencykey"})
+_KEY_NAMES = frozenset({"idempotencykey", "xidempotencykey"})
 
 
 def key_parameter(parameters: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return the parameter that takes a key, by its name and as it takes text; None where there is none."""
-    return next((name for name, schema in parameters.items() if _is_for_keys(name) and _takes_text(schema)), None)
+    """Return the text parameter that takes an idempotency key; None if there is none."""
+    for name, schema in parameters.items():
+        if name.lower().replace("_", "").replace("-", "") in _KEY_NAMES and _takes_text(schema):
+            return name
+    return None
 
 
-def without_duty(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool's schema such that nobody else has to give the key. Servers may publish any nonsense."""
+def without_required_key(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's schema that does not require the idempotency key."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or not isinstance(required, list):
         return schema
@@ -62,13 +57,9 @@ def without_duty(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_key(params: Mapping[str, Any], parameters: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, Any]:
-    """Return the arguments with the key where the tool has a parameter for it, and nobody gave another."""
+    """Return the arguments with the idempotency key, if the tool has a parameter for it that is not given."""
     name = key_parameter(parameters)
     return {**params, name: key} if name and key and not params.get(name) else {**params}
-
-
-def _is_for_keys(name: str) -> bool:
-    return name.lower().replace("_", "").replace("-", "") in _NAMES
 
 
 def _takes_text(schema: Mapping[str, Any]) -> bool:
@@ -78,11 +69,11 @@ def _takes_text(schema: Mapping[str, Any]) -> bool:
     return any(kind == "string" or (isinstance(kind, list) and "string" in kind) for kind in kinds)
 
 
-MAX_CHARS = 64
+MAX_NAME_CHARS = 64
 SEPARATOR = "__"
 HASH_CHARS = 8
 
-_KEPT_CHARS = MAX_CHARS - HASH_CHARS - 1
+_PLAIN_CHARS = MAX_NAME_CHARS - HASH_CHARS - 1
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]+")
 _HASHED = re.compile(rf"_[0-9a-f]{{{HASH_CHARS}}}$")
 
@@ -91,24 +82,18 @@ _HASHED = re.compile(rf"_[0-9a-f]{{{HASH_CHARS}}}$")
 def listed_name(server: str, name: str) -> str:
     """Return `server__name`, in at most 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`.
 
-    The result depends on these two names alone, so that it stays when other servers come or go. Where it does not tell
-    both names exactly, it ends in a hash of them: where characters were replaced or cut off, or where another server
-    and name could give the same.
+    If that does not identify server and name (replaced or cut characters, ambiguous parts), it ends in their hash. It
+    depends on no other tool, so it is stable when servers come or go.
     """
-    plain = _OTHER.sub("_", f"{server}{SEPARATOR}{name}")
-    is_exact = (
-        plain == f"{server}{SEPARATOR}{name}"
-        and len(plain) <= MAX_CHARS
-        and SEPARATOR not in server
-        and not server.endswith("_")
-        and not _HASHED.search(plain)
-    )
-    if is_exact:
+    exact = f"{server}{SEPARATOR}{name}"
+    plain = _OTHER.sub("_", exact)
+    is_ambiguous = SEPARATOR in server or server.endswith("_") or _HASHED.search(plain)
+    if plain == exact and len(plain) <= MAX_NAME_CHARS and not is_ambiguous:
         return plain
     digest = sha256(f"{server}.{name}".encode(errors="replace")).hexdigest()[:HASH_CHARS]
-    return f"{plain[:_KEPT_CHARS]}_{digest}"
+    return f"{plain[:_PLAIN_CHARS]}_{digest}"
 
 
 def may_be_of(server: str, name: str) -> bool:
-    """Whether a listed or a canonical name can be one of this server's."""
-    return name.startswith((f"{server}.", _OTHER.sub("_", f"{server}{SEPARATOR}")[:_KEPT_CHARS]))
+    """Whether a listed or a canonical name can belong to this server."""
+    return name.startswith((f"{server}.", _OTHER.sub("_", f"{server}{SEPARATOR}")[:_PLAIN_CHARS]))

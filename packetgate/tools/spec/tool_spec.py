@@ -1,4 +1,4 @@
-"""One tool, as Packetgate knows it."""
+"""The definition of a tool."""
 
 import hashlib
 import json
@@ -9,20 +9,20 @@ from typing import Any
 
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
-from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
+from packetgate.tools.spec.categories import EXTERNAL, category_of
 from packetgate.tools.spec.descriptions import brief_of, listed_name, without_margins
 from packetgate.tools.spec.short_schemas import short_schema
 from packetgate.tools.text.words import words_in, words_of
 
-_ELSEWHERE = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
-"""Where a schema may name parameters beside `properties`."""
+_OTHER_PROPERTIES = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
+"""Keywords with which a schema may accept more properties."""
 _PATHS = frozenset("directory file filename filepath folder path paths".split())
 MAX_DEPTH = 8
-"""How deep a schema is read; a server may nest it without end."""
+"""Deepest part of a schema that is read."""
 LINE_WORDS = 20
-"""Most words of a tool's line in a prompt."""
+"""Most words of a tool in brief."""
 ARGUMENTS = "  arguments: "
-"""How the line of a prompt begins that says what a tool takes."""
+"""Start of the line with a tool's arguments in a prompt."""
 
 
 @dataclass(frozen=True)
@@ -33,59 +33,57 @@ class ToolSpec:
     """Canonical: `server.tool`."""
     server: str
     upstream_name: str
-    """What the server itself calls it."""
+    """The server's own name of it."""
     full: str
-    """The server's own description."""
+    """The server's description."""
     brief: str
     """At most 100 words, without parameters."""
     input_schema: dict[str, Any]
-    """JSON Schema of the arguments, as models and users see it."""
+    """JSON Schema of the arguments, for models and users."""
     risk: Risk
-    """The worst that it may do; what one call may do is `judge_call` of `packetgate.tools.risk.call` to say."""
+    """The worst risk of any call; `packetgate.tools.risk.call` rates a single call."""
     risk_why: tuple[str, ...] = ()
-    """Why, in words, the strongest reason first."""
+    """Reasons, the strongest first."""
     least_risk: Risk | None = None
-    """What any call of it risks at least; below `risk` only where it does what its SQL says. None: as `risk`."""
+    """Least risk of any call, if it is below `risk` (a tool that runs SQL)."""
     risk_holds: bool = False
-    """Whether every call is of that risk: of built-in tools, and where the user says that one does more than read."""
+    """Whether every call has exactly this risk."""
     unvouched: bool = False
-    """Whether it looks like one that only reads, and counts as more because nothing vouches for that."""
+    """Whether it looks like a read, and is rated higher because nothing vouches for that."""
     reaches_outside: bool = False
-    """Whether every call of it may reach out of the user's own machine and servers, by its definition."""
+    """Whether any call may reach beyond the user's machine and servers, by its definition."""
     leads_to: Risk | None = None
-    """Of a chain: the worst that one of its steps looks like. What it may do itself is `risk`."""
+    """Of a chain: the worst risk that a tool of its steps looks like."""
     has_dry_run: bool = False
-    """Whether a trusted server's tool can be asked what it would do. The gate sets that argument, nobody else."""
+    """Whether a trusted server's tool has a dry-run argument, which only the gate sets."""
     tags: tuple[str, ...] = ()
-    """Labels that its server gives it."""
     given_category: str = ""
-    """What it is about, where the user says so."""
+    """The category that the user set."""
     open_world: bool | None = None
-    """Whether it reaches out of the user's own servers; None where nobody says so."""
+    """Whether it reaches outside the user's own servers; None if nobody states it."""
     examples: tuple[str, ...] = ()
     """Requests that it is for."""
     rules: tuple[Rule, ...] = ()
-    """What the user's policy says of it."""
+    """The user's policy rules about it."""
     server_about: str = ""
-    """What its server says of itself."""
+    """The server's description of itself."""
     server_digest: str = ""
-    """Of how its server is started or reached."""
-    standing: Mapping[str, str] = field(default_factory=dict)
-    """Arguments that its server needs and nobody has to give: sent where no other is given."""
+    """Digest of how its server is started or reached."""
+    default_args: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that the server requires, and that are sent if the call does not give them."""
     title: str = ""
-    """Its name for people, as its server says."""
     output_schema: dict[str, Any] | None = None
-    """JSON Schema of its structured content, as its server says: for clients of the proxy, and not checked here."""
+    """JSON Schema of its structured content, for clients of the proxy; not checked."""
     idempotent: bool | None = None
-    """Whether its server says that a repeated call changes nothing more."""
+    """Whether a repeated call changes nothing more, by the server."""
     meta: dict[str, Any] | None = None
-    """Its `_meta`, as its server says."""
+    """The server's `_meta`."""
     meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
-    """Reads the arguments of a call as they are meant, such as a name as a path; of built-in tools. Blocking."""
+    """Resolves arguments of a built-in tool, such as a name to a path. May block."""
     finds: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
-    """Whether the paths in the arguments of a call lead to something; of built-in tools. Blocking."""
+    """Whether the paths in the arguments of a built-in tool exist. May block."""
     knows: Callable[[str, str], float] | None = field(default=None, compare=False, repr=False)
-    """How surely, from -1 to 1, a word names what is there for a path parameter; of built-in tools. Blocking."""
+    """How likely, from -1 to 1, a word names an existing path for a parameter of a built-in tool. May block."""
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -97,54 +95,50 @@ class ToolSpec:
 
     @cached_property
     def category(self) -> str:
-        """What it is about, such as `images`; empty when its words do not tell."""
-        return self.given_category or self.category_by({})
-
-    def category_by(self, own: CategoryWords) -> str:
-        """Return what its words say that it is about, the user's own words for categories among them."""
-        said = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
-        return category_of({part: words_in(text) for part, text in said.items()}, own)
+        """Its category, such as `images`; empty if unknown."""
+        texts = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
+        return self.given_category or category_of({field: words_in(text) for field, text in texts.items()})
 
     @cached_property
     def takes(self) -> str:
-        """What it takes, as models read it: the whole schema of its arguments, in short."""
+        """The short form of its schema."""
         return short_schema(self.input_schema)
 
     @property
     def looks(self) -> Risk:
-        """What it looks like, by what was learned too: for what a request is about, never for what may run."""
+        """The risk that it seems to have: for ranking and display, never for permission."""
         if self.leads_to is not None:
             return self.leads_to
         return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
 
     @property
-    def _named(self) -> str:
+    def _heading(self) -> str:
         return self.name if self.looks is Risk.READ else f"{self.name} ({self.looks})"
 
     @cached_property
     def in_brief(self) -> str:
-        """Its line in a prompt, without its arguments."""
-        return f"- {self._named}: {brief_of(self.brief, LINE_WORDS)}"
+        """Its line in a prompt, without arguments."""
+        return f"- {self._heading}: {brief_of(self.brief, LINE_WORDS)}"
 
     @cached_property
     def in_full(self) -> str:
-        """Its text in a prompt, with its arguments."""
-        return f"- {self._named}: {without_margins(self.full)}\n{ARGUMENTS}{self.takes}"
+        """Its text in a prompt, with arguments."""
+        return f"- {self._heading}: {without_margins(self.full)}\n{ARGUMENTS}{self.takes}"
 
     @cached_property
     def digest(self) -> str:
-        """Of what it says that a call does, and of its server: an approval holds for the tool as it was then."""
+        """Digest of its definition and server; an approval is valid only for this digest."""
         definition = (self.name, self.server_digest, self.upstream_name, self.full, self.input_schema, self.risk)
         return digest_of([*definition, self.has_dry_run])
 
     @property
     def is_external(self) -> bool:
-        """Whether it reaches out of the user's own servers, such as to the web."""
+        """Whether it reaches outside the user's own servers, such as to the web."""
         return self.category in EXTERNAL if self.open_world is None else self.open_world
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Schema by parameter name; what is required but not described, or not by an object, is unrestricted."""
+        """Schemas by parameter name; a required parameter without a schema has an empty one."""
         properties = self.input_schema.get("properties", {})
         described = properties if isinstance(properties, dict) else {}
         named = {**described, **{name: {} for name in self.required if name not in described}}
@@ -152,18 +146,18 @@ class ToolSpec:
 
     @cached_property
     def takes_path(self) -> bool:
-        """Whether the name of a parameter says that it is the path of a file or a folder."""
+        """Whether a parameter is named like a file or folder."""
         return any(not _PATHS.isdisjoint(words_of(name)) for name in self.parameters)
 
     @property
     def is_open(self) -> bool:
-        """Whether it may take parameters beside those listed: only the schema as a whole tells which."""
+        """Whether it may take parameters that are not listed in `properties`."""
         extra = self.input_schema.get("additionalProperties")
-        return extra is True or isinstance(extra, dict) or bool(self.input_schema.keys() & _ELSEWHERE)
+        return extra is True or isinstance(extra, dict) or bool(self.input_schema.keys() & _OTHER_PROPERTIES)
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """Names of the parameters that must be given."""
+        """Names of the required parameters."""
         required = self.input_schema.get("required", ())
         return tuple(name for name in required if isinstance(name, str)) if isinstance(required, list | tuple) else ()
 
@@ -177,12 +171,12 @@ class ToolSpec:
 
 
 def digest_of(value: Any) -> str:
-    """Return the SHA-256 digest of a JSON value, the same whatever the order of its keys."""
+    """Return the SHA-256 digest of a JSON value, independent of the order of keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def type_name(schema: dict[str, Any]) -> str:
-    """Return a schema's type in a word or two: `string`, `integer or null`, `any`. What is not a schema is `any`."""
+    """Return a schema's type, such as `string`, `integer or null`, `any`."""
     if isinstance(schema.get("enum"), list):
         return "one of " + ", ".join(map(_word, schema["enum"]))
     if "const" in schema:
@@ -200,7 +194,7 @@ def type_name(schema: dict[str, Any]) -> str:
 
 
 def parts_of(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a schema and all within it, each with the name of the parameter or definition that it describes."""
+    """Yield a schema and its parts, each with the name of its parameter or definition."""
     if depth > MAX_DEPTH or not isinstance(schema, dict):
         return
     yield name, schema
@@ -215,6 +209,5 @@ def parts_of(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str,
 
 
 def _word(value: Any) -> str:
-    """Return a value as it stands in a line: one with line breaks as JSON."""
     text = str(value)
     return text if text.isprintable() else json.dumps(text)

@@ -19,7 +19,7 @@ from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.connection import Connection
-from packetgate.tools.spec.standing import Ground
+from packetgate.tools.spec.default_arguments import ServerFolder
 
 ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
@@ -107,7 +107,7 @@ async def test_an_argument_of_the_configuration_may_be_repeated(
         """Show the status of the working tree."""
         return f"{repo_path} is clean"
 
-    ground = Ground(shop, told=True)
+    ground = ServerFolder(shop, is_named=True)
     git = Connection("git", lambda: FastMCPTransport(server), trusted=True, ground=lambda: ground)
     arguments = {name: value.format(shop=shop) if isinstance(value, str) else value for name, value in given.items()}
     async with proxy_client(tmp_path / "home", git, preferences=rules("allow", "git.*")) as talk:

@@ -16,7 +16,7 @@ OFFICE = [
 ]
 
 
-def test_the_order_is_by_name_whatever_came_first():
+def test_sorted_by_name():
     names = ["b.two", "a.zed", "b.one", "a.ten"]
     assert list(Catalogue([a_tool(name) for name in names])) == sorted(names)
     assert list(Catalogue([a_tool(name) for name in reversed(names)])) == sorted(names)
@@ -28,40 +28,37 @@ def test_the_order_is_by_name_whatever_came_first():
     [
         "files.read_file",
         "read_file",
-        "readFile",
         "ReadFile",
-        "read-file",
-        "files_read_file",
         "files/read_file",
         "FILES.READ_FILE",
         "files__read_file",
     ],
 )
-def test_other_spellings_mean_the_one_tool(name: str):
+def test_other_spellings_of_a_name(name: str):
     assert files_catalogue().canonical(name) == "files.read_file"
 
 
 @pytest.mark.parametrize(
     "name", ["", "file", "read", "files", "files.read", "mail.read_file", "!!!", "読む", "read_me"]
 )
-def test_what_could_mean_something_else_means_nothing(name: str):
+def test_ambiguous_and_unknown_names(name: str):
     assert files_catalogue().canonical(name) is None
 
 
-def test_a_name_that_two_servers_offer_means_neither():
+def test_a_name_of_two_servers_is_ambiguous():
     catalogue = Catalogue([a_tool("a.read_file"), a_tool("b.read_file")])
     assert catalogue.canonical("read_file") is None
     assert catalogue.canonical("a_read_file") == "a.read_file"
     assert catalogue.canonical("b.read_file") == "b.read_file"
 
 
-def test_no_other_servers_tool_stands_in_for_one_that_is_gone():
+def test_another_servers_tool_never_replaces_a_missing_one():
     catalogue = Catalogue([a_tool("notes.write_note"), a_tool("evil.notes_read_note")])
     assert catalogue.canonical("notes.read_note") is None
     assert catalogue.canonical("notes_read_note") == "evil.notes_read_note"
 
 
-def test_a_name_in_other_letters_is_only_itself():
+def test_a_name_in_other_letters_has_no_other_spelling():
     catalogue = Catalogue([a_tool("s.読む")])
     assert catalogue.canonical("s.読む") == "s.読む"
     for name in ("!!!", "s", "", "書く", "s.書く"):
@@ -107,19 +104,15 @@ def test_permanent_tools_are_in_the_order_of_their_patterns():
     [
         ("task", ("office.list_tasks",)),  # a category
         ("tasks", ("office.list_tasks",)),
-        ("Tasks", ("office.list_tasks",)),
-        ("welcome", ("office.greet",)),  # a tag
-        ("WELCOMES", ("office.greet",)),
+        ("WELCOMES", ("office.greet",)),  # a tag
         ("office", ("office.get_project", "office.greet", "office.list_tasks")),  # a server
         ("reading", ("weather.look_up", "mail.send_letter")),  # configured, in the patterns' order
-        ("Readings", ("weather.look_up", "mail.send_letter")),
         ("project", ("mail.send_letter", "office.get_project")),  # both
         ("general", ()),
-        ("s", ()),
         ("", ()),
     ],
 )
-def test_a_conversation_begins_with_its_pool(context_type: str, pool: tuple[str, ...]):
+def test_the_pool_of_a_conversation(context_type: str, pool: tuple[str, ...]):
     said = Preferences(pools={"reading": ["weather.*", "mail.*"], "Project": ["mail.*", "office.get_*"]})
     assert Catalogue(OFFICE, preferences=said).pool(context_type) == pool
 
@@ -135,7 +128,7 @@ def test_groups_are_categories_and_servers():
         assert catalogue.group(name) == ()
 
 
-def test_an_updated_catalogue_keeps_what_the_user_prefers():
+def test_an_updated_catalogue_keeps_the_preferences():
     said = Preferences(permanent=["mail.*"], tools={"mail.*": ToolPreference(brief="Post it.")})
     catalogue = Catalogue(preferences=said).updated(OFFICE[:4]).updated(OFFICE)
     assert catalogue.permanent == ("mail.send_letter",)
@@ -144,13 +137,13 @@ def test_an_updated_catalogue_keeps_what_the_user_prefers():
     assert catalogue.updated(OFFICE[:4]).permanent == ()
 
 
-def test_the_ledger_is_made_once():
+def test_the_ledger_is_cached():
     catalogue = Catalogue(OFFICE)
     assert catalogue.ledger is catalogue.ledger
     assert catalogue.updated(OFFICE).ledger == catalogue.ledger != catalogue.updated(OFFICE[1:]).ledger
 
 
-def test_a_limited_catalogue_holds_what_is_allowed_as_the_user_prefers_it():
+def test_a_limited_catalogue_keeps_the_preferences():
     said = Preferences(
         permanent=["mail.*", "odd.*"], tools={"mail.*": ToolPreference(brief="Post it.", examples=["Post a card"])}
     )

@@ -10,79 +10,63 @@ from packetgate.tools.checks.validation import MAX_CORRECTIONS, canonical_json, 
 FILES = files_catalogue()
 OFFERED = frozenset({"files.read_file", "files.write_file"})
 WRITE = {"path": "a.txt", "content": "x"}
-TAKES_WRITE = "It takes: path (string, required), content (string, required), mode (one of create, append)."
 
 
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        ("files.read_file", {"path": "a.txt"}),
         ("files.read_file", {"path": "", "lines": 3}),
-        ("files.write_file", WRITE),
         ("files.write_file", {**WRITE, "mode": "append"}),
     ],
 )
-def test_a_good_call_has_nothing_to_correct(name: str, params: dict[str, Any]):
+def test_a_valid_call_has_no_problems(name: str, params: dict[str, Any]):
     assert check_call(name, params, OFFERED, FILES) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "problem", "message"),
+    ("name", "problem", "named"),
     [
-        (
-            "shell.run_command",
-            "off_palette",
-            "`shell.run_command` is not offered this turn. Offered: `files.read_file`, `files.write_file`.",
-        ),
-        ("readFile", "alias", "`readFile` is not a tool's name. The tool is called `files.read_file`."),
-        ("run_command", "alias", "`run_command` is not a tool's name. The tool is called `shell.run_command`."),
-        ("files.reed_file", "unknown_tool", "There is no tool `files.reed_file`. Nearest: `files.read_file`, "),
-        ("xyzzy", "unknown_tool", "There is no tool `xyzzy`. Nearest: none."),
-        ("", "unknown_tool", "There is no tool ``. Nearest: none."),
+        ("shell.run_command", "off_palette", "`files.read_file`, `files.write_file`"),
+        ("readFile", "alias", "`files.read_file`"),
+        ("files.reed_file", "unknown_tool", "`files.read_file`"),
+        ("", "unknown_tool", "none"),
+        ("mail.send", "unknown_tool", "`mail.send`"),
     ],
 )
-def test_a_name_that_is_not_on_the_palette(name: str, problem: str, message: str):
-    (found,) = check_call(name, {"path": "a.txt"}, OFFERED, FILES)
+def test_a_name_that_is_not_on_the_palette(name: str, problem: str, named: str):
+    palette = OFFERED | {"mail.send"} if name == "mail.send" else OFFERED
+    (found,) = check_call(name, {"path": "a.txt"}, palette, FILES)
     assert (found.tool_name, found.problem) == (name, problem)
-    assert found.message.startswith(message)
-
-
-def test_a_name_that_is_on_the_palette_but_gone():
-    (found,) = check_call("mail.send", {}, frozenset({"mail.send"}), FILES)
+    assert named in found.message
+    (found,) = check_call("files.read_file", {}, frozenset(), Catalogue())
     assert found.problem == "unknown_tool"
 
 
 @pytest.mark.parametrize(
-    ("params", "problem", "message"),
+    ("params", "problem", "named"),
     [
-        ({**WRITE, "contents": "x"}, "unknown_parameter", "has no parameter `contents`. Did you mean `content`?"),
-        ({**WRITE, "zzz": 1}, "unknown_parameter", "has no parameter `zzz`. It takes"),
-        ({**WRITE, "dry_run": False}, "unknown_parameter", "has no parameter `dry_run`."),
-        ({"content": "x"}, "missing_parameter", "needs `path` (The file to use.): it is missing."),
-        ({"path": "a.txt"}, "missing_parameter", "needs `content`: it is missing."),
-        ({**WRITE, "path": 5}, "invalid_value", 'cannot take `path` as given: 5 is not of type "string".'),
-        ({**WRITE, "path": None}, "invalid_value", 'cannot take `path` as given: null is not of type "string".'),
-        (
-            {**WRITE, "mode": "overwrite"},
-            "invalid_value",
-            'cannot take `mode` as given: "overwrite" is not one of "create" or "append".',
-        ),
+        ({**WRITE, "contents": "x"}, "unknown_parameter", "`contents`. Did you mean `content`?"),
+        ({**WRITE, "zzz": 1}, "unknown_parameter", "`zzz`"),
+        ({"content": "x"}, "missing_parameter", "`path` (The file to use.)"),
+        ({**WRITE, "path": None}, "invalid_value", "`path`"),
+        ({**WRITE, "mode": "overwrite"}, "invalid_value", "`mode`"),
+        ({**WRITE, "mode": "x" * 100_000}, "invalid_value", "`mode`"),
     ],
 )
-def test_each_flaw_is_named_with_what_the_tool_takes(params: dict[str, Any], problem: str, message: str):
+def test_a_problem_names_the_parameter_and_what_the_tool_takes(params: dict[str, Any], problem: str, named: str):
     (found,) = check_call("files.write_file", params, OFFERED, FILES)
     assert (found.tool_name, found.problem) == ("files.write_file", problem)
-    assert found.message.startswith(f"`files.write_file` {message}")
-    assert found.message.endswith(TAKES_WRITE)
+    assert named in found.message
+    assert found.message.endswith(FILES["files.write_file"].signature() + ".")
+    assert len(found.message) < 500
 
 
-def test_a_number_that_no_checkpoint_takes_is_a_flaw():
+def test_a_number_beyond_64_bits_is_refused():
     (found,) = check_call("files.read_file", {"path": "a.txt", "lines": 2**70}, OFFERED, FILES)
     assert found.problem == "invalid_value"
-    assert "a whole number in it is beyond 64 bits" in found.message
 
 
-def test_all_flaws_of_a_call_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     found = check_call("files.write_file", {"pth": "a.txt", "mode": "x"}, OFFERED, FILES)
     assert [(one.problem, one.message.split("`")[3]) for one in found] == [
         ("unknown_parameter", "pth"),
@@ -94,15 +78,10 @@ def test_all_flaws_of_a_call_are_told_at_once():
     assert len(many) == MAX_CORRECTIONS
 
 
-def test_a_flaw_deep_inside_is_named_by_its_path():
+def test_a_nested_problem_is_named_by_its_path():
     spec = a_tool("a.b", edits={"type": "array", "items": {"type": "object", "properties": {"to": {"type": "string"}}}})
     (found,) = check_params(spec, {"edits": [{"to": "x"}, {"to": 5}]})
     assert 'cannot take `edits.1.to` as given: 5 is not of type "string"' in found.message
-
-
-def test_a_huge_value_does_not_make_a_huge_message():
-    (found,) = check_params(FILES["files.write_file"], {**WRITE, "mode": "x" * 100_000})
-    assert len(found.message) < 500
 
 
 @pytest.mark.parametrize("extra", [True, {}, {"type": "string"}])
@@ -126,7 +105,6 @@ def test_a_broken_schema_lets_no_call_through(schema: dict[str, Any], why: str):
     schema = {**schema, "additionalProperties": True}
     found = check_params(a_tool("a.b", schema=schema), {"path": "x"})
     assert [one.problem for one in found] == ["invalid_value"]
-    assert "`a.b` publishes a broken schema, so no call can be checked: " in found[0].message
     assert why in found[0].message
 
 
@@ -176,7 +154,7 @@ NODE = {
         ),
     ],
 )
-def test_what_refers_to_the_whole_schema_is_checked_as_the_whole(keywords: dict[str, Any], reference: dict[str, Any]):
+def test_a_reference_to_the_root(keywords: dict[str, Any], reference: dict[str, Any]):
     spec = a_tool("tree.add", schema={**NODE, **keywords, "properties": {**NODE["properties"], "child": reference}})
     assert check_params(spec, {"name": "a", "child": {"name": "b", "child": {"name": "c"}}}) == []
     assert "is a required property" in check_params(spec, {"name": "a", "child": {}})[0].message
@@ -193,13 +171,6 @@ def test_parameters_beside_those_listed_are_checked():
     assert "'b' was unexpected" in check_params(spec, {"b": 1})[0].message
 
 
-def test_an_empty_palette_offers_none():
-    (found,) = check_call("files.read_file", {}, frozenset(), FILES)
-    assert found.message.endswith("Offered: none.")
-    (found,) = check_call("files.read_file", {}, frozenset(), Catalogue())
-    assert found.problem == "unknown_tool"
-
-
 def test_canonical_json_is_equal_exactly_when_the_arguments_are():
     one, other = {"a": 1, "b": {"d": [1, 2], "c": "ü"}}, {"b": {"c": "ü", "d": [1, 2]}, "a": 1}
     assert canonical_json(one) == canonical_json(other)
@@ -208,20 +179,13 @@ def test_canonical_json_is_equal_exactly_when_the_arguments_are():
     assert len({canonical_json(params) for params in different}) == len(different)
 
 
-def test_a_pattern_that_only_javascript_knows_is_checked():
-    spec = a_tool("a.b", word={"type": "string", "pattern": "^\\p{L}+$"})
-    assert check_params(spec, {"word": "größe"}) == []
-    (found,) = check_params(spec, {"word": "42"})
-    assert "does not match" in found.message
-
-
 def test_a_hostile_pattern_ends_and_lets_nothing_through():
     spec = a_tool("a.b", word={"type": "string", "pattern": "(?<!a)(a+)+\\1$"})
     (found,) = check_params(spec, {"word": "a" * 40 + "b"})
     assert found.problem == "invalid_value"
 
 
-def test_a_schema_of_a_dialect_nobody_knows_is_read_as_plain_json_schema():
+def test_a_schema_of_an_unknown_dialect_is_read_as_json_schema():
     schema = {"$schema": "https://example.org/mine", "type": "object", "properties": {"n": {"type": "integer"}}}
     assert check_params(a_tool("a.b", schema=schema), {"n": 1}) == []
     assert len(check_params(a_tool("a.b", schema=schema), {"n": "x"})) == 1

@@ -1,3 +1,6 @@
+"""Which tools are on a palette, in which order, how they are shown, and why."""
+
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +12,7 @@ from packetgate.state.routing import Risk
 from packetgate.state.sections import Access, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.palette.candidates import PaletteRequest
-from packetgate.tools.palette.choice import choose_palette, with_recent
-from packetgate.tools.palette.subject import subject_of, subject_shift
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette, with_recent
 from packetgate.tools.palette.texts import describe
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 from packetgate.tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
@@ -30,7 +31,7 @@ def chosen_by(request: PaletteRequest, catalogue: Catalogue = MANY) -> tuple[Pal
     return choose_palette(request, catalogue).entries
 
 
-def names(entries: tuple[PaletteEntry, ...]) -> list[str]:
+def names(entries: Iterable[PaletteEntry]) -> list[str]:
     return [entry.tool_name for entry in entries]
 
 
@@ -39,20 +40,20 @@ def cost(entries: tuple[PaletteEntry, ...], catalogue: Catalogue, tokens: TokenC
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 20])
-def test_no_more_than_the_size_and_none_twice(size: int):
+def test_at_most_size_tools_without_repeats(size: int):
     chosen = names(chosen_by(wanted(size=size, recent=READS[3:9]), Catalogue(SPECS, preferences=ALWAYS)))
     assert len(chosen) == len(set(chosen)) == size
 
 
 @pytest.mark.parametrize("budget", [100, 150, 300, 2_000])
-def test_no_more_than_the_budget(budget: int):
+def test_within_the_budget(budget: int):
     chosen = chosen_by(wanted(token_budget=budget, size=128))
     assert 0 < cost(chosen, MANY) <= budget
 
 
 @pytest.mark.parametrize("words", ["read a note", "zephyr"])
 @pytest.mark.parametrize(("size", "budget"), [(8, 2_000), (128, 300), (128, 20_000)])
-def test_what_was_learned_removes_no_tool(words: str, size: int, budget: int):
+def test_learned_uses_remove_no_tool(words: str, size: int, budget: int):
     uses = [ConfirmedUse(tool=one, asked=words, context_type="general", session_id="s", at=now()) for one in READS[20:]]
     plain = wanted(words, size=size, token_budget=budget)
     for learned in (Learned(uses[:1]), Learned(uses)):
@@ -62,7 +63,7 @@ def test_what_was_learned_removes_no_tool(words: str, size: int, budget: int):
         assert len(with_uses) == len({*with_uses}) <= size + MOST_ADDED
 
 
-def test_the_budget_shortens_the_best_before_it_breaks():
+def test_a_tool_beyond_the_budget_is_shown_in_brief():
     huge = Catalogue([a_tool("notes.read_huge", "Read. " + "\n\nArgs: " + "x" * 50_000)])
     (only,) = chosen_by(wanted("read huge", token_budget=100), huge)
     assert only.shown == "brief"
@@ -70,14 +71,65 @@ def test_the_budget_shortens_the_best_before_it_breaks():
     assert (only.shown, only.reason) == ("full", "described")
 
 
-def test_never_empty_while_there_are_tools():
+def test_never_empty_if_there_are_tools():
     for access in Access:
         for catalogue in (MANY, files_catalogue(), Catalogue([a_tool("a.run", "word " * 99, risk=Risk.EXECUTE)])):
             assert chosen_by(wanted("xyzzy", access, token_budget=1, size=1), catalogue)
     assert chosen_by(wanted(recent=["gone.tool"], described=["gone.tool"]), Catalogue()) == ()
 
 
-def test_every_kind_of_claim_in_its_order():
+def test_the_number_of_recent_tools_is_a_setting():
+    for catalogue, most in ((MANY, 6), (Catalogue(SPECS, preferences=Preferences(recent_tools=8)), 8)):
+        chosen = chosen_by(wanted("xyzzy", recent=READS[:9], size=20), catalogue)
+        assert [one.tool_name for one in chosen if one.reason == "recent"] == READS[:most]
+
+
+OFFICE = Catalogue(
+    [
+        a_tool("notes.search_notes", "Search all notes."),
+        a_tool("notes.write_note", "Write a note.", risk=Risk.WRITE),
+        a_tool("web.search", "Search the web for anything, notes too."),
+        replace(a_tool("stars.list_planets", "List the planets seen tonight."), open_world=True),
+        a_tool("mail.list_letters", "List letters."),
+        a_tool("mail.send_letter", "Send a letter.", risk=Risk.WRITE),
+    ],
+    preferences=Preferences(pools={"work": ["mail.send_letter", "stars.*", "mail.*"]}),
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "best"),
+    [
+        ("search my notes", "notes.search_notes"),
+        ("send a letter", "mail.send_letter"),
+        ("list the planets", "stars.list_planets"),
+    ],
+)
+def test_the_best_ranked_comes_first_whatever_access_was_detected(request_: str, best: str):
+    for access in Access:
+        assert chosen_by(wanted(request_, access, size=4), OFFICE)[0].tool_name == best
+
+
+@pytest.mark.parametrize(
+    ("request_", "access", "last"),
+    [
+        ("xyzzy", Access.READ, {"notes.write_note", "mail.send_letter", "web.search", "stars.list_planets"}),
+        ("xyzzy on https://example.com", Access.READ, {"notes.write_note", "mail.send_letter"}),
+        ("xyzzy", Access.MIXED, {"web.search", "stars.list_planets"}),
+    ],
+)
+def test_unranked_tools_that_do_more_or_reach_further_come_last(request_: str, access: Access, last: set[str]):
+    assert {*names(chosen_by(wanted(request_, access), OFFICE))[-len(last) :]} == last
+
+
+def test_the_pool_comes_after_the_best_with_reads_first():
+    chosen = chosen_by(wanted("search my notes", size=6, context_type="Work"), OFFICE)
+    assert names(chosen)[0] == "notes.search_notes"
+    assert names(one for one in chosen if one.reason == "default")[:2] == ["mail.list_letters", "mail.send_letter"]
+    assert choose_palette(wanted(context_type="seas"), OFFICE).note == "no tool is there for a conversation on 'seas'"
+
+
+def test_every_reason_in_its_order():
     request = wanted(
         described=["files.write_file"],
         missed=["runCommand", "nothing.like_it"],
@@ -100,63 +152,7 @@ def test_every_kind_of_claim_in_its_order():
     assert chosen[-1].tool_name == "maps.find_route"
 
 
-def test_at_most_six_recent_tools():
-    chosen = chosen_by(wanted("xyzzy", recent=READS[:9], size=20))
-    assert [one.tool_name for one in chosen if one.reason == "recent"] == READS[:6]
-
-
-def chosen_under(said: dict[str, Any], request: str = "xyzzy", **given: Any) -> dict[str, str]:
-    """Return why each tool is chosen, under what stands in `packetgate.toml`."""
-    mail = a_tool("mail.send_letter", "Send a letter.")
-    catalogue = Catalogue([*SPECS, mail], preferences=Preferences.model_validate(said))
-    return {one.tool_name: one.reason for one in choose_palette(wanted(request, **given), catalogue).entries}
-
-
-def test_the_size_of_the_queue_of_recent_tools_is_a_setting_by_kind():
-    said = {"recent_tools": 5, "contexts": {"Tasks": {"recent_tools": 8}}}
-    sizes = [
-        [*chosen_under(said, recent=READS[:9], size=20, context_type=kind).values()].count("recent")
-        for kind in ("general", "task", "tasks")
-    ]
-    assert sizes == [5, 8, 8]
-
-
-def test_permanent_tools_by_kind_of_conversation_and_by_user():
-    said = {
-        "permanent": ["files.read_file"],
-        "contexts": {"code": {"permanent": ["shell.*"]}},
-        "users": {"ann": {"permanent": ["mail.*"]}},
-    }
-    always, code, mail = {"files.read_file"}, {"shell.run_command"}, {"mail.send_letter"}
-    for kind, person, expected in (
-        ("general", "", always),
-        ("code", "bob", always | code),
-        ("general", "ann", always | mail),
-        ("code", "ann", always | code | mail),
-    ):
-        chosen = chosen_under(said, context_type=kind, person=person)
-        assert {name for name, reason in chosen.items() if reason == "permanent"} == expected
-
-
-def test_the_tools_of_a_task_are_on_the_palette_of_its_requests():
-    said = {"tasks": {"release": {"patterns": ["cut * release"], "tools": ["shell.*"]}}}
-    assert "shell.run_command" in chosen_under(said, "Read a note and cut the release", size=4)
-    assert "shell.run_command" not in chosen_under(said, "Read a note", size=4)
-
-
-def test_a_category_of_the_users_own_tells_of_tools_and_of_requests():
-    said = {"categories": {"Bees": ["hive", "honey"]}}
-    bees = [a_tool("farm.count_hive", "Count what is in one."), a_tool("farm.feed", "Feed the dog.")]
-    catalogue = Catalogue([*SPECS, *bees], preferences=Preferences.model_validate(said))
-    assert [one.category for one in catalogue.values() if one.server == "farm"] == ["bees", ""]
-    assert catalogue.pool("bee") == ("farm.count_hive",)
-    words = catalogue.preferences.category_words
-    assert subject_of("Is there honey?", words).categories == {"bees"}
-    assert subject_shift(["hive"], ["honey"])
-    assert not subject_shift(["hive"], ["honey"], words)
-
-
-def test_what_was_selected_off_the_palette_is_on_the_next():
+def test_a_missed_tool_is_on_the_next_palette():
     request = wanted("read a note", size=4)
     before = names(chosen_by(request))
     assert "shell.run_command" not in before
@@ -165,7 +161,7 @@ def test_what_was_selected_off_the_palette_is_on_the_next():
     assert {*before[:3]} <= {*names(after)}
 
 
-def test_where_nothing_would_do_a_palette_has_what_had_no_room():
+def test_if_nothing_fits_the_next_palette_has_the_tools_without_room():
     request = wanted("read a note", size=4)
     before = choose_palette(request, MANY)
     after = choose_palette(replace(request, seen=names(before.entries)), MANY)
@@ -173,14 +169,14 @@ def test_where_nothing_would_do_a_palette_has_what_had_no_room():
     assert {*names(after.entries)} & {*names(before.entries)} == {before.entries[0].tool_name}
 
 
-def test_what_alone_fits_is_offered_whatever_its_risk_and_that_is_told():
+def test_a_note_says_that_only_tools_of_another_risk_fit():
     chosen = choose_palette(wanted("run a command"), files_catalogue())
     assert names(chosen.entries)[0] == "shell.run_command"
     assert chosen.note == "nothing else fits this read request, so execute tools are offered"
     assert choose_palette(wanted("read a file"), files_catalogue()).note == ""
 
 
-def test_once_results_are_read_only_the_users_words_let_tools_join():
+def test_after_a_result_only_tools_related_to_the_users_words_are_added():
     wishes = {"described": ["files.write_file"], "missed": ["shell.run_command"]}
     assert {"files.write_file", "shell.run_command"} <= set(names(chosen_by(wanted(**wishes))))
     assert not {"files.write_file", "shell.run_command"} & set(names(chosen_by(wanted(**wishes, guarded=True))))
@@ -188,7 +184,7 @@ def test_once_results_are_read_only_the_users_words_let_tools_join():
     assert "shell.run_command" in names(chosen_by(spoken))
 
 
-def test_a_request_that_tells_nothing_goes_on_with_the_sessions_subject():
+def test_a_request_without_a_subject_uses_the_sessions_subject():
     assert names(chosen_by(wanted("and that?", size=4, subject=["command"], access=Access.MIXED)))[0] == (
         "shell.run_command"
     )
@@ -201,20 +197,20 @@ def test_the_budget_is_counted_with_the_given_tokenizer():
     assert len(chosen.entries) < len(chosen_by(wanted(token_budget=900, size=30)))
 
 
-def test_at_most_half_of_what_all_tools_in_full_would_take():
+def test_at_most_half_of_the_tokens_of_all_tools_in_full():
     whole = sum(ESTIMATE.count(describe(spec, "full")) for spec in SPECS)
     assert 300 < cost(chosen_by(wanted("xyzzy", size=128, token_budget=100_000)), MANY) <= whole / 2
     few = files_catalogue()
     assert {one.shown for one in chosen_by(wanted("xyzzy", Access.MIXED), few)} == {"full"}
 
 
-def test_the_best_are_shown_in_full_the_next_in_brief_the_others_by_name():
+def test_the_best_in_full_the_next_in_brief_the_others_by_name():
     chosen = chosen_by(wanted(token_budget=100_000, size=20))
     assert [one.shown for one in chosen] == ["full"] * 5 + ["brief"] * 7 + ["name"] * 8
     assert all(one.score > 0 for one in chosen)
 
 
-def test_those_whose_score_falls_behind_are_shown_less():
+def test_tools_with_much_lower_scores_are_shown_less():
     others = [a_tool(f"office.{verb}_task", f"{verb.capitalize()} a task.") for verb in ("list", "close", "find")]
     catalogue = Catalogue([*SPECS, *others])
     chosen = chosen_by(wanted("run the command", size=20, token_budget=100_000), catalogue)
@@ -223,7 +219,7 @@ def test_those_whose_score_falls_behind_are_shown_less():
     assert all(one.score < 0.15 * best for one in chosen[1:])
 
 
-def test_the_order_of_what_is_chosen_from_counts_for_nothing():
+def test_the_order_of_the_catalogue_does_not_matter():
     assert chosen_by(wanted(), Catalogue(SPECS[::-1])) == chosen_by(wanted())
 
 
@@ -248,7 +244,7 @@ def test_permanent_tools_fall_back_to_brief(request_: str):
 
 
 @pytest.mark.parametrize(("count", "size", "budget"), [(30, 20, 2_000), (10, 4, 2_000), (40, 60, 100)])
-def test_what_does_not_fit_is_said_and_the_named_and_the_best_keep_their_place(count: int, size: int, budget: int):
+def test_a_note_names_permanent_tools_without_room(count: int, size: int, budget: int):
     catalogue = long_permanent(count, 90)
     for access in Access:
         chosen = choose_palette(

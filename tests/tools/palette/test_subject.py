@@ -21,21 +21,19 @@ CASES = [
     Case("Send a letter and create a task", {"letter", "task"}, {"send", "create"}),
     Case("Search the web for lighthouses", {"web", "lighthouses"}, {"search"}, outside=True),
     Case("What does https://example.com/a say?", {"https", "example", "com", "say"}, set(), outside=True),
-    Case("Is www.example.com up?", {"www", "example", "com"}, set(), outside=True),
     Case("What is in the news?", {"news"}, set(), outside=True),
     Case("Is it a website, or a webbing of sites?", {"website", "webbing", "sites"}, set(), outside=True),
     Case("Order the cobwebs by size", {"order", "cobwebs", "size"}, set()),
-    Case("do something else", {"else"}, set()),
     Case("and that?", set(), set()),
     Case("", set(), set()),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.request or "empty")
-def test_what_it_is_about_and_what_is_to_be_done(case: Case):
+def test_terms_verbs_and_reach(case: Case):
     subject = subject_of(case.request)
     assert (subject.terms, subject.verbs, subject.outside) == (case.terms, case.verbs, case.outside)
-    assert subject.is_client_supplied is bool(case.terms or case.verbs)
+    assert subject.is_known is bool(case.terms or case.verbs)
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Shift:
     id: str
     earlier: tuple[str, ...]
     now: tuple[str, ...]
-    told: str = ""
+    text: str = ""
 
 
 SHIFTS = [
@@ -57,16 +55,14 @@ SHIFTS = [
     Shift("another category", ("tasks",), ("forecast",), "from tasks to forecast"),
     Shift("in a fixed order", ("b", "a"), ("d", "c"), "from a, b to c, d"),
     Shift("at most five words", tuple("gfedcba"), ("z",), "from a, b, c, d, e to z"),
-    Shift("in other letters", ("天気",), ("погода",), "from 天気 to погода"),
 ]
 
 
 @pytest.mark.parametrize("case", SHIFTS, ids=lambda case: case.id)
-def test_how_the_subject_changed(case: Shift):
-    assert subject_shift(case.earlier, case.now) == case.told
-    assert subject_shift(frozenset(case.earlier), list(case.now)) == case.told
+def test_subject_shift(case: Shift):
+    assert subject_shift(case.earlier, case.now) == case.text
 
 
-def test_how_the_type_of_conversation_changed():
+def test_context_shift():
     assert context_shift("general", "general") == ""
     assert context_shift("general", "project") == "from general to project"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.tool_specs import a_tool, files_catalogue
+from support.tool_specs import a_tool
 
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.ranking import bm25
@@ -45,7 +45,7 @@ def best(request: str) -> str | None:
         ("", None),
     ],
 )
-def test_words_find_tools_whatever_their_form(request_: str, tool: str | None):
+def test_any_form_of_a_word_finds_tools(request_: str, tool: str | None):
     assert best(request_) == tool
 
 
@@ -54,7 +54,7 @@ def test_a_name_weighs_more_than_a_description():
     assert [hit.name for hit in catalogue.ranking.rank("mail")] == ["a.send_mail", "b.post_letter"]
 
 
-def test_hits_say_which_words_they_share():
+def test_hits_have_the_common_words():
     (hit, *_) = Lexical(NOTES).rank("create phrases in notes")
     assert hit.score > 0
     assert hit.terms <= {"create", "phrases", "notes"}
@@ -75,45 +75,27 @@ def test_ties_are_in_order_of_name():
     assert [hit.name for hit in catalogue.ranking.rank("ping")] == ["s1.ping", "s2.ping", "s3.ping"]
 
 
-def test_a_word_that_all_tools_share_still_finds_them():
-    assert len(files_catalogue().ranking.rank("file")) == 2
-    assert all(
-        hit.score > 0 for hit in Catalogue([a_tool("a.x", "Same."), a_tool("a.y", "Same.")]).ranking.rank("same")
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        '"', "'", '""', 'notes" OR "x', "NEAR(notes note)", "name:notes", "{name} : x", "note*", "^note", "NOT note",
-        "AND OR NOT", "(", "-", "🚪📄", "\x00", "note\x00s", "\ud800", "²", "ﬁle", "İ", "漢字", "'; DROP TABLE tool --",
-        "%s %d {} $x", "\\", "_", "a" * 100_000, "note " * 20_000, "漢字" * 50_000, "🚪 " * 30_000, '"' * 100_000,
+        '"', "'", 'notes" OR "x', "name:notes", "note*",
+        "(", "🚪📄", "note\x00s", "\ud800", "²", "ﬁle", "İ", "漢字", "\\", "_", "note " * 20_000, "漢字" * 50_000,
     ],
     ids=lambda text: ascii(text[:12]),
 )  # fmt: skip
-def test_odd_text_is_only_text(text: str):
+def test_odd_requests(text: str):
     hits = Lexical(NOTES).rank(text)
     assert {hit.name for hit in hits} <= {spec.name for spec in NOTES}
     assert Lexical(NOTES).rank("notes")
 
 
-def test_many_thousand_different_words_do_not_break_the_query():
+def test_a_request_with_thousands_of_words():
     letters = random.Random(7)
     words = ["".join(letters.choices(string.ascii_lowercase, k=6)) for _ in range(14_000)]
     assert Lexical(NOTES).rank(" ".join([*words, "forecast"]))[0].name == "weather.get_forecast"
 
 
-@pytest.mark.parametrize("text", ["", "\x00", "a\x00b", '"', "🚪", "漢" * 100_000])
-def test_odd_descriptions_are_indexed(text: str):
-    catalogue = Catalogue([a_tool("a.odd", text, parameter={"description": text}), *NOTES])
-    assert catalogue.ranking.rank("odd")[0].name == "a.odd"
-
-
-def test_limit():
-    assert len(Lexical(NOTES).rank("notes forecast commits zones", limit=2)) == 2
-
-
-def test_terms_are_split_lowered_and_not_repeated():
+def test_query_terms():
     assert query_terms("Please read the readFile of my_notes, READ it!") == ["read", "readfile", "file", "notes"]
 
 
@@ -129,7 +111,7 @@ def test_terms_are_split_lowered_and_not_repeated():
         ("who sang that", "music.lookup"),
     ],
 )
-def test_what_finds_a_tool_besides_its_name_and_english_text(request_: str, tool: str):
+def test_other_languages_schemas_and_examples_are_indexed(request_: str, tool: str):
     paper = {"properties": {"layout": {"enum": ["portrait", "landscape"]}, "finish": {"items": {"anyOf": [STAPLE]}}}}
     catalogue = [
         a_tool("web.find", "使用必应搜索网页"),
@@ -155,7 +137,7 @@ def test_odd_schemas_are_indexed(schema: dict[str, Any]):
     assert Lexical([a_tool("a.odd", schema=schema)]).rank("odd")[0].name == "a.odd"
 
 
-def test_a_schema_without_end_is_read_to_a_depth():
+def test_a_deep_schema_is_read_to_a_depth():
     schema: dict[str, Any] = {"description": "bottomless"}
     for _ in range(5000):
         schema = {"items": schema}
@@ -164,13 +146,13 @@ def test_a_schema_without_end_is_read_to_a_depth():
     assert catalogue.rank("deep")[0].name == "a.deep"
 
 
-def test_a_name_that_the_request_holds_in_full_comes_before_one_it_holds_in_part():
+def test_a_complete_name_ranks_above_a_part_of_a_name():
     tools = [a_tool(f"{name}.{name}", "Same.") for name in ("get_zone_report", "get_zone", "get_zone_report_draft")]
     assert Lexical(tools).rank("get the zone")[0].name == "get_zone.get_zone"
     assert Lexical(tools).rank("get the zone report")[0].name == "get_zone_report.get_zone_report"
 
 
-def test_the_rarest_words_go_first_for_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch):
+def test_rare_words_are_scored_first(monkeypatch: pytest.MonkeyPatch):
     tools = Lexical([a_tool(f"s.t{i}", f"Common{' rare' * (i == 7)}{' single' * (i == 9)}.") for i in range(20)])
     assert len(tools.rank("common rare single")) == 20
     monkeypatch.setattr(bm25, "MAX_MATCHES", 15)

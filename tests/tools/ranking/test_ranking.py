@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.tool_specs import a_tool
 
 from benchmarks.train.trees import trees_of
 from packetgate.state.errors import WeightsError
-from packetgate.tools.ranking.encoder import WEIGHTS, SentenceEncoder, StaticEncoder, sentence_encoder, static_encoder
-from packetgate.tools.ranking.ranking import Meaning, Ranking
+from packetgate.tools.ranking.encoder import (
+    WEIGHTS,
+    SentenceEncoder,
+    StaticEncoder,
+    sentence_encoder,
+    static_encoder,
+    text_of,
+)
+from packetgate.tools.ranking.ranking import Ranking, SemanticModel
 from packetgate.tools.ranking.space import Spaces
-from packetgate.tools.ranking.text import text_of
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.ranking.vectors import Vectors
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -30,9 +35,9 @@ OFFICE = [
 MANY = [a_tool(f"shelf.item_{number}", f"Fetch item number {number} from the shelf.") for number in range(80)]
 
 
-def ranked(specs: list[ToolSpec], meaning: Meaning | None = None) -> Ranking:
+def ranked(specs: list[ToolSpec], meaning: SemanticModel | None = None) -> Ranking:
     """Return a ranking that has every tool's vector."""
-    meaning = meaning or Meaning()
+    meaning = meaning or SemanticModel()
     ranking = Ranking(specs, meaning=meaning)
     ranking.rank("begin")
     assert meaning.spaces.fine.wait(120)
@@ -47,7 +52,7 @@ def ranked(specs: list[ToolSpec], meaning: Meaning | None = None) -> Ranking:
         ("put it on my to-do list", "tasks.create"),
     ],
 )
-def test_a_tool_is_found_that_shares_no_word_with_the_request(request_: str, tool: str):
+def test_a_tool_without_a_common_word_is_found(request_: str, tool: str):
     assert ranked(OFFICE).rank(request_)[0].name == tool
 
 
@@ -57,13 +62,13 @@ def test_the_order_does_not_depend_on_the_order_of_tools_or_of_requests():
     assert [one.rank(request) for request in requests] == [other.rank(request) for request in requests[::-1]][::-1]
 
 
-def test_scores_lie_between_0_and_1_and_a_request_without_words_finds_nothing():
+def test_scores_are_between_0_and_1_and_an_empty_request_finds_nothing():
     assert all(0 < hit.score < 1 for hit in ranked(OFFICE).rank("mail"))
     assert ranked(OFFICE).rank("") == ranked(OFFICE).rank(" \n") == Ranking([]).rank("mail") == []
 
 
-def test_a_new_catalogue_is_ranked_at_once_and_better_when_its_vectors_are_there():
-    meaning = Meaning()
+def test_a_new_catalogue_is_ranked_before_its_vectors_are_computed():
+    meaning = SemanticModel()
     ranking = Ranking(MANY + OFFICE, meaning=meaning)
     assert ranking.rank("send a mail")[0].name == "mail.send_letter"
     assert ranking._space is not None
@@ -72,8 +77,8 @@ def test_a_new_catalogue_is_ranked_at_once_and_better_when_its_vectors_are_there
     assert ranking._space.is_final
 
 
-def test_an_update_makes_only_the_vectors_of_what_is_new():
-    meaning = Meaning()
+def test_an_update_computes_only_new_vectors():
+    meaning = SemanticModel()
     first = ranked(MANY, meaning)
     first.rank("item")
     seen: list[str] = []
@@ -87,10 +92,19 @@ def test_an_update_makes_only_the_vectors_of_what_is_new():
             return encoder.vectors(texts)
 
     meaning.spaces.fine.encoder = Counted()
-    second = Ranking([*MANY[1:], OFFICE[0]], earlier=first, meaning=meaning)
+    second = Ranking([*MANY[1:], OFFICE[0]], meaning)
     assert second.rank("weather")[0].name == "weather.get_forecast"
     assert seen == [text_of(OFFICE[0])]
     assert second.rank("weather in Oslo") == ranked([*MANY[1:], OFFICE[0]]).rank("weather in Oslo")
+
+
+def test_nearness_is_the_same_with_and_without_stored_vectors():
+    names = [spec.name for spec in OFFICE]
+    stored, fresh = ranked(OFFICE), Ranking(OFFICE + MANY, SemanticModel())
+    near = stored.nearness("will it rain in Paris", names)
+    assert max(near, key=lambda name: near[name]) == "weather.get_forecast"
+    assert fresh.nearness("will it rain in Paris", names) == pytest.approx(near, abs=1e-3)
+    assert Ranking([]).nearness("anything", []) == {}
 
 
 def test_threads_share_a_ranking():
@@ -101,7 +115,7 @@ def test_threads_share_a_ranking():
         assert list(pool.map(fresh.rank, requests)) == alone
 
 
-def test_vectors_are_kept_for_their_owner_alone_and_not_made_twice(tmp_path: Path):
+def test_vectors_are_stored_for_their_owner_and_not_computed_twice(tmp_path: Path):
     path = tmp_path / "home" / "vectors.db"
     made = Vectors(sentence_encoder(), path).of(["a tool", "another"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -119,21 +133,21 @@ def test_vectors_are_kept_for_their_owner_alone_and_not_made_twice(tmp_path: Pat
 
 
 def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("packetgate.tools.ranking.vectors.MOST_KEPT", 3)
+    monkeypatch.setattr("packetgate.tools.ranking.vectors.MAX_STORED", 3)
     vectors = Vectors(sentence_encoder(), tmp_path / "vectors.db")
     for text in "abcde":
         vectors.of([text])
     with sqlite3.connect(tmp_path / "vectors.db") as file:
-        assert file.execute("SELECT count(*) FROM vector").fetchone() == (3,)
+        assert file.execute("SELECT count(*) FROM vectors").fetchone() == (3,)
 
 
-def test_a_broken_file_of_vectors_is_done_without(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_broken_file_of_vectors_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     (tmp_path / "vectors.db").write_bytes(b"not a database" * 500)
     assert Vectors(sentence_encoder(), tmp_path / "vectors.db").of(["a tool"]) is not None
     assert "vectors.db" in caplog.text
 
 
-def test_a_text_has_the_same_vector_whatever_stands_beside_it():
+def test_a_vector_does_not_depend_on_other_texts():
     long = "a long text of very many words that says a good deal " * 5
     for encoder in (SentenceEncoder(), StaticEncoder()):
         assert np.array_equal(encoder.vectors(["send a mail", long])[0], encoder.vectors(["send a mail"])[0])
@@ -141,42 +155,24 @@ def test_a_text_has_the_same_vector_whatever_stands_beside_it():
 
 
 @pytest.mark.parametrize("file", ["encoder.onnx", "tokenizer.json", "mix.npz"])
-@pytest.mark.parametrize("content", [None, b"", b"broken"])
-def test_missing_or_broken_weights_are_one_clear_error(file: str, content: bytes | None, tmp_path: Path):
+@pytest.mark.parametrize("content", [None, b"broken"])
+def test_missing_or_broken_weights(file: str, content: bytes | None, tmp_path: Path):
 
     for path in WEIGHTS.iterdir():
         if path.name != file:
             (tmp_path / path.name).symlink_to(path)
     if content is not None:
         (tmp_path / file).write_bytes(content)
-    meaning = Meaning()
-    meaning._spaces = Spaces(weights=tmp_path)
+    meaning = SemanticModel()
+    meaning.spaces = Spaces(weights=tmp_path)
     with pytest.raises(WeightsError, match=f"{file}: these weights are missing or broken"):
         Ranking(OFFICE, meaning=meaning).rank("send a mail")
 
 
-def test_nothing_is_read_behind_the_first_tokens_of_a_text():
+def test_only_the_first_tokens_are_read():
     long = "a long text of very many words that says a good deal " * 9
     for encoder in (sentence_encoder(), static_encoder()):
         assert np.array_equal(*encoder.vectors([long, f"{long} and then something else"]))
-
-
-def test_a_process_has_one_encoder():
-    assert sentence_encoder() is sentence_encoder(WEIGHTS)
-
-
-def test_how_near_a_tool_is_does_not_depend_on_where_its_vector_is_kept():
-    names = [spec.name for spec in OFFICE]
-    kept, made = ranked(OFFICE), ranked(OFFICE, Meaning(embeddings=DeterministicFakeEmbedding(size=8), name="fake"))
-    near = kept.nearness("will it rain in Paris", names)
-    assert max(near, key=lambda name: near[name]) == "weather.get_forecast"
-    assert made.nearness("will it rain in Paris", names) == pytest.approx(near, abs=1e-3)
-    assert Ranking([]).nearness("anything", []) == {}
-
-
-def test_any_embeddings_may_take_the_encoders_place():
-    meaning = Meaning(embeddings=DeterministicFakeEmbedding(size=8), name="fake")
-    assert ranked(OFFICE, meaning).rank("send a mail")[0].name == "mail.send_letter"
 
 
 def a_tree(rng: random.Random, depth: int) -> dict[str, Any]:
@@ -196,7 +192,7 @@ def walked(node: dict[str, Any], row: np.ndarray) -> float:
     return float(np.float32(node["leaf_value"]))
 
 
-def test_trees_come_to_the_same_leaves_as_when_they_are_walked():
+def test_trees_have_the_same_result_as_a_walk():
     rng = random.Random(1)
     told = {"tree_info": [{"tree_structure": a_tree(rng, 4)} for _ in range(60)]}
     rows = np.random.default_rng(1).normal(size=(40, 5)).astype(np.float32)
@@ -206,13 +202,7 @@ def test_trees_come_to_the_same_leaves_as_when_they_are_walked():
     assert Trees.from_arrays(trees.arrays("a"), "a").scores(rows).tolist() == trees.scores(rows).tolist()
 
 
-def test_trees_go_to_the_left_up_to_the_threshold():
-    leaves = {"left_child": {"leaf_value": -1}, "right_child": {"leaf_value": 2}}
-    trees = trees_of({"tree_info": [{"tree_structure": {"split_feature": 1, "threshold": 0.5, **leaves}}]})
-    assert trees.scores(np.array([[9, 0.5], [0, 0.6]], np.float32)).tolist() == [-1, 2]
-
-
-def test_a_tree_has_no_more_leaves_than_there_are_bits():
+def test_a_tree_has_at_most_31_leaves():
     tree: dict[str, Any] = {"leaf_value": 0.0}
     for _ in range(31):
         tree = {"split_feature": 0, "threshold": 0.0, "left_child": tree, "right_child": {"leaf_value": 1.0}}

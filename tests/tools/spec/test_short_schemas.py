@@ -1,4 +1,4 @@
-"""Schemas in short: all that they say, or the schema itself."""
+"""Short forms of schemas lose nothing, or are the schema itself."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def object_of(*required: str, **properties: Any) -> dict[str, Any]:
         ({"type": "object", "description": "天気 é"}, "{} (天気 é)"),
     ],
 )
-def test_in_short(schema: dict[str, Any], short: str):
+def test_short_form(schema: dict[str, Any], short: str):
     assert short_schema(schema) == short
 
 
@@ -74,5 +74,5 @@ WIDE = {"type": "object", "properties": {f"p{at}": {"$ref": "#/$defs/tree"} for 
         {"$ref": "#/$defs/tree", "$defs": {"tree": WIDE}},
     ],
 )
-def test_what_it_has_no_words_for_stays_as_it_is(rich: dict[str, Any]):
+def test_an_unsupported_schema_is_unchanged(rich: dict[str, Any]):
     assert short_schema(rich) == compact_json(rich)

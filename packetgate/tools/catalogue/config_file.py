@@ -1,0 +1,53 @@
+"""Read configuration files, and report the first invalid setting."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from packetgate.state.errors import ConfigError
+from packetgate.tools.text.documents import DOCUMENT_READERS, DocumentFormat
+
+MAX_FILE = 16_000_000
+"""Largest configuration file, in bytes."""
+
+NonEmpty = Annotated[str, Field(min_length=1)]
+Pattern = NonEmpty
+"""A canonical name, in which `*` matches any characters."""
+
+
+class ConfigTable(BaseModel):
+    """A table of a configuration file: unknown keys and values of another type are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=True)
+
+
+def config_error(path: Path, error: ValidationError, known: str, table: str = "") -> ConfigError:
+    """Return an error that names the first invalid setting; `known` is the message for an unknown setting."""
+    first = error.errors(include_url=False)[0]
+    parts = [table] * bool(table) + [str(part) for part in first["loc"] if part != "[key]"]
+    where = ".".join(part if part.isidentifier() or part.isdigit() else f'"{part}"' for part in parts)
+    what = known if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    return ConfigError(f"{path}: {where}: {what}")
+
+
+def read_file(path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out") -> Any:
+    """Return the parsed content of a file; `check` says what to check if it cannot be opened.
+
+    Raises:
+        ConfigError: the file is missing, too large, or not of that form.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise ConfigError(f"{path}: larger than {MAX_FILE // 10**6} MB: check {check}")
+        data = path.read_bytes()
+        return DOCUMENT_READERS[form](data.decode(json.detect_encoding(data) if form == "JSON" else "utf-8-sig"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file: check {check}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}: check {check}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, thousands of brackets
+        raise ConfigError(f"{path}: not valid {form}: {str(error).splitlines()[0]}") from error
