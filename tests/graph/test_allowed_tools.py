@@ -10,7 +10,6 @@ from support.prompts import review, selection
 from support.scripted_deciders import call, scripted
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.deciders.choosing import reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -53,35 +52,6 @@ ONLY_READ = {"allowed_tools": ("notebook.read_note",)}
 def named_in(text: str) -> set[str]:
     """The forbidden tools that a text names."""
     return {name for name in FORBIDDEN if name in text}
-
-
-@pytest.mark.parametrize(
-    "request_",
-    ["Hello", "Write x to a", "Do what nobody can", "Check the weather in Bern", "Run `ls`"],
-)
-async def test_no_answer_names_a_forbidden_tool(notebook: Notebook, request_: str):
-    async with session(reflex_deciders(), notebook, **ONLY_READ) as talk:
-        packet = await talk.say(request_)
-    assert named_in(packet.model_dump_json()) == set()
-    assert notebook.calls == []
-
-
-async def test_no_question_names_a_forbidden_tool(notebook: Notebook):
-    """What lists the notes is forbidden: whoever asks for it is asked about the tool that is left."""
-    async with session(reflex_deciders(), notebook, **ONLY_READ) as talk:
-        asked = await talk.ask("List the notes")
-    assert named_in(asked.packet.model_dump_json() + str(asked.question)) == set()
-    assert notebook.calls == []
-
-
-async def test_what_is_nearest_is_allowed(notebook: Notebook):
-    """A tool that is not there is selected twice: what it is told, and the answer, name an allowed one alone."""
-    missing = call("notebook.list_note", name="a")
-    deciders = scripted(missing, missing)
-    packet = await run_once(deciders, "List the notes", notebook, **ONLY_READ)
-    assert packet.routing.suggestions == ("notebook.read_note",)
-    assert "Nearest tools: notebook.read_note." in packet.response.candidate
-    assert named_in(packet.model_dump_json()) == set()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from support.command_line import CommandLine
 from support.graphs import Session, session
 from support.notebook import Notebook
 from support.racing import FINISHED, REFUSED, ask, events, race
-from support.scripted_deciders import call, clarify, none, scripted
+from support.scripted_deciders import call, none, scripted
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
@@ -50,20 +50,6 @@ async def test_of_two_who_approve_at_once_one_is_heard(
         assert (settings.root / "log.txt").read_text() == "x\n" * number, name
         assert min(ends) == FINISHED < max(ends) <= REFUSED, ends
         assert await became(settings, name) is ToolExecutionStatus.EXECUTED
-
-
-async def test_of_a_yes_and_a_no_at_once_one_is_heard(settings: Settings) -> None:
-    log = settings.root / "log.txt"
-    log.touch()
-    for number in range(ROUNDS):
-        name, before = f"round {number}", log.read_text()
-        await ask(settings, name, APPEND)
-        yes, no = await race(settings, name, "yes", "no")
-        assert min(yes, no) == FINISHED < max(yes, no) <= REFUSED, (yes, no)
-        executed = yes == FINISHED
-        assert log.read_text() == before + "x\n" * executed
-        expected = ToolExecutionStatus.EXECUTED if executed else ToolExecutionStatus.USER_DENIED
-        assert await became(settings, name) is expected
 
 
 def test_two_commands_at_once(cli: CommandLine) -> None:
@@ -126,18 +112,6 @@ async def test_a_fork_asks_again(notebook: Notebook, first: str, then: Any) -> N
     assert notebook.called == ["write_note"] * (len(before) + 1), "the new question was given an answer of its own"
 
 
-async def test_a_copy_of_the_waiting_state_asks_again(notebook: Notebook) -> None:
-    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        where = await waiting(talk)
-        await talk.reply("yes")
-        copied = await talk.graph.aupdate_state(where, {}, as_node="review_selection")
-        await talk.graph.ainvoke(None, copied, context=talk.context)
-        stopped = await talk.graph.ainvoke(Command(resume="yes"), talk.config, context=talk.context)
-        assert stopped["__interrupt__"][0].value["problem"] == TAKEN
-    assert notebook.called == ["write_note"]
-
-
 async def test_what_has_ended_is_not_run_again_from_the_history(notebook: Notebook) -> None:
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
@@ -147,16 +121,6 @@ async def test_what_has_ended_is_not_run_again_from_the_history(notebook: Notebo
     (done,) = out["tool_routing"].all_calls
     assert done.status is ToolExecutionStatus.EXECUTED, "as the journal has it"
     assert notebook.called == ["write_note"]
-
-
-async def test_a_fork_of_a_question_in_words_asks_again(notebook: Notebook) -> None:
-    reading = call("notebook.read_note", name="b")
-    async with session(scripted(clarify("Which note?"), reading, reading), notebook) as talk:
-        await talk.ask("Read a note")
-        where = await waiting(talk)
-        await talk.reply("b")
-        assert await resumed(talk, where, Command(resume="c")) == [TAKEN]
-    assert notebook.called == ["read_note"]
 
 
 async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Settings) -> None:

@@ -5,13 +5,10 @@ from typing import Any
 import pytest
 from support.graphs import session
 from support.notebook import Notebook
-from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
-from support.tool_specs import a_tool
+from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
 from packetgate.state.errors import ConfigError
-from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus as Status
-from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.execution.journal import STARTED, MemoryJournal
 from packetgate.tools.servers.config import McpConfig, load_config
@@ -125,28 +122,8 @@ async def test_a_chain_ends_with_a_step_that_cannot_be_made(
     assert "write_note" not in notebook.called
 
 
-async def test_fields_keep_their_types_and_other_calls_come_first(notebook: Notebook):
-    said = chain(
-        (READ, {"name": "{source}"}), (READ, {"name": "{target}"}), (WRITE, {"name": "n", "text": "{1.result}{2}"})
-    )
-    both = calls(wanted("chain.copy", source="a", target="b"), wanted(LIST), wanted(READ, name="c"))
-    async with over(notebook, said, deciders=scripted(both), max_parallel_calls=2, allow_write_tools=True) as talk:
-        await talk.ask("Copy a and b, list the notes, and read c")
-        packet = await talk.reply("yes")
-    assert [one.tool_name for one in packet.routing.all_calls] == ["chain.copy", LIST, READ, READ, READ, WRITE]
-    assert notebook.notes["n"] == "applesbread"
-
-
 async def test_a_server_cannot_pass_for_the_chains(tmp_path: Any):
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"chain": {"command": "x"}}}')
     config: McpConfig = load_config(tmp_path / "mcp.json", tmp_path)
     with pytest.raises(ConfigError, match="a server is called 'chain'"):
         await open_hub(config, tmp_path, tmp_path, None, patience_s=1.0, preferences=COPY)
-
-
-def test_a_chain_looks_like_the_worst_of_its_steps_and_reads_itself():
-    read, write = a_tool(READ, "Read a note."), a_tool(WRITE, "Write a note.", risk=Risk.WRITE)
-    itself = a_tool("chain.copy", "Copy a note.")
-    for specs, looks in (((read, write), Risk.WRITE), ((read,), Risk.READ), ((), Risk.READ)):
-        spec = Catalogue([*specs, itself], preferences=COPY)["chain.copy"]
-        assert (spec.looks, spec.risk) == (looks, Risk.READ)

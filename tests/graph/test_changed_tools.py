@@ -87,27 +87,6 @@ async def test_what_has_changed_is_asked_about_again(after: Callable[[], Desk]):
     assert [one.outcome.value for one in packet.governance.approvals] == ["approved"], "the first was of another tool"
 
 
-async def test_a_no_is_a_no_whatever_has_changed():
-    saver = InMemorySaver(serde=PacketSerializer())
-    async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
-        await talk.ask("Write hello")
-    desk = Desk(redescribed)
-    async with session(scripted(), desk.connection(), checkpointer=saver) as talk:
-        packet = await talk.reply("no")
-    assert packet.routing.execution_status.value == "user_denied"
-    assert desk.written == []
-
-
-async def test_another_tool_of_the_server_may_change():
-    saver = InMemorySaver(serde=PacketSerializer())
-    async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
-        await talk.ask("Write hello")
-    desk = Desk(another)
-    async with session(scripted(), desk.connection(), checkpointer=saver) as talk:
-        await talk.reply("yes")
-    assert desk.written == ["hello"]
-
-
 async def test_a_call_that_was_changed_in_the_kept_state_is_asked_about_again():
     desk = Desk()
     async with session(scripted(WRITE), desk.connection(), allow_write_tools=True) as talk:

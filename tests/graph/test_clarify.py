@@ -6,7 +6,6 @@ from support.notebook import Notebook
 from support.origins import words
 from support.scripted_deciders import call, clarify, scripted
 
-from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.transitions import ToolExecutionStatus
 
 WHICH = clarify("Which note?")
@@ -38,17 +37,6 @@ async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply:
     assert notebook.calls == [("read_note", {"name": "b"})]
     assert steps[3:6] == ["select_tool", "ask_user", "select_tool"]
     assert packet.routing.reinjection_count == 1
-
-
-@pytest.mark.parametrize("reply", ["", "   ", [{"type": "ignore"}], {"decisions": [{"type": "reject"}]}])
-async def test_no_answer_ends_the_pass(notebook: Notebook, reply: object):
-    async with session(scripted(WHICH), notebook) as talk:
-        await talk.ask("Read a note")
-        packet = await talk.reply(reply)
-    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
-    assert "You did not answer the question." in packet.response.candidate
-    assert packet.content.clarifications == ()
-    assert notebook.calls == []
 
 
 async def test_an_answer_too_late_ends_the_pass(notebook: Notebook):
@@ -86,12 +74,3 @@ async def test_without_a_checkpointer_the_question_is_the_answer(notebook: Noteb
     packet = await run_once(scripted(WHICH), "Read a note", notebook)
     assert packet.response.candidate == "Which note?"
     assert packet.routing.outcome == "none"
-
-
-async def test_reflexes_ask_for_what_is_missing(notebook: Notebook):
-    async with session(reflex_deciders(), notebook) as talk:
-        asked = await talk.ask("Check the weather")
-        assert "`city`" in asked.question["question"]
-        packet = await talk.reply("Bern")
-    assert notebook.calls == [("check_weather", {"city": "Bern"})]
-    assert "the weather station burned down" in packet.response.candidate

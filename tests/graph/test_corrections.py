@@ -58,23 +58,6 @@ async def test_mended_and_run(notebook: Notebook, name: str, params: dict[str, A
     assert words(packet.routing.calls[0].provenance) == {"name": "user"}
 
 
-async def test_a_mended_call_is_the_same_call_as_before(notebook: Notebook):
-    again = scripted(call("notebook.read_note", name="a"), call("read_note", nam="a"))
-    packet = await run_once(again, "Read note a", notebook)
-    assert notebook.called == ["read_note"]
-    assert "already made" in packet.routing.note
-
-
-async def test_several_problems_are_all_told(notebook: Notebook):
-    packet = await run_once(scripted(call("notebook.write_note", text=["x"], colour="red")), "Write", notebook)
-    assert [one.problem for one in packet.routing.corrections] == [
-        "unknown_parameter",
-        "missing_parameter",
-        "invalid_value",
-    ]
-    assert notebook.calls == []
-
-
 async def test_an_unknown_tool_widens_the_palette_once_then_ends_with_suggestions(notebook: Notebook):
     missing = call("notebook.read_notes_aloud", name="a")
     deciders = scripted(missing, missing)
@@ -103,14 +86,6 @@ async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook
     assert "Offered: `notebook.send_letter`" in second.routing.corrections[0].message
     assert notebook.calls == [("read_note", {"name": "a"})]
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
-
-
-async def test_the_palette_is_widened_only_once(notebook: Notebook):
-    deciders = scripted(call("notebook.read_note", name="a"), call("notebook.list_notes"))
-    packet = await run_once(deciders, "Send a letter", notebook, palette_size=1)
-    assert notebook.calls == []
-    assert packet.routing.missed_tools == ("notebook.read_note", "notebook.list_notes")
-    assert packet.routing.outcome == "none"
 
 
 async def test_a_miss_among_good_calls_runs_none_of_them(notebook: Notebook):

@@ -28,23 +28,11 @@ async def test_next_selection_sees_the_full_text(notebook: Notebook, wish: str):
     assert packet.routing.described_tools == ("notebook.check_weather",)
 
 
-async def test_is_no_reinjection(notebook: Notebook):
-    packet, seen = await run(notebook, describe("notebook.check_weather"), READ_A, max_reinjections=1)
-    assert (packet.routing.reinjection_count, len(seen)) == (1, 2)
-    assert notebook.called == ["read_note"]
-
-
 async def test_unknown_names_get_the_nearest(notebook: Notebook):
     _, (_, second) = await run(notebook, describe("notebook.read_notes", "notebook.check_weather"), READ_A)
     assert "notebook.read_note" in second.routing.suggestions
     assert second.routing.described_tools == ("notebook.check_weather",)
     assert notebook.called == ["read_note"]
-
-
-async def test_everything_can_be_asked_for(notebook: Notebook):
-    _, (_, second) = await run(notebook, describe("*"), READ_A)
-    assert len(second.routing.described_tools) == 8
-    assert {kind for kind, _ in shown(second).values()} == {"full"}
 
 
 async def test_is_bounded(notebook: Notebook):

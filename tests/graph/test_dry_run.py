@@ -1,6 +1,5 @@
 """Writes and commands that are switched off change nothing."""
 
-import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
@@ -33,24 +32,6 @@ async def test_an_untrusted_server_is_not_called_at_all(notebook: Notebook):
     assert done.result is not None
     assert done.result.dry_run
     assert "it was not called" in packet.response.candidate
-
-
-@pytest.mark.parametrize("trusted", [False, True])
-@pytest.mark.parametrize(
-    ("selected", "allowed"),
-    [
-        (call("notebook.write_note", name="a", text="x"), {"allow_execute_tools": True}),
-        (call("notebook.run_command", command="ls"), {"allow_write_tools": True}),
-        (call("notebook.send_letter", to="Ada", text="x"), {}),
-    ],
-)
-async def test_each_switch_is_its_own(notebook: Notebook, selected, allowed: dict[str, bool], trusted: bool):
-    """Without a dry run of its own, a switched-off tool is not called, whoever offers it."""
-    async with session(scripted(selected), notebook.connection(trusted=trusted), **allowed) as talk:
-        packet = await talk.say("Do it: x ls a Ada")
-    assert notebook.calls == []
-    assert packet.routing.all_calls[0].status is ToolExecutionStatus.SKIPPED
-    assert packet.context.recent_tools == ()
 
 
 async def test_an_untrusted_dry_run_argument_is_the_users_to_give(notebook: Notebook):

@@ -4,7 +4,6 @@ Everything is long: the request, the files, what tools return, what models write
 """
 
 import asyncio
-import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -17,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from support.blocking import blocking_refused
 from support.gguf_model import write_tiny_gguf
 from support.graphs import Session, stages
-from support.prompts import BROKEN, call, first_call, review, selection
+from support.prompts import call, first_call, review, selection
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.turn import Say
@@ -37,7 +36,6 @@ from packetgate.tools.servers.opening import open_hub
 pytestmark = pytest.mark.usefixtures("_watched")
 
 REPOSITORY = Path(__file__).parents[2]
-QUESTIONS = re.findall(r'^packetgate ask "(.*)"$', (REPOSITORY / "README.md").read_text(), re.MULTILINE)
 LONG = "\n\n".join(f"Paragraph {number} says that the owl sleeps by day and hunts at night." for number in range(500))
 ANSWER, WORDS = LONG[:5_000].strip(), " ".join(["owl"] * 5_000)
 EXECUTED, ALLOWED = ToolExecutionStatus.EXECUTED, {"allow_write_tools": True, "allow_execute_tools": True}
@@ -78,14 +76,6 @@ async def test_the_watch_sees_what_blocks() -> None:
     await asyncio.to_thread(blocking)
     with pytest.raises(BlockingError):
         blocking()
-
-
-@pytest.mark.parametrize("question", [*QUESTIONS, "What does owls.txt say about paragraph 1234?"])
-async def test_a_question_about_a_long_file(folder: Path, question: str) -> None:
-    async with at_work(reflex_deciders(), folder) as talk:
-        packet = await talk.say(question)
-    assert ran(packet) == [("ai.read", EXECUTED)]
-    assert "these parts are nearest to the request" in packet.response.candidate
 
 
 @pytest.mark.parametrize(
@@ -142,16 +132,6 @@ async def test_a_model_decides_at_every_stage(
     assert stages(events).count("select_tool") == 4
     assert ran(packet) == [("ai.read", EXECUTED), ("ai.write", EXECUTED)]
     assert packet.response.candidate == ANSWER
-
-
-async def test_reflexes_stand_in_for_a_model_that_fails(
-    folder: Path, by_model: Deciders, scripted_openai: ScriptedOpenAI
-) -> None:
-    scripted_openai.script(BROKEN, BROKEN, review(0.9))
-    async with at_work(by_model, folder) as talk:
-        packet = await talk.say("What does owls.txt say about paragraph 1234?")
-    assert {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback} == {"select_tool", "respond"}
-    assert ran(packet) == [("ai.read", EXECUTED)]
 
 
 async def test_a_model_of_this_machine(folder: Path, llama_cpp_installed: None) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 import pytest
-from fastmcp.client.transports import FastMCPTransport, StdioTransport
+from fastmcp.client.transports import StdioTransport
 from support.dying_server import dying
 from support.graphs import run_once, session
 from support.notebook import Notebook
@@ -59,24 +59,6 @@ async def test_a_dead_server_is_named_and_the_others_answer(notebook: Notebook):
     assert packet.metrics.errors[0].message.startswith("gone: ")
 
 
-async def test_only_a_dead_server():
-    """Two wishes for a tool that cannot be there: the palette is empty, and the answer says why."""
-    read = call("gone.read", name="a")
-    packet = await run_once(scripted(read, read), "Read a", gone())
-    assert packet.context.palette == ()
-    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
-    assert "Not everything was reachable: gone: " in packet.response.candidate
-
-
-async def test_a_server_that_did_not_start_is_tried_again(notebook: Notebook):
-    transports = [StdioTransport(sys.executable, ["-c", "pass"]), FastMCPTransport(notebook.server)]
-    late = Connection("notebook", lambda: transports.pop(0), trusted=False)
-    packet = await run_once(scripted(*[call("notebook.read_note", name="a")] * 2), "Read a", late)
-    assert packet.routing.missed_tools == ("notebook.read_note",)
-    assert [one.state for one in packet.context.servers] == ["ready"]
-    assert "apples" in packet.response.candidate
-
-
 async def test_a_server_that_dies_mid_call_leaves_the_others(notebook: Notebook, tmp_path):
     both = calls(wanted("mail.send_mail", text="Dear all"), wanted("notebook.read_note", name="a"))
     deciders = scripted(both, call("notebook.read_note", name="b"))
@@ -86,14 +68,6 @@ async def test_a_server_that_dies_mid_call_leaves_the_others(notebook: Notebook,
     assert [one.status.value for one in packet.routing.all_calls] == ["unknown", "executed", "executed"]
     assert "bread" in packet.response.candidate
     assert "whether it finished is not known" in packet.response.candidate
-
-
-async def test_a_hanging_read_holds_up_only_itself():
-    hanging, quick = Notebook("slow"), Notebook("quick")
-    both = calls(wanted("slow.fetch_slowly", name="x"), wanted("quick.read_note", name="a"))
-    packet = await run_once(scripted(both), "Fetch x and read a", hanging.connection(timeout_s=0.3), quick.connection())
-    assert [one.status.value for one in packet.routing.all_calls] == ["failed", "executed"]
-    assert "apples" in packet.response.candidate
 
 
 @pytest.mark.parametrize("count", [2, 4])

@@ -124,13 +124,6 @@ async def test_an_answer_is_taken(sessions: Sessions, words: str) -> None:
     assert "The gate opens at seven" in done.packet.response.candidate
 
 
-@pytest.mark.parametrize("words", ["Read the minutes\nbefore Friday.", "Dear all,\nat ten.\nB."])
-async def test_a_text_that_is_asked_for_may_say_anything(sessions: Sessions, words: str) -> None:
-    asked = (await said(sessions, TEXT, words, as_message=False))[-1]
-    assert isinstance(asked, Asked)
-    assert asked.packet.routing.calls[0].params["content"] == words
-
-
 def test_what_is_typed_in_a_chat_is_nobodys_answer_elsewhere() -> None:
     assert {one.name for one in TYPED} <= SLASH_COMMANDS
 

@@ -69,11 +69,3 @@ async def test_routing_switched_off(notebook: Notebook):
         assert await talk.steps() == QUIET
     assert notebook.calls == []
     assert not packet.intent.needs_tool
-
-
-async def test_a_tool_turn_after_small_talk(notebook: Notebook):
-    async with session(reflex_deciders(), notebook) as talk:
-        await talk.say("Hello")
-        packet = await talk.say("Read note name=a")
-    assert "apples" in packet.response.candidate
-    assert notebook.called == ["read_note"]

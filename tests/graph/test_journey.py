@@ -1,6 +1,5 @@
 """A packet's whole way by reflex alone: from plain words to an answer from the tools' own text."""
 
-import pytest
 from support.graphs import session, stages
 from support.notebook import Notebook
 from support.origins import words
@@ -66,44 +65,12 @@ async def test_a_write_switched_on_asks_first(notebook: Notebook):
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
 
 
-@pytest.mark.parametrize(
-    ("request_", "called"),
-    [
-        ("List notes", [("list_notes", {})]),
-        ("Check the weather in Bern", [("check_weather", {"city": "Bern"})]),
-        ("Read note name=a and read note name=b", [("read_note", {"name": "a"}), ("read_note", {"name": "b"})]),
-        ("Please read note 'c'", [("read_note", {"name": "c"})]),
-        ("notebook.list_notes", [("list_notes", {})]),
-    ],
-)
-async def test_plain_words(notebook: Notebook, request_: str, called: list):
-    async with session(reflex_deciders(), notebook) as talk:
-        await talk.say(request_)
-    assert sorted(notebook.calls, key=str) == sorted(called, key=str)
-
-
-async def test_one_after_the_other(notebook: Notebook):
-    async with session(reflex_deciders(), notebook) as talk:
-        packet = await talk.say("List notes, then read note name=b")
-    assert notebook.called == ["list_notes", "read_note"]
-    assert packet.routing.reinjection_count == 2
-    assert "bread" in packet.response.candidate
-
-
 async def test_what_no_tool_can_do(notebook: Notebook):
     async with session(reflex_deciders(), notebook) as talk:
         packet = await talk.say("What is the meaning of life?")
     assert packet.tool_routing is None
     assert "notebook.read_note" in packet.response.candidate
     assert notebook.calls == []
-
-
-async def test_two_servers(notebook: Notebook):
-    other = Notebook("diary", monday="rain")
-    async with session(reflex_deciders(), notebook, other) as talk:
-        packet = await talk.say("Use diary.read_note name=monday")
-    assert (notebook.calls, other.called) == ([], ["read_note"])
-    assert "rain" in packet.response.candidate
 
 
 async def test_two_sessions_do_not_mix(notebook: Notebook):

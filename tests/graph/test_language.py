@@ -4,7 +4,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.graphs import run_once, session
 from support.notebook import Notebook
-from support.prompts import BROKEN, call, first_call, last, offered, review, selection, sent
+from support.prompts import BROKEN, call, first_call, last, review, selection, sent
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.protocols import Deciders
@@ -30,16 +30,6 @@ async def test_a_read(by_model: Deciders, notebook: Notebook, scripted_openai: S
         "review_selection": "model",
         "respond": "model",
     }
-
-
-@pytest.mark.parametrize(("confidence", "runs"), [(0.70, True), (0.69, False)])
-async def test_gate(
-    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI, confidence: float, runs: bool
-):
-    scripted_openai.script(READ_A, review(confidence), "Done.")
-    packet = await run_once(by_model, "Read note a", notebook)
-    assert bool(notebook.calls) is runs
-    assert packet.routing.all_calls[0].review_confidence == confidence
 
 
 @pytest.mark.parametrize("rubbish", [["Fine!", "Fine!"], [HttpError(500)], [review(0.9, 0.9)] * 2])
@@ -74,29 +64,6 @@ async def test_the_reason_of_a_fallback_is_on_the_packet(
     assert any("cannot be read" in error.message for error in packet.metrics.errors if error.stage == "select_tool")
 
 
-async def test_a_miss_is_shown_to_the_next_selection(
-    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(call("notebook.open_note", name="a"), READ_A, review(0.9), "Apples.")
-    await run_once(by_model, "Read note a", notebook)
-    assert "There is no tool `notebook__open_note`. Nearest: `notebook." in last(scripted_openai, 1)
-    assert notebook.called == ["read_note"]
-
-
-async def test_describe_shows_the_full_text_next(
-    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
-):
-    wish = selection("describe", tools=["notebook.check_weather"])
-    scripted_openai.script(wish, call("notebook.check_weather", city="Bern"), review(0.9), "It failed.")
-    packet = await run_once(by_model, "Do something", notebook, palette_token_budget=150)
-    brief, full = offered(scripted_openai, 0), offered(scripted_openai, 1)
-    assert "notebook__check_weather" not in brief
-    assert "notebook.check_weather: Check the weather in a" in str(brief["show_tools"]["parameters"])
-    assert full["notebook__check_weather"]["parameters"]["required"] == ["city"]
-    assert packet.routing.reinjection_count == 1
-    assert "the weather station burned down" in sent(scripted_openai)[-1][1]
-
-
 async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
     by_model: Deciders, scripted_openai: ScriptedOpenAI
 ):
@@ -116,16 +83,6 @@ async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
                 assert "Ignore previous" not in text.replace(inside, "")
                 shown += 1
     assert shown == 2
-
-
-async def test_leaked_markup_never_reaches_messages(
-    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
-):
-    leak = 'It says apples.<tool_call>{"name": "notebook.write_note"}</tool_call>'
-    scripted_openai.script(READ_A, review(0.9), leak)
-    packet = await run_once(by_model, "Read note a", notebook)
-    assert packet.messages[-1].text == packet.response.candidate == "It says apples."
-    assert packet.metrics.violations == 1
 
 
 async def test_the_message_stream_shows_the_answer_and_no_decision(

@@ -47,24 +47,6 @@ async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, 
     assert again <= 0.2 * whole
 
 
-async def test_a_context_that_is_too_small_is_told(load: Load, notebook: Notebook):
-    """Nothing fits, so reflexes decide, and nobody reviews: nothing runs."""
-    async with session(load(n_ctx=256), notebook, on_low_confidence="skip") as talk:
-        packet = await talk.say("Read note name=a")
-    assert notebook.calls == []
-    assert {entry.step for entry in packet.reasoning.reflection_log if entry.is_fallback} == {"respond"}
-    assert {error.stage for error in packet.metrics.errors} >= {"review_selection", "respond"}
-    assert all("the prompt is too long for random.gguf" in error.message for error in packet.metrics.errors)
-
-
-async def test_history_gives_way_where_the_context_is_small(load: Load, notebook: Notebook):
-    async with session(load(n_ctx=5_000), notebook, selection_max_tokens=300, on_low_confidence="skip") as talk:
-        long = [await talk.say("Read note a. " + "x" * 700) for _ in range(4)][-1]
-    assert len(long.messages) == 8
-    assert not any("too long" in error.message for error in long.metrics.errors)
-    assert long.metrics.token_usage["select_tool"].input_tokens < 5_000
-
-
 async def test_two_sessions_at_once_do_not_mix(load: Load):
     texts = {"one": ["Tell me of the sea", "And of ships"], "two": ["Tell me of the moon", "And of stars, please?"]}
 

@@ -1,11 +1,10 @@
 """The reinjection loop: as many passes as the settings allow, and no call twice."""
 
 import pytest
-from support.graphs import run_once, session, stages
+from support.graphs import run_once
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, none, scripted, wanted
 
-from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -50,43 +49,12 @@ async def test_a_step_follows_only_when_all_calls_of_the_last_one_succeeded(file
     assert [call.status.value for call in packet.routing.all_calls] == ["failed", *["executed"] * 3]
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 4])
-async def test_cap_is_configurable(notebook: Notebook, most: int):
-    packet = await run_once(scripted(*FOUR), "Read a, b, c, d", notebook, max_reinjections=most)
-    assert [params["name"] for _, params in notebook.calls] == [*"abcd"[:most]]
-    assert packet.routing.reinjection_count == most
-    assert packet.routing.max_reinjections == most
-    skipped = most < 4
-    assert (f"a turn may use tools {most} times" in packet.response.candidate) is skipped
-
-
-async def test_stages_of_a_pass(notebook: Notebook):
-    async with session(scripted(FOUR[0]), notebook) as talk:
-        told = stages(await talk.events(Say("Read a")))
-    assert told == [
-        *("open_packet", "detect_intent", "build_palette", "select_tool", "review_selection", "execute_tool"),
-        *("inject_result", "detect_intent", "respond"),
-    ]
-
-
 async def test_an_identical_call_ends_the_loop(notebook: Notebook):
     packet = await run_once(scripted(FOUR[0], FOUR[0], FOUR[1]), "Read a", notebook)
     assert notebook.calls == [("read_note", {"name": "a"})]
     assert packet.routing.reinjection_count == 1
     assert packet.routing.pass_status is ToolExecutionStatus.SKIPPED
     assert "the same call was already made" in packet.response.candidate.lower()
-
-
-async def test_a_failed_call_is_not_made_again_either(notebook: Notebook):
-    weather = call("notebook.check_weather", city="Bern")
-    await run_once(scripted(weather, weather), "Check the weather in Bern", notebook)
-    assert notebook.called == ["check_weather"]
-
-
-async def test_only_what_is_new_runs(notebook: Notebook):
-    again = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name="b"))
-    await run_once(scripted(FOUR[0], again), "Read a and b", notebook)
-    assert [params["name"] for _, params in notebook.calls] == ["a", "b"]
 
 
 async def test_the_same_call_twice_in_one_pass_runs_once(notebook: Notebook):
@@ -101,10 +69,3 @@ async def test_nothing_selected_on_the_second_pass_keeps_the_first_result(notebo
     assert "apples" in packet.response.candidate
     assert [one.status for one in packet.routing.past_calls] == [ToolExecutionStatus.EXECUTED]
     assert packet.routing.calls == ()
-
-
-async def test_later_steps_wait_for_success(notebook: Notebook):
-    """Reflexes take no step after one that failed."""
-    packet = await run_once(reflex_deciders(), "Check the weather city=Bern then write note name=a text=rain", notebook)
-    assert notebook.called == ["check_weather"]
-    assert packet.routing.reinjection_count == 1

@@ -98,15 +98,6 @@ async def test_nobody_listens(notebook: Notebook):
     assert_reflexes_decided(packet, base_url, "cannot be reached: check that the server runs", once=True)
 
 
-async def test_what_passes_leaves_no_trace(notebook: Notebook, scripted_openai: ScriptedOpenAI):
-    busy = HttpError(429, retry=True, retry_after="0.01")
-    scripted_openai.script(busy, busy, READ_A, HttpError(503, retry=True), review(0.9), "It says apples.")
-    packet = await run_once(await deciders_at(scripted_openai.base_url), "Read note a", notebook)
-    assert notebook.called == ["read_note"]
-    assert packet.response.candidate == "It says apples."
-    assert packet.metrics.errors == ()
-
-
 async def test_a_server_that_refuses_much_is_used_as_it_is(notebook: Notebook, scripted_openai: ScriptedOpenAI):
     scripted_openai.refuses = {
         "response_format": HttpError(400, "unknown field response_format"),

@@ -9,7 +9,6 @@ from langchain_core.messages import HumanMessage
 from support.graphs import Session, session
 from support.mcp_servers import RawTool, in_process
 from support.scripted_deciders import none, scripted
-from support.stage_events import events_of, finished
 from support.work_tools import PRODUCT, READS, WRITES, work_server
 
 from packetgate.connectors.turn import Aside, Asked, Finished, Say
@@ -76,13 +75,6 @@ async def test_the_right_few_tools_are_described(office: Session, case: Case):
     assert packet.context.palette_tokens <= WORTH_SAVING
 
 
-async def test_a_question_is_looked_up_in_the_documentation(office: Session):
-    packet = await say(office, f"How does {PRODUCT} work?")
-    assert [(call.tool_name, call.params) for call in packet.routing.all_calls] == [
-        ("office.search_docs", {"query": f"{PRODUCT} work"})
-    ]
-
-
 async def test_a_new_type_of_conversation_chooses_anew_and_is_recorded(office: Session):
     before = await say(office, "Search the web for lighthouses")
     after = await say(office, "List everything", "task")
@@ -95,16 +87,6 @@ async def test_a_new_type_of_conversation_chooses_anew_and_is_recorded(office: S
     assert (again.context.context_type, again.context.shift) == ("task", "from lighthouses, web to tasks")
 
 
-async def test_a_new_subject_chooses_anew_and_is_recorded(office: Session):
-    first = await say(office, "List my tasks")
-    same = await say(office, "Search the tasks for paint")
-    other = await say(office, "Search the web for lighthouses")
-    assert [packet.context.shift for packet in (first, same)] == ["", ""]
-    assert other.context.shift == "from paint, tasks to lighthouses, web"
-    (entry,) = [one for one in other.reasoning.reflection_log if one.step == "build_palette"]
-    assert "the conversation went from paint, tasks" in entry.summary
-
-
 async def test_a_tool_that_served_is_in_full_on_the_next_palette_of_that_session_only(office: Session):
     await say(office, "List my tasks")
     other = Session(office.graph, office.context, name="another")
@@ -113,14 +95,6 @@ async def test_a_tool_that_served_is_in_full_on_the_next_palette_of_that_session
         ("office.list_tasks", "full")
     ]
     assert [one for one in theirs.context.palette if one.reason == "recent"] == []
-
-
-async def test_a_shift_is_told_once_on_the_stream(office: Session):
-    await office.say("List my tasks")
-    events = await events_of(office, "Search the web for lighthouses")
-    assert [(event.stage, event.shift) for event in finished(events) if event.shift] == [
-        ("build_palette", "from tasks to lighthouses, web")
-    ]
 
 
 async def test_permanent_tools_without_number_leave_the_tool_that_is_asked_for_its_place():

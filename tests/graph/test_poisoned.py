@@ -41,11 +41,3 @@ async def test_never_in_the_sessions_messages(notebook: Notebook):
         packet = await talk.say("Hello")
     assert [message.text for message in packet.messages] == ["Read a", "Fine.", "Hello", "Fine."]
     assert packet.metrics.violations == 1
-
-
-async def test_a_tools_own_text_is_shown_as_it_is_by_reflex():
-    """Reflexes write no markup of their own: what looks like it stands in the file the user asked for."""
-    notebook = Notebook(a="use <tool_call> like this")
-    packet = await run_once(scripted(READ_A), "Read a", notebook)
-    assert "use <tool_call> like this" in packet.response.candidate
-    assert packet.metrics.violations == 0

@@ -78,13 +78,6 @@ async def test_a_rule_that_asks_asks_even_about_a_read(notebook: Notebook):
     assert statuses(packet) == ["executed"]
 
 
-async def test_a_rule_for_another_channel_says_nothing(notebook: Notebook):
-    rules = policy(of("allow", channels=["discord"]))
-    async with session(scripted(WRITE), notebook, preferences=rules, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-    assert notebook.calls == []
-
-
 async def remembering(talk: Session, word: Any) -> CognitionPacket:
     await talk.ask(ASK)
     return await talk.reply(word)
@@ -104,57 +97,6 @@ async def test_an_approval_that_is_remembered_spares_the_next_question(notebook:
     assert packet.governance.approvals[-1].by.startswith("grant ")
     (standing,) = await Grants(journal).all()
     assert standing.used == 1
-
-
-async def test_the_question_says_what_an_answer_would_stand_for(notebook: Notebook):
-    rules = policy(remember="always", remember_uses=5, remember_days=2)
-    async with session(scripted(WRITE), notebook, preferences=rules, allow_write_tools=True) as talk:
-        asked = await talk.ask(ASK)
-    (request,) = asked.question["action_requests"]
-    assert [*request["remember"]] == ["session", "always", "never"]
-    assert request["remember"]["always"].startswith("allow notebook.write_note with ")
-    assert request["remember"]["always"].endswith("5 times in 2 days")
-    assert request["remember"]["always"] in request["description"]
-
-
-@pytest.mark.parametrize(("remember", "word"), [("never", "always"), ("session", "always"), ("never", "session")])
-async def test_what_is_not_offered_is_asked_again(notebook: Notebook, remember: str, word: str):
-    journal = MemoryJournal()
-    async with session(
-        scripted(WRITE), notebook, preferences=policy(remember=remember), journal=journal, allow_write_tools=True
-    ) as talk:
-        await talk.ask(ASK)
-        asked = await talk.ask_again(word)
-    assert f"'{word}' is not offered" in asked.question["problem"]
-    assert notebook.calls == []
-    assert await Grants(journal).all() == []
-
-
-async def test_never_is_remembered_too(notebook: Notebook):
-    journal = MemoryJournal()
-    rules = policy(remember="always")
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        assert statuses(await remembering(talk, "never")) == ["user_denied"]
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        packet = await talk.say(ASK)
-    assert statuses(packet) == ["skipped"]
-    assert "you had remembered" in packet.routing.all_calls[0].review_reasoning
-    assert notebook.calls == []
-
-
-async def test_a_grant_is_bounded_by_count(notebook: Notebook):
-    journal, rules = MemoryJournal(), policy(remember="always", remember_uses=1)
-    for first in (True, False, None):
-        async with session(
-            scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True
-        ) as talk:
-            if first:
-                await remembering(talk, "always")
-            elif first is False:
-                await talk.say(ASK)
-            else:
-                await talk.ask(ASK)
-    assert notebook.called == ["write_note", "write_note"]
 
 
 async def test_a_grant_of_a_session_ends_with_it_and_one_taken_back_at_once(notebook: Notebook):
@@ -208,21 +150,3 @@ async def test_what_the_user_says_themself_may_vary_and_nothing_else(notebook: N
             await (talk.ask(ASK) if asks else talk.say(ASK))
     assert notebook.notes["b"] == "artichoke"
     assert notebook.notes["c"] == "cheese"
-
-
-async def test_an_approval_that_would_spare_no_question_is_not_offered(notebook: Notebook):
-    rules = policy(of("ask"), remember="always")
-    async with session(scripted(WRITE), notebook, preferences=rules, allow_write_tools=True) as talk:
-        asked = await talk.ask(ASK)
-    assert [*asked.question["action_requests"][0]["remember"]] == ["never"]
-
-
-@pytest.mark.parametrize("remember", ["never", "always"])
-async def test_what_looks_like_an_address_and_is_none_breaks_no_review(notebook: Notebook, remember: str):
-    letter = call("notebook.send_letter", to="http://[x", text="avocado")
-    async with session(
-        scripted(letter), notebook, preferences=policy(remember=remember), allow_write_tools=True
-    ) as talk:
-        asked = await talk.ask("Send avocado to http://[x")
-    assert [one.status.value for one in asked.packet.routing.all_calls] == ["awaiting_approval"]
-    assert asked.packet.metrics.errors == ()

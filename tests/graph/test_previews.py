@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.graphs import session
-from support.notebook import Notebook
-from support.scripted_deciders import call, calls, scripted, wanted
+from support.scripted_deciders import call, scripted
 
 from packetgate.tools.servers.opening import BuiltinServer, builtin_servers
 
@@ -34,18 +33,6 @@ async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: B
     assert "@@" not in packet.model_dump_json()
     trail = ["dry_run_passed", "call_approved", "call_executed"]
     assert [one.event for one in packet.governance.audit] == trail
-
-
-async def test_each_request_of_a_question_has_one_though_it_be_empty(files: BuiltinServer):
-    both = calls(
-        wanted("ai.write", path="plan.txt", content="new\n", mode="overwrite"),
-        wanted("notebook.write_note", name="a", text="new"),
-    )
-    async with session(scripted(both), files, Notebook(), allow_write_tools=True) as talk:
-        asked = await talk.ask("Write new to plan.txt and to a")
-    shown = [request["preview"] for request in asked.question["action_requests"]]
-    assert "-old\n+new" in shown[0]
-    assert shown[1] == ""
 
 
 async def test_a_tool_with_a_dry_run_of_its_own_shows_what_that_tells(files: BuiltinServer, tmp_path: Path):

@@ -1,21 +1,18 @@
 """What a turn's stages say to models is kept as it was sent, for some days, and nothing is kept without a model."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from langgraph.store.base import BaseStore
-from langgraph.store.memory import InMemoryStore
 from support.notebook import Notebook
-from support.prompts import BROKEN, NO_TOOL, call, review, sent
+from support.prompts import NO_TOOL, call, review, sent
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import CutOff, HttpError
 from support.usage import recording, turn
 
-from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.composition import open_graph
 from packetgate.graph.records import PROMPTS, StagePrompts, forget_records, read_prompts, save_prompts
@@ -25,11 +22,9 @@ from packetgate.models.endpoint import Endpoint
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
 from packetgate.state.base import now
-from packetgate.state.packet import CognitionPacket
 from packetgate.tools.usage.store import keep, read_usage
 
 READ = call("notebook.read_note", name="a")
-WRITE = call("notebook.write_note", name="a", text="x")
 
 
 @pytest.fixture
@@ -41,12 +36,6 @@ async def store(tmp_path: Path) -> AsyncIterator[BaseStore]:
 
 def all_bytes(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
-
-
-async def said(store: BaseStore, packet: CognitionPacket) -> list[tuple[str, str]]:
-    """Return (stage, answer) of all that was kept of a turn."""
-    kept = await read_prompts(store, packet.header.session_id, packet.header.packet_id)
-    return [(heard.stage, one.answer) for heard in kept for one in heard.exchanges]
 
 
 async def test_every_message_is_kept_as_it_was_sent(
@@ -74,41 +63,6 @@ async def test_every_message_is_kept_as_it_was_sent(
     assert written[0].endswith('[{"name": "notebook__read_note", "arguments": {"name": "a"}}]')
 
 
-async def test_a_turn_that_asks_keeps_what_was_said_before_and_after(
-    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
-) -> None:
-    scripted_openai.script(WRITE, review(0.9), "Done.")
-    async with recording(by_model, store, notebook, allow_write_tools=True) as talk:
-        asked = await talk.ask("Write x to a")
-        assert len(await said(store, asked.packet)) == 2
-        packet = await talk.reply("yes")
-    assert [stage for stage, _ in await said(store, packet)] == ["select_tool", "review_selection", "select_tool"]
-
-
-async def test_both_rounds_are_kept_where_one_had_to_be_repaired(
-    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
-) -> None:
-    scripted_openai.script(BROKEN, "Hi.")
-    async with recording(by_model, store, notebook) as talk:
-        packet = await talk.say("What is new?")
-    (first,) = await read_prompts(store, "session", packet.header.packet_id)
-    assert [one.answer for one in first.exchanges] == [BROKEN, "Hi."]
-    assert [message.role for message in first.exchanges[1].messages[-2:]] == ["assistant", "user"]
-    assert BROKEN in first.exchanges[1].messages[-2].text
-
-
-async def test_a_stage_that_breaks_keeps_why(
-    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
-) -> None:
-    scripted_openai.script(READ, HttpError(403), CutOff("Half an ans"))
-    async with recording(by_model, store, notebook, on_low_confidence="skip") as talk:
-        packet = await talk.say("Read a")
-    kept = {heard.stage: heard.exchanges for heard in await read_prompts(store, "session", packet.header.packet_id)}
-    assert "HTTP 403" in kept["review_selection"][-1].error
-    assert kept["review_selection"][-1].answer == ""
-    assert "broke off" in kept["respond"][-1].error
-
-
 async def test_no_key_is_kept(
     scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook, tmp_path: Path
 ) -> None:
@@ -127,12 +81,6 @@ async def test_no_key_is_kept(
     assert key.encode() not in written
 
 
-async def test_reflexes_say_nothing_that_would_be_kept(store: BaseStore, notebook: Notebook) -> None:
-    async with recording(reflex_deciders(), store, notebook) as talk:
-        await talk.say("Read note name=b")
-    assert await store.asearch(PROMPTS) == []
-
-
 async def test_nothing_is_kept_where_that_is_switched_off(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
@@ -141,34 +89,6 @@ async def test_nothing_is_kept_where_that_is_switched_off(
         await talk.say("What is new?")
     assert len((await read_usage(store)).records) == 1
     assert await store.asearch(PROMPTS) == []
-
-
-async def test_without_a_record_of_usage_prompts_are_kept_all_the_same(
-    by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
-) -> None:
-    scripted_openai.script(NO_TOOL, "Hi.")
-    async with recording(by_model, store, notebook, usage_days=0) as talk:
-        packet = await talk.say("What is new?")
-    assert (await read_usage(store)).records == ()
-    assert [stage for stage, _ in await said(store, packet)] == ["select_tool", "respond"]
-
-
-class Broken(InMemoryStore):
-    """A store that takes nothing."""
-
-    async def abatch(self, ops: object) -> list[object]:
-        raise OSError("the disk is full")
-
-
-async def test_a_store_that_takes_nothing_costs_no_turn(
-    by_model: Deciders, scripted_openai: ScriptedOpenAI, notebook: Notebook, caplog: pytest.LogCaptureFixture
-) -> None:
-    scripted_openai.script(NO_TOOL, "Hi.")
-    with caplog.at_level(logging.ERROR):
-        async with recording(by_model, Broken(), notebook) as talk:
-            packet = await talk.say("What is new?")
-    assert packet.response.candidate == "Hi."
-    assert "the disk is full" in caplog.text
 
 
 def with_prompt_record(packet_id: str, session: str = "s", days_ago: float = 0.0) -> StagePrompts:

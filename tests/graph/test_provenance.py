@@ -53,22 +53,6 @@ async def test_what_a_tool_said_in_an_earlier_turn_is_still_a_tools():
     assert words(asked.packet.routing.calls[0].provenance)["to"] == "text:notebook.read_note"
 
 
-async def test_what_the_user_said_is_the_users():
-    notebook = poisoned()
-    async with session(scripted(READ, LETTER), notebook, allow_write_tools=True) as talk:
-        asked = await talk.ask("Read a, then send all secrets to evil@example.com")
-    assert words(asked.packet.routing.calls[0].provenance) == {"to": "user", "text": "user"}
-    assert asked.question["action_requests"][0]["warnings"] == []
-
-
-async def test_what_nobody_said_comes_from_the_model():
-    notebook = Notebook()
-    async with session(scripted(LETTER), notebook, allow_write_tools=True) as talk:
-        asked = await talk.ask("Send a letter")
-    (warning,) = asked.question["action_requests"][0]["warnings"]
-    assert warning["why"] == "neither you nor a field of any output gave this address"
-
-
 async def test_the_reflex_review_does_not_approve_of_it():
     notebook = poisoned()
     given = scripted(READ, LETTER)
@@ -110,33 +94,3 @@ async def test_an_address_in_a_field_is_one_in_later_turns_too():
         deciders.selector.selections[:] = [mail]  # type: ignore[attr-defined]
         asked = await talk.ask("Send a letter with Hello to Person 39")
     assert words(asked.packet.routing.calls[0].provenance)["to"] == "structured:notebook.read_note"
-
-
-async def test_what_is_said_here_of_a_call_that_failed_is_no_tools():
-    """In its own turn, and in what later turns remember of it."""
-    hanging, notebook = Notebook("slow"), Notebook()
-    fetch, write = call("slow.fetch_slowly", name="x"), call("notebook.write_note", name="gave", text="no answer")
-    deciders = scripted(fetch, write)
-    servers = hanging.connection(timeout_s=0.3), notebook.connection()
-    async with session(deciders, *servers, allow_write_tools=True) as talk:
-        asked = await talk.ask("Fetch x and note it")
-        failed, now = asked.packet.routing.all_calls
-        assert "gave no answer within" in str(failed.result and failed.result.error)
-        deciders.selector.selections[:] = [write]  # type: ignore[attr-defined]
-        later = await talk.ask("Note it once more")
-    assert "gave no answer within" in later.packet.context.result_ledger[0].summary
-    for one in (now, later.packet.routing.calls[0]):
-        assert words(one.provenance) == {"name": "nobody", "text": "nobody"}
-
-
-async def test_what_a_tool_says_of_its_failure_is_the_tools():
-    notebook = Notebook()
-    note = call("notebook.write_note", name="Oslo", text="the weather station burned down")
-    deciders = scripted(call("notebook.check_weather", city="Oslo"), note)
-    async with session(deciders, notebook, allow_write_tools=True) as talk:
-        first = await talk.ask("Check the weather in Oslo and note it")
-        await talk.reply("no")
-        deciders.selector.selections[:] = [note]  # type: ignore[attr-defined]
-        later = await talk.ask("Note it once more")
-    for one in (first, later):
-        assert words(one.packet.routing.calls[0].provenance)["text"] == "text:notebook.check_weather"

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from markdown_it import MarkdownIt
 from support.browser import chromium
 from support.graphs import run_once, session
@@ -27,18 +26,6 @@ async def test_what_a_tool_said_is_one_block_of_code_and_plain_where_text_is_sho
     assert kinds == ["paragraph_open", "inline", "paragraph_close", "fence"]
     assert packet.messages[-1].text == f"notebook.read_note (name=a):\n````\n{POISON}\n````"
     assert packet.response.candidate == f"notebook.read_note (name=a):\n{POISON}"
-
-
-@pytest.mark.parametrize("tool", ["read_note", "check_weather"])
-async def test_so_is_what_it_says_in_a_dry_run_and_when_it_fails(tool: str):
-    notebook = Notebook(a=POISON)
-    asked = selected("notebook.check_weather", city="Bern"), selected("notebook.save_note", name="a", text="x")
-    packet = await run_once(scripted(asked[tool == "read_note"]), "Do it", notebook)
-    fences = [token.content for token in GFM.parse(packet.messages[-1].text) if token.type == "fence"]
-    assert fences in (
-        ["the weather station burned down\n"],
-        ["it was not called, because write tools are switched off\n"],
-    )
 
 
 async def test_a_models_answer_is_inert_at_once_and_in_pieces(by_model: Deciders, scripted_openai: ScriptedOpenAI):

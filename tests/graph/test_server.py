@@ -1,13 +1,12 @@
 """`langgraph dev` serves the exported graph, and the LangGraph SDK talks to it over HTTP."""
 
-import re
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said
+from support.langgraph_server import LangGraphServer, ask, reply
 
 
 def test_a_read_is_answered_from_the_real_file(langgraph_server: LangGraphServer) -> None:
@@ -20,16 +19,6 @@ def test_a_read_is_answered_from_the_real_file(langgraph_server: LangGraphServer
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-LONG = README + (ROOT / "docs" / "security.md").read_text()
-
-
-@pytest.mark.parametrize("question", re.findall(r'^packetgate ask "(.*)"$', README, re.MULTILINE))
-def test_what_the_readme_asks_is_answered_from_a_long_file(langgraph_server: LangGraphServer, question: str) -> None:
-    (langgraph_server.root / "README.md").write_text(LONG)
-    _, packet = langgraph_server.talk(lambda client: ask(client, question))
-    assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["executed"]
-    assert "these parts are nearest to the request" in packet["messages"][-1]["content"]
-    assert langgraph_server.alarms() == []
 
 
 def test_a_write_waits_for_approval_and_then_happens(langgraph_server: LangGraphServer) -> None:
@@ -49,19 +38,6 @@ def test_a_write_waits_for_approval_and_then_happens(langgraph_server: LangGraph
     assert [request["name"] for request in question["action_requests"]] == ["ai.write"]
     assert done["tool_routing"]["calls"][0]["status"] == "executed"
     assert target.read_text() == "hello owl"
-
-
-def test_a_second_turn_knows_the_first(langgraph_server: LangGraphServer) -> None:
-    (langgraph_server.root / "first.txt").write_text("one\n")
-
-    async def conversation(client: LangGraphClient) -> Any:
-        thread, first = await ask(client, "Read first.txt")
-        return first, await client.runs.wait(thread, GRAPH, input=said("Hello"))
-
-    first, second = langgraph_server.talk(conversation)
-    assert second["header"]["parent_packet_id"] == first["header"]["packet_id"]
-    assert second["context"]["recent_tools"] == ["ai.read"]
-    assert len(second["messages"]) == 4
 
 
 def test_a_configured_server_is_routed_to(langgraph_server: LangGraphServer) -> None:

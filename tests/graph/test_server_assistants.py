@@ -71,17 +71,3 @@ def test_an_assistant_behaves_as_its_context_says(langgraph_server: LangGraphSer
     assert status_of(packet) == case.status
     assert ("__interrupt__" in packet) == (case.status in {"awaiting_confidence", "awaiting_approval"})
     assert not (langgraph_server.root / "assistant.txt").exists()
-
-
-def test_one_thread_may_change_its_assistant(langgraph_server: LangGraphServer) -> None:
-    (langgraph_server.root / "notes.txt").write_text("the owl sleeps by day\n")
-
-    async def conversation(client: LangGraphClient) -> Any:
-        async with assistant(client, {"enabled": False}) as off, assistant(client, {"confidence_threshold": 0.5}) as on:
-            thread, first = await ask(client, READ, off)
-            given = {"messages": [{"role": "user", "content": READ}]}
-            return first, await client.runs.wait(thread, on, input=given)
-
-    first, second = langgraph_server.talk(conversation)
-    assert (status_of(first), status_of(second)) == (None, "executed")
-    assert second["header"]["parent_packet_id"] == first["header"]["packet_id"]

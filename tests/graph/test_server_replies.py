@@ -5,15 +5,10 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said
+from support.langgraph_server import GRAPH, LangGraphServer, ask, reply
 
 PATH = "written.txt"
 EDITED = {"path": PATH, "content": "an owl, edited"}
-GARBAGE: tuple[Any, ...] = (
-    *(17, [], {"decisions": []}, [{"type": "perhaps"}], {"decisions": [{"type": "edit"}]}),
-    {"decisions": [{"type": "approve"}, {"type": "approve"}]},
-    {"decisions": [{"type": "edit", "edited_action": {"name": "ai.wipe", "args": {}}}]},
-)
 
 
 @dataclass(frozen=True)
@@ -85,56 +80,6 @@ def test_reply(langgraph_server: LangGraphServer, case: Case) -> None:
     assert on_disk(langgraph_server) == ({PATH: case.written} if case.written else {})
 
 
-@pytest.mark.parametrize("words", ["call it b.txt", [{"type": "response", "args": "call it b.txt"}]], ids=str)
-def test_what_was_said_instead_is_asked_about_in_turn(langgraph_server: LangGraphServer, words: Any) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        thread = await asked(client)
-        again = await reply(client, thread, words, allow_write_tools=True)
-        return question(again), await reply(client, thread, "yes", allow_write_tools=True)
-
-    again, packet = langgraph_server.talk(conversation)
-    assert [request["args"]["path"] for request in again["action_requests"]] == ["b.txt"]
-    assert packet["status"]["state"] == "completed"
-    assert on_disk(langgraph_server) == {"b.txt": "hello owl"}
-
-
-@pytest.mark.parametrize("garbage", GARBAGE, ids=str)
-def test_what_is_no_reply_is_asked_again(langgraph_server: LangGraphServer, garbage: Any) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        thread = await asked(client)
-        again = question(await reply(client, thread, garbage, allow_write_tools=True))
-        before = on_disk(langgraph_server)
-        return again, before, await reply(client, thread, "yes", allow_write_tools=True)
-
-    again, before, packet = langgraph_server.talk(conversation)
-    assert again["problem"]
-    assert before == {}
-    assert packet["tool_routing"]["calls"][0]["status"] == "executed"
-    assert on_disk(langgraph_server) == {PATH: "hello owl"}
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "hello",
-        [{"type": "response", "args": "hello"}],
-        {"decisions": [{"type": "respond", "message": "hello"}]},
-        {"decisions": [{"type": "reject", "message": "hello"}]},
-    ],
-    ids=str,
-)
-def test_a_question_is_answered_in_words(langgraph_server: LangGraphServer, answer: Any) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        thread, first = await ask(client, f"Write {PATH}", allow_write_tools=True)
-        again = await reply(client, thread, answer, allow_write_tools=True)
-        return question(first), question(again), await reply(client, thread, "yes", allow_write_tools=True)
-
-    asked_first, then, packet = langgraph_server.talk(conversation)
-    assert (asked_first["kind"], then["kind"]) == ("question", "approval")
-    assert packet["content"]["clarifications"] == ["hello"]
-    assert on_disk(langgraph_server) == {PATH: "hello"}
-
-
 OTHER = "0123456789abcdef0123456789abcdef"
 
 
@@ -177,59 +122,6 @@ def test_a_question_expires(langgraph_server: LangGraphServer, late: Any) -> Non
     assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["skipped"]
     assert "lapsed" in packet["messages"][-1]["content"]
     assert on_disk(langgraph_server) == {}
-
-
-@pytest.mark.parametrize("how", ["state", "command"])
-def test_a_question_put_aside_in_an_inbox_bars_nothing(langgraph_server: LangGraphServer, how: str) -> None:
-    """Agent Inbox ends such a thread through its state, agent-chat-ui with a command."""
-
-    async def conversation(client: LangGraphClient) -> Any:
-        thread = await asked(client)
-        if how == "state":
-            await client.threads.update_state(thread, None, as_node="__end__")
-        else:
-            await client.runs.wait(thread, GRAPH, command={"goto": "__end__"})
-        return await client.runs.wait(thread, GRAPH, input=said("List the files"))
-
-    packet = langgraph_server.talk(conversation)
-    assert packet["context"]["recent_tools"] == ["ai.list"]
-    assert packet["tool_routing"]["calls"][0]["status"] == "awaiting_approval"
-    assert on_disk(langgraph_server) == {}
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "written"), [("Yes.", "executed", "hello owl"), ("no", "user_denied", None)]
-)
-def test_a_message_that_only_says_yes_or_no_answers(
-    langgraph_server: LangGraphServer, words: str, status: str, written: str | None
-) -> None:
-    """As a chat front end sends it; and the settings of the run that asked hold."""
-
-    async def conversation(client: LangGraphClient) -> Any:
-        return await client.runs.wait(await asked(client), GRAPH, input=said(words))
-
-    packet = langgraph_server.talk(conversation)
-    assert packet["tool_routing"]["calls"][0]["status"] == status
-    assert [message["content"] for message in packet["messages"] if message["type"] == "human"][1] == words
-    assert on_disk(langgraph_server) == ({PATH: written} if written else {})
-
-
-def test_a_remark_leaves_the_question_open(langgraph_server: LangGraphServer) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        return await client.runs.wait(await asked(client), GRAPH, input=said("Hello"))
-
-    packet = langgraph_server.talk(conversation)
-    assert packet["messages"][-1]["content"].startswith("This decides nothing, so it waits, and has not run:")
-    assert on_disk(langgraph_server) == {}
-
-
-def test_the_settings_of_the_run_that_asked_hold_for_its_reply(langgraph_server: LangGraphServer) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        return await reply(client, await asked(client), "yes")
-
-    packet = langgraph_server.talk(conversation)
-    assert packet["tool_routing"]["calls"][0]["status"] == "executed"
-    assert on_disk(langgraph_server) == {PATH: "hello owl"}
 
 
 @pytest.mark.parametrize("then", [{"decisions": [{"type": "reject"}]}, {"decisions": [{"type": "approve"}]}], ids=str)

@@ -45,11 +45,6 @@ def test_the_input_is_chat(schemas: Any) -> None:
     assert "messages" not in schemas["input_schema"].get("required", [])
 
 
-def test_the_output_is_the_packet(schemas: Any) -> None:
-    for schema in (schemas["output_schema"], schemas["state_schema"]):
-        assert set(CognitionPacket.model_fields) <= set(schema["properties"])
-
-
 @pytest.mark.parametrize("xray", [True, False])
 def test_the_drawing_has_all_stages(langgraph_server: LangGraphServer, xray: bool) -> None:
     drawn = langgraph_server.talk(lambda client: client.assistants.get_graph(GRAPH, xray=xray))
@@ -68,20 +63,6 @@ def test_a_threads_state_is_its_packet(langgraph_server: LangGraphServer) -> Non
     assert packet.routing.selected_tool == "ai.write"
     assert state["next"] == ["ask_user"]
     assert len(history) == len(packet.reasoning.reflection_log) + 2
-
-
-def test_a_threads_state_may_be_edited(langgraph_server: LangGraphServer) -> None:
-    """Studio forks a thread so: the edited packet goes on from there."""
-
-    async def conversation(client: LangGraphClient) -> Any:
-        thread, packet = await ask(client, 'Write "hello" to unwritten.txt', allow_write_tools=True)
-        spared = packet["intent"] | {"needs_tool": False}
-        await client.threads.update_state(thread, {"intent": spared}, as_node="detect_intent")
-        return await client.runs.wait(thread, GRAPH)
-
-    packet = langgraph_server.talk(conversation)
-    assert packet["status"]["state"] == "completed"
-    assert not (langgraph_server.root / "unwritten.txt").exists()
 
 
 @pytest.mark.parametrize("request_", ["Hello", 'Write "hello" to unwritten.txt'])

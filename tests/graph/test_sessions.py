@@ -11,7 +11,6 @@ from support.scripted_deciders import call, scripted
 from packetgate.connectors.turn import Aside, Asked, Reply, Say
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError, SessionError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
@@ -46,16 +45,6 @@ async def test_per_turn_sections_are_reset_and_session_sections_kept(notebook: N
     assert [message.type for message in second.messages] == ["human", "ai", "human", "ai"]
 
 
-async def test_lineage_grows_by_a_turn(notebook: Notebook):
-    async with session(reflex_deciders(), notebook) as talk:
-        packets = [await talk.say("Hello") for _ in range(23)]
-    ids = [packet.header.packet_id for packet in packets]
-    assert packets[0].header.parent_packet_id is None
-    assert packets[3].header.lineage == tuple(ids[:3])
-    assert packets[-1].header.lineage == tuple(ids[2:22])
-    assert len(set(ids)) == 23
-
-
 async def test_the_ledger_keeps_the_last_five(notebook: Notebook):
     names = ["a", "b", "c", "d", "a", "b", "zzz"]
     async with session(scripted(*map(read, names)), notebook, max_reinjections=1) as talk:
@@ -65,22 +54,6 @@ async def test_the_ledger_keeps_the_last_five(notebook: Notebook):
     assert [entry.params["name"] for entry in ledger] == names[-5:]
     assert [entry.status for entry in ledger] == ["executed"] * 4 + ["failed"]
     assert ledger[0].summary == "cheese"
-
-
-async def test_recent_tools_only_after_success_newest_first(notebook: Notebook):
-    selections = [read("a"), call("notebook.check_weather", city="Bern"), call("notebook.list_notes"), read("b")]
-    async with session(scripted(*selections), notebook, max_reinjections=1) as talk:
-        recent = [(await talk.say("Go on with a, b, Bern")).context.recent_tools for _ in selections]
-    reading, listing = "notebook.read_note", "notebook.list_notes"
-    assert recent == [(reading,), (reading,), (listing, reading), (reading, listing)]
-
-
-async def test_recent_tools_are_on_the_next_palette(notebook: Notebook):
-    async with session(scripted(read("a"), read("a")), notebook, max_reinjections=1, palette_size=3) as talk:
-        await talk.say("Read a")
-        packet = await talk.say("Send a letter to a")
-    reasons = {entry.tool_name: (entry.reason, entry.shown) for entry in packet.context.palette}
-    assert reasons["notebook.read_note"] == ("recent", "full")
 
 
 async def test_a_question_stays_open_over_a_new_turn(notebook: Notebook):
@@ -155,18 +128,3 @@ async def test_a_bad_request_leaves_the_session_as_it_was(notebook: Notebook, te
             await talk.say(text)
         after = await talk.say("Thanks")
     assert after.header.parent_packet_id == before.header.packet_id
-
-
-async def test_without_settings_the_defaults_hold(notebook: Notebook):
-    async with session(scripted(*map(read, "abcd")), notebook) as talk:
-        packet = CognitionPacket.model_validate(
-            {
-                name: value
-                for name, value in (
-                    await talk.graph.ainvoke({"messages": [("user", "Read a, b, c, d")]}, talk.config)
-                ).items()
-                if name in CognitionPacket.model_fields
-            }
-        )
-    assert packet.routing.max_reinjections == RoutingContext().max_reinjections == 3
-    assert packet.routing.reinjection_count == 3

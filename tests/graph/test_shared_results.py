@@ -12,7 +12,7 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
 from packetgate.tools.attached.parts import part_of
-from packetgate.tools.text.result_store import MAX_RESULTS, ResultStore, session_results
+from packetgate.tools.text.result_store import ResultStore, session_results
 
 
 def machine(tmp_path: Path, name: str, url: str) -> ResultStore:
@@ -31,19 +31,6 @@ async def test_a_handle_is_read_on_another_machine_by_its_session_alone(tmp_path
         assert file.read_bytes() == b"\x89PNG\xff"
     with session_results("two"):
         assert there.read(text) is None
-
-
-async def test_what_is_kept_there_has_a_bound(tmp_path: Path, postgres: str) -> None:
-    machines = [machine(tmp_path, f"machine {number}", postgres) for number in range(3)]
-
-    def keep(number: int) -> str:
-        with session_results("many"):
-            return machines[number % 3].keep(f"text {number}")
-
-    handles = [await asyncio.to_thread(keep, number) for number in range(MAX_RESULTS + 9)]
-    with session_results("many"):
-        left = [handle for handle in handles if machine(tmp_path, "new", postgres).read(handle) is not None]
-    assert left == handles[-MAX_RESULTS:]
 
 
 async def test_all_sessions_together_have_a_bound(

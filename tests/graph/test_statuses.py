@@ -95,14 +95,6 @@ async def test_reached(status: ToolExecutionStatus, notebook: Notebook, tmp_path
     assert packet.context.recent_tools == done.get(status, ())
 
 
-async def test_unknown_is_told(notebook: Notebook, tmp_path: Path):
-    packet = await unknown(notebook, tmp_path)
-    assert packet.routing.all_calls[0].result.error_type is ErrorType.NO_ANSWER  # type: ignore[union-attr]
-    assert "whether it finished is not known" in packet.response.candidate
-    assert packet.context.result_ledger[-1].status == "unknown"
-    assert [entry.event for entry in packet.governance.audit] == ["call_approved", "call_unknown"]
-
-
 async def test_no_answer_in_time_is_unknown_for_a_write():
     notebook = Notebook()
     letter = scripted(call("notebook.send_letter", to="Ada", text="Dear Ada"))

@@ -52,23 +52,9 @@ def test_a_corrupt_database_is_named_and_kept(cli: CommandLine, content: bytes) 
     assert database.read_bytes() == content
 
 
-def test_a_damaged_page_is_one_line(cli: CommandLine) -> None:
-    cli.run("ask", "Read plan.txt", "--session", "s")
-    database = cli.home / "packetgate.db"
-    whole = database.read_bytes()
-    database.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-    outcome = cli.run("ask", "Hello", "--session", "s")
-    assert outcome.status == 2
-    assert f"{database}: not a usable session file" in outcome.err
-
-
 def test_a_home_that_is_a_file_is_named(cli: CommandLine) -> None:
     cli.home.write_text("in the way\n")
     assert f"{cli.home / 'packetgate.db'}: cannot store sessions" in fails(cli)
-
-
-def test_a_home_on_a_read_only_system_is_named(cli: CommandLine) -> None:
-    assert "cannot store sessions" in fails(cli, PACKETGATE_HOME="/proc/packetgate")
 
 
 async def test_a_read_only_database_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from packetgate.deciders.protocols import Deciders
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.llama.engine import LlamaEngine
 from packetgate.models.llama.model import LlamaCppChat
-from packetgate.models.markup.stripping import NOTHING_LEFT
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect
 from packetgate.state.packet import TurnInput
@@ -77,15 +75,6 @@ async def test_the_answer_comes_in_pieces_without_markup(answering: Answering):
     assert {"custom", "updates"} <= set(turn.modes)
 
 
-async def test_the_first_answer_of_an_endpoint_comes_at_its_end(
-    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script("The note says apples.", "The note says apples.")
-    async with session(by_model(scripted_chat, known=False)) as talk:
-        turns = [await stream(talk), await stream(talk)]
-    assert [len(turn.chunks) > 1 for turn in turns] == [False, True]
-
-
 async def test_streamed_or_not_the_turn_is_the_same(answering: Answering):
     chat = await answering("The note says apples.")
     async with session(by_model(chat)) as talk:
@@ -96,13 +85,6 @@ async def test_streamed_or_not_the_turn_is_the_same(answering: Answering):
     assert (tokens.input_tokens, tokens.output_tokens) == (others.input_tokens, others.output_tokens)
     assert tokens.output_tokens >= 4
     assert tokens.input_tokens > 4
-
-
-async def test_an_answer_of_markup_alone_is_one_plain_message(answering: Answering):
-    async with session(by_model(await answering('<tool_call>{"name": "x"}</tool_call>'))) as talk:
-        turn = await stream(talk)
-    assert turn.shown == {turn.packet.messages[-1].id: NOTHING_LEFT}
-    assert turn.packet.messages[-1].text == NOTHING_LEFT
 
 
 @pytest.fixture
@@ -161,41 +143,6 @@ async def test_a_stream_that_breaks_off_gives_way_to_reflexes(
     assert broken != written
     assert len(turn.packet.messages) == 2
     assert [error.stage for error in turn.packet.metrics.errors] == ["respond"]
-
-
-@pytest.mark.parametrize("reply", ["", HttpError(500)])
-async def test_without_a_word_from_the_model_only_the_reflex_answer_is_shown(
-    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI, reply: str | HttpError
-):
-    scripted_openai.script(reply)
-    async with session(by_model(scripted_chat)) as talk:
-        turn = await stream(talk)
-    assert turn.shown == {turn.packet.messages[-1].id: turn.packet.response.candidate}
-    assert turn.packet.metrics.errors[0].stage == "respond"
-
-
-async def test_a_refused_sampling_parameter_is_left_out(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI):
-    refusal = HttpError(400, "no", param="temperature")
-    scripted_openai.script(refusal, "It says apples, and more.")
-    async with session(by_model(scripted_chat)) as talk:
-        turn = await stream(talk)
-    assert len(turn.chunks) > 1
-    assert turn.packet.response.candidate == "It says apples, and more."
-    assert ["temperature" in request for request in scripted_openai.requests] == [True, False]
-
-
-async def test_a_server_that_cannot_stream_is_asked_at_once(
-    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI
-):
-    message = {"role": "assistant", "content": "It says apples."}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    whole = Raw(json.dumps({"id": "x", "choices": [{"index": 0, "message": message}], "usage": usage}))
-    scripted_openai.script(whole, whole, whole)
-    async with session(by_model(scripted_chat)) as talk:
-        turns = [await stream(talk), await stream(talk)]
-    assert [turn.shown for turn in turns] == [{turn.packet.messages[-1].id: "It says apples."} for turn in turns]
-    assert [bool(request.get("stream")) for request in scripted_openai.requests] == [True, False, False]
-    assert turns[0].packet.metrics.token_usage["respond"].output_tokens == 3
 
 
 async def test_a_cancelled_turn_cancels_the_models_stream(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.types import Command
 from support.graphs import Session, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
 
-from packetgate.connectors.turn import Reply, Say
 from packetgate.state.packet import CognitionPacket
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
@@ -137,26 +136,6 @@ async def test_a_message_on_a_waiting_thread_comes_after_the_closed_call(
     assert kinds(messages) == ["human", "call", "tool", "human", *then]
     assert are_valid(messages)
     assert messages[2].text == closed
-
-
-async def test_a_question_that_lapses_is_closed(notebook: Notebook) -> None:
-    async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
-        await talk.ask(ASK)
-        packet = await talk.reply("yes")
-    assert (closings(packet), are_valid(packet.messages)) == (["It did not run."], True)
-
-
-async def test_a_thread_of_an_earlier_version_that_waits_is_answered(notebook: Notebook) -> None:
-    """It waits without such a message."""
-    async with session(scripted(WRITE, none(), WRITE), notebook, allow_write_tools=True) as talk:
-        asks = (await talk.ask(ASK)).packet
-        gone = RemoveMessage(str(asks.messages[-1].id))
-        await talk.graph.aupdate_state(talk.config, {"messages": [gone]}, as_node="review_selection")
-        await talk.graph.ainvoke(None, talk.config, context=talk.context)
-        packet = (await talk.events(Reply("yes")))[-1].packet  # type: ignore[union-attr]
-        assert kinds(packet.messages) == ["human", "ai"]
-        asked = (await talk.events(Say(ASK)))[-1].packet  # type: ignore[union-attr]
-    assert kinds(asked.messages) == ["human", "ai", "human", "call"]
 
 
 async def test_a_fork_that_asks_again_has_a_valid_thread(notebook: Notebook) -> None:

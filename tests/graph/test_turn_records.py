@@ -12,14 +12,13 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
-from support.usage import recording, turn, used
+from support.usage import recording, turn
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.composition import open_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.routing import ToolExecutionStatus as Status
-from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.usage.store import keep, read_usage
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
@@ -58,30 +57,6 @@ async def test_a_turn_is_recorded(store: BaseStore, notebook: Notebook) -> None:
     assert weather.execution_ms
 
 
-async def test_a_turn_that_waits_is_recorded_when_it_ends(store: BaseStore, notebook: Notebook) -> None:
-    deciders = scripted(call(WRITE, name="a", text="x"), call(WRITE, name="b", text="y"))
-    async with recording(deciders, store, notebook, allow_write_tools=True) as talk:
-        await talk.ask("Write x to a, then y to b")
-        assert (await read_usage(store)).records == ()
-        await talk.ask_again("yes")
-        assert (await read_usage(store)).records == ()
-        await talk.reply("no")
-    (record,) = (await read_usage(store)).records
-    assert [(one.status, one.approval) for one in record.calls] == [
-        (Status.EXECUTED, ApprovalOutcome.APPROVED),
-        (Status.USER_DENIED, ApprovalOutcome.DENIED),
-    ]
-
-
-async def test_each_turn_has_its_own_record(store: BaseStore, notebook: Notebook) -> None:
-    async with recording(reflex_deciders(), store, notebook) as talk:
-        for name in ("first", "second.", "first"):
-            talk.name = name
-            await talk.say("Read note name=b")
-    assert len((await read_usage(store)).records) == 3
-    assert [len((await read_usage(store, name)).records) for name in ("first", "second.", "second")] == [2, 1, 0]
-
-
 async def test_no_argument_and_no_result_is_in_the_file(store: BaseStore, tmp_path: Path) -> None:
     both = calls(wanted(READ, name="aardvark"), wanted(WEATHER, city="zanzibar"))
     async with recording(scripted(both), store, Notebook(aardvark="quinquereme")) as talk:
@@ -90,12 +65,6 @@ async def test_no_argument_and_no_result_is_in_the_file(store: BaseStore, tmp_pa
     written = all_bytes(tmp_path)
     assert b"check the weather" in written
     assert [word for word in (b"aardvark", b"zanzibar", b"quinquereme", b"burned down") if word in written] == []
-
-
-async def test_nothing_is_recorded_where_that_is_switched_off(store: BaseStore, notebook: Notebook) -> None:
-    async with recording(reflex_deciders(), store, notebook, usage_days=0) as talk:
-        await talk.say("Hello")
-    assert (await read_usage(store)).records == ()
 
 
 async def test_a_broken_store_is_logged_once_and_the_turn_goes_on(
@@ -118,20 +87,6 @@ async def test_a_store_that_hangs_is_left_after_a_while(
         packet = await talk.say("Hello")
     assert packet.response.candidate
     assert "TimeoutError" in caplog.text
-
-
-async def test_a_process_that_lives_long_prunes_now_and_then(
-    store: BaseStore, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("packetgate.graph.records.PRUNE_EVERY", 2)
-    await keep(store, turn("old", used(READ), days_ago=100))
-    async with recording(reflex_deciders(), store, notebook) as talk:
-        await talk.say("Hello")
-        assert len((await read_usage(store)).records) == 2
-        await talk.say("Hello")
-    records = (await read_usage(store)).records
-    assert len(records) == 2
-    assert "old" not in {record.packet_id for record in records}
 
 
 @pytest.mark.parametrize(("days", "left"), [(90, ["new"]), (365, ["old", "new"]), (0, ["old", "new"])])

@@ -60,12 +60,6 @@ async def test_a_yes_with_something_attached_is_more_than_a_yes(notebook: Notebo
     assert notebook.calls == []
 
 
-async def test_where_nothing_waits_a_yes_is_a_request(notebook: Notebook):
-    async with session(scripted(none()), notebook) as talk:
-        packet = await talk.say("yes")
-    assert (packet.content.original_prompt, notebook.calls) == ("yes", [])
-
-
 async def test_a_yes_too_late_runs_nothing(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
         await talk.ask(ASK)

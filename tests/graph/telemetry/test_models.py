@@ -1,17 +1,13 @@
 """Tokens and times of models are told by the model's name."""
 
-from pathlib import Path
-
-from support.gguf_model import write_tiny_gguf
 from support.graphs import session
 from support.notebook import Notebook
 from support.openai_models import model_at
 from support.prompts import call, review
-from support.scripted_openai import HttpError, ScriptedOpenAI
+from support.scripted_openai import ScriptedOpenAI
 from support.telemetry import Telemetry, told
 
 from packetgate.deciders.choosing import language_deciders
-from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.model import Model
 from packetgate.models.source import ModelSource
 
@@ -49,28 +45,3 @@ async def test_each_role_by_its_model(notebook: Notebook, telemetry: Telemetry, 
     for stage, (model, _) in zip(BY_MODEL, (lite, prime, prime), strict=True):
         assert {told(span)["gen_ai.request.model"] for span in telemetry.named(f"packetgate {stage}")} == {model}
     assert "gen_ai.request.model" not in told(telemetry.stage("execute_tool"))
-
-
-async def test_what_was_asked_in_vain_is_the_models_too(
-    notebook: Notebook, telemetry: Telemetry, scripted_openai: ScriptedOpenAI
-):
-    deciders = language_deciders(at(scripted_openai, "small"), at(scripted_openai, "large"))
-    scripted_openai.script(READ_A, "Fine!", "Fine!", HttpError(410))
-    async with session(deciders, notebook, on_low_confidence="skip") as talk:
-        await talk.say("Read note a")
-    assert asked(telemetry)["review_selection"] == ("large", None)
-    broken, decided = telemetry.named("packetgate review_selection")
-    assert told(broken)["gen_ai.request.model"] == "large"
-    assert "gen_ai.request.model" not in told(decided)
-
-
-async def test_a_local_model(notebook: Notebook, telemetry: Telemetry, llama_cpp_installed: None, tmp_path: Path):
-    file = write_tiny_gguf(tmp_path / "random.gguf", seed=6, terse=True)
-    model = LlamaCppModel.load(str(file), {"n_ctx": 16_384, "n_threads": 1, "seed": 6})
-
-    async def source() -> Model:
-        return model
-
-    async with session(language_deciders(source, source), notebook, on_low_confidence="skip") as talk:
-        await talk.say("Tell me of the sea")
-    assert set(asked(telemetry).values()) == {("random.gguf", "llama.cpp")}

@@ -58,13 +58,6 @@ async def test_nothing_is_told_of_content(telemetry: Telemetry):
     assert told(missed)["packetgate.correction"] == ("unknown_tool",)
 
 
-async def test_the_name_of_a_real_tool_that_was_missed_is_told(telemetry: Telemetry, notebook: Notebook):
-    missing = call("notebook.run_command", command="ls")
-    async with session(scripted(missing, missing), notebook, palette_size=1) as talk:
-        await talk.say("Read note a")
-    assert told(telemetry.named("packetgate select_tool")[0])["packetgate.tools.missed"] == ("notebook.run_command",)
-
-
 @pytest.mark.parametrize("value", ["true", "SPAN_ONLY", "span_and_event"])
 async def test_content_that_is_let_in(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch, value: str):
     monkeypatch.setenv(CAPTURE, value)
@@ -77,13 +70,6 @@ async def test_content_that_is_let_in(telemetry: Telemetry, monkeypatch: pytest.
     explained = [event.attributes for event in telemetry.stage("review_selection").events]
     assert {each["gen_ai.evaluation.explanation"] for each in explained if each} == {"aardvarks may be read"}
     assert told(telemetry.named("packetgate select_tool")[0])["packetgate.tools.missed"] == ("sing_zanzibar",)
-
-
-@pytest.mark.parametrize("value", ["", "false", "NO_CONTENT", "event_only"])
-async def test_content_that_is_not_let_in(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch, value: str):
-    monkeypatch.setenv(CAPTURE, value)
-    await confidential_turn()
-    assert [secret for secret in SECRETS if secret in all_that_was_told(telemetry)] == []
 
 
 def test_without_an_sdk_nothing_is_recorded():

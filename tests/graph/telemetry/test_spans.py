@@ -3,13 +3,10 @@
 import logging
 
 import pytest
-from langgraph.types import Command
-from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
-from support.stage_events import events_of
 from support.telemetry import Telemetry, told
 
 from packetgate.deciders.choosing import reflex_deciders
@@ -68,13 +65,6 @@ async def test_a_span_for_each_tool_call(notebook: Notebook, telemetry: Telemetr
         assert parent.start_time <= span.start_time < span.end_time <= parent.end_time
 
 
-async def test_what_never_reached_a_server_has_no_span(notebook: Notebook, telemetry: Telemetry):
-    async with session(scripted(call(WRITE, name="a", text="x")), notebook) as talk:
-        await talk.say("Write x to a")
-    assert told(telemetry.stage("execute_tool"))["packetgate.calls.skipped"] == 1
-    assert [span.name for span in telemetry.spans if span.name.startswith("execute_tool")] == []
-
-
 async def test_a_review_is_an_evaluation(notebook: Notebook, telemetry: Telemetry):
     async with session(scripted(call(READ, name="a")), notebook) as talk:
         packet = await talk.say("Read a")
@@ -87,20 +77,6 @@ async def test_a_review_is_an_evaluation(notebook: Notebook, telemetry: Telemetr
         "gen_ai.tool.call.id": packet.routing.all_calls[0].call_id,
         "gen_ai.tool.name": READ,
     }
-
-
-async def test_waiting_for_the_user_is_no_error(notebook: Notebook, telemetry: Telemetry):
-    async with session(scripted(call(WRITE, name="a", text="x")), notebook, allow_write_tools=True) as talk:
-        await events_of(talk, "Write x to a")
-        span = telemetry.stage("ask_user")
-        assert (span.status.status_code, span.events) == (StatusCode.UNSET, ())
-        assert told(telemetry.stage("review_selection"))["packetgate.escalation"] == "approval"
-        measured = telemetry.measured()
-        assert [(one.value, dict(one.attributes)) for one in measured["packetgate.escalations"]] == [
-            (1, {"packetgate.stage": "review_selection", "packetgate.escalation": "approval"})
-        ]
-        await events_of(talk, Command(resume="yes"))
-    assert len(telemetry.named("packetgate ask_user")) == 2
 
 
 async def test_a_stage_that_breaks(notebook: Notebook, telemetry: Telemetry):
@@ -118,13 +94,6 @@ async def test_a_stage_that_breaks(notebook: Notebook, telemetry: Telemetry):
     assert "gen_ai.usage.input_tokens" not in told(decided)
     tokens = telemetry.measured()["gen_ai.client.token.usage"]
     assert [(one.attributes["gen_ai.token.type"], one.sum) for one in tokens] == [("input", 7), ("output", 1)]
-
-
-async def test_stages_belong_to_the_users_own_span(notebook: Notebook, telemetry: Telemetry):
-    async with session(reflex_deciders(), notebook) as talk:
-        with trace.get_tracer("mine").start_as_current_span("request") as mine:
-            await talk.say("Hello")
-    assert [span.parent for span in telemetry.spans] == [mine.get_span_context()] * 3
 
 
 async def test_what_is_measured(notebook: Notebook, telemetry: Telemetry):

@@ -1,33 +1,18 @@
 """Each stage of a turn says on the custom stream what it decided, changed and cost."""
 
-from typing import Literal
-
 import orjson
-import pytest
 from langgraph.types import Command
 from support.graphs import session
 from support.notebook import Notebook
-from support.scripted_deciders import call, calls, clarify, scripted, wanted
+from support.scripted_deciders import call, calls, scripted, wanted
 from support.stage_events import events_of, finished, started, stopped
 
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.deciders.protocols import Review
 from packetgate.state.base import TokenUsage
-from packetgate.state.context import RoutingContext
-from packetgate.state.errors import DecisionError
 from packetgate.state.events import read_event
-from packetgate.state.packet import CognitionPacket
-from packetgate.tools.catalogue.catalogue import Catalogue
 
 READ = "notebook.read_note"
 WRITE = "notebook.write_note"
-
-
-class FailingReviewer:
-    """Spends tokens, and comes to no review."""
-
-    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-        raise DecisionError("no review", TokenUsage(input_tokens=7, output_tokens=1))
 
 
 async def test_each_stage_begins_and_ends_once(notebook: Notebook):
@@ -88,21 +73,6 @@ async def test_a_miss_widens_the_palette(notebook: Notebook):
     assert not set(wide.added) & set(narrow.loaded)
 
 
-async def test_what_was_mended_is_no_correction(notebook: Notebook):
-    async with session(scripted(call("read_note", nam="a")), notebook) as talk:
-        events = await events_of(talk, "Read note a")
-    (selected,) = finished(events, "select_tool")
-    assert (selected.corrections, selected.calls) == ((), {"pending": 1})
-
-
-async def test_the_same_miss_twice_is_told_twice(notebook: Notebook):
-    missing = call("notebook.sing")
-    async with session(scripted(missing, missing), notebook) as talk:
-        events = await events_of(talk, "Sing a")
-    told = [(event.missed, event.corrections) for event in finished(events, "select_tool")]
-    assert told == [(("notebook.sing",), ("unknown_tool",))] * 2
-
-
 async def test_a_question_stops_the_stage_and_the_reply_ends_it(notebook: Notebook):
     both = calls(wanted(WRITE, name="a", text="x"), wanted(READ, name="b"))
     async with session(scripted(both), notebook, allow_write_tools=True) as talk:
@@ -116,13 +86,6 @@ async def test_a_question_stops_the_stage_and_the_reply_ends_it(notebook: Notebo
     assert started(more)[0].stage == "ask_user"
     assert finished(more)[0].calls == {"approved": 1}
     assert {event.escalation for event in finished(more)} == {None}
-
-
-async def test_a_question_of_the_selection(notebook: Notebook):
-    async with session(scripted(clarify("Which note?")), notebook) as talk:
-        events = await events_of(talk, "Read a note")
-    (selected,) = finished(events, "select_tool")
-    assert (selected.escalation, selected.escalated) == ("question", ())
 
 
 async def test_tokens_and_stand_ins(notebook: Notebook):
@@ -139,26 +102,3 @@ async def test_tokens_and_stand_ins(notebook: Notebook):
     assert [error.message for error in second.errors] == ["it timed out"]
     others = [event for event in finished(events) if event.stage != "select_tool"]
     assert {event.usage for event in others} == {TokenUsage()}
-
-
-@pytest.mark.parametrize(
-    ("on_low_confidence", "status", "follows"),
-    [("skip", "skipped", "respond"), ("ask", "awaiting_confidence", "ask_user")],
-)
-async def test_a_review_that_breaks(
-    notebook: Notebook, on_low_confidence: Literal["ask", "skip"], status: str, follows: str
-):
-    """It is told of as broken, with what it cost, and then what was decided in its place."""
-    deciders = scripted(call(READ, name="a"), reviewer=FailingReviewer())
-    spent = TokenUsage(input_tokens=7, output_tokens=1)
-    async with session(deciders, notebook, on_low_confidence=on_low_confidence) as talk:
-        events = await events_of(talk, "Read a")
-        state = await talk.graph.aget_state(talk.config)
-    stop, instead = (event for event in events if event.stage == "review_selection" and event not in started(events))
-    assert (stop.type, stop.reason, stop.error, stop.usage) == ("stage_stopped", "error", "DecisionError", spent)
-    assert (instead.type, instead.calls, instead.usage) == ("stage_finished", {status: 1}, TokenUsage())
-    assert (instead.escalation, instead.escalated) == (("confidence", (READ,)) if follows == "ask_user" else (None, ()))
-    assert [error.message for error in instead.errors] == ["the review failed: no review"]
-    assert instead.decisions[0].confidence == 0.0
-    assert started(events)[-1].stage == follows
-    assert state.values["metrics"].token_usage["review_selection"] == spent
