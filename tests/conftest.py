@@ -96,12 +96,13 @@ def cli(tmp_path: Path) -> CommandLine:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Group the tests of a server on one worker, mark the benchmarks' tests slow, and deselect what cannot run here."""
+    """Group the tests of a server on one worker, mark them and the benchmarks' slow, and deselect what cannot run."""
     for item in items:
-        if item.path.parent.name == "benchmarks":
-            item.add_marker(pytest.mark.slow)
-        if server := _server_of(item):
+        server = _server_of(item)
+        if server:
             item.add_marker(pytest.mark.xdist_group(server))
+        if server or item.path.parent.name == "benchmarks" or "aegra" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
     needy = [] if data_folder() else [item for item in items if item.get_closest_marker("data_sets")]
     aegra = [item for item in items if "aegra" in getattr(item, "fixturenames", ())]
     if aegra and python_for_aegra() is None:

@@ -87,6 +87,7 @@ def returned(scripted: ScriptedOpenAI) -> str:
     return str(last["content"])
 
 
+@pytest.mark.slow
 def test_pydantic_ai_asks_by_elicitation(folder: Path, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(water("roses"), "The roses are watered.", water("tulips"), "The tulips are not.")
     with started("pydantic_ai_agent.py", folder, scripted_openai) as agent:
@@ -100,6 +101,7 @@ def test_pydantic_ai_asks_by_elicitation(folder: Path, scripted_openai: Scripted
     assert (agent.returncode, errors) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_openai_agents_sdk_waits_for_an_answer(folder: Path, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(water("roses"), "It waits for you.", water("roses"), "The roses are watered.")
     with started("openai_agents_agent.py", folder, scripted_openai) as agent:

@@ -26,8 +26,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolCall
 from support.prompts import call
 
 from packetgate import GateDecisionModel, create_router, reads
-from packetgate.models.decisions import decide
-from packetgate.state.errors import DecisionError, ModelError, RequestError
+from packetgate.state.errors import RequestError
 from packetgate.state.transitions import ToolExecutionStatus
 
 EXECUTED, WAITS = ToolExecutionStatus.EXECUTED, ToolExecutionStatus.AWAITING_CONFIDENCE
@@ -98,13 +97,6 @@ def test_any_decision_model_reviews(case: Case):
     assert bool(case.told) == bool(turn.packet.metrics.errors)
 
 
-async def test_its_error_stays_the_cause():
-    raised = KeyError("late")
-    with pytest.raises(DecisionError) as error:
-        await decide(Told(answer=raised), "late", {"one": Noul(instructions="Is it?")})
-    assert error.value.__cause__ is raised
-
-
 def test_a_chat_model_answers_what_it_reviews():
     chat = FakeListChatModel(responses=[call("functions.list_late_orders"), "Two are late."])
     with create_router(chat, [list_late_orders], prime=Told(answer=0.8)) as router:
@@ -147,16 +139,6 @@ def test_a_model_of_the_gates_is_one(tiny_gguf: Path):
     for state, question, told in bad:
         with pytest.raises(RequestError, match=told):
             gate.invoke({"state": state, "questions": {"one": question}})
-
-
-def test_no_model_no_decision():
-    for name, told in (
-        ("reflex", "name a model"),
-        ("decisions:d", "it can only be prime"),
-        ("gpt", "not a model name"),
-    ):
-        with pytest.raises(ModelError, match=told):
-            GateDecisionModel(model=name)
 
 
 def test_an_agent_of_langchains_is_guarded_by_it(tiny_gguf: Path):

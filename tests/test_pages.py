@@ -11,11 +11,10 @@ from typing import get_args, get_type_hints
 from xml.etree import ElementTree
 
 import pytest
-from support.pages import PAGES, ROOT, anchors_of, code_of, commands_of, links_of
+from support.pages import PAGES, ROOT, anchors_of, commands_of, links_of
 
 from benchmarks.tables import FILES, filled
 from packetgate.connectors.commands import COMMANDS, Commands
-from packetgate.connectors.discord.config import Person, load_discord_config
 from packetgate.graph import routes
 from packetgate.graph.diagram import mermaid
 from packetgate.graph.settings import Settings
@@ -23,7 +22,6 @@ from packetgate.models.options import variables
 from packetgate.state.context import RoutingContext
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-MAKEFILE = (ROOT / "Makefile").read_text()
 SOURCE = "".join(file.read_text() for folder in ("packetgate", "benchmarks") for file in (ROOT / folder).rglob("*.py"))
 TESTS = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -62,23 +60,6 @@ def test_commands_are_there_with_their_options(page: Path) -> None:
         assert name in COMMANDS, words
         given = {word.partition("=")[0] for word in rest if word.startswith("-") and word.strip("-")}
         assert given <= OPTIONS[name], words
-
-
-@each_page
-def test_options_in_the_text_are_some_commands(page: Path) -> None:
-    known = set().union(*OPTIONS.values())
-    for code in code_of(page):
-        if option := re.match(r"--[a-z][a-z-]*", code):
-            assert option[0] in known, code
-
-
-@each_page
-def test_make_has_what_is_named(page: Path) -> None:
-    for _, *words in commands_of(page, "make"):
-        for word in words:
-            variable, is_set, _ = word.partition("=")
-            wanted = rf"^{variable} \?=|\$\({variable}\)" if is_set else rf"^{re.escape(word)}:"
-            assert re.search(wanted, MAKEFILE, re.MULTILINE), words
 
 
 @each_page
@@ -129,16 +110,6 @@ def test_the_map_names_every_stage_and_where_it_goes_next() -> None:
 def test_the_terminals_page_has_every_command() -> None:
     page = (ROOT / "docs" / "terminal.md").read_text()
     assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMANDS)
-
-
-def test_the_discord_page_shows_a_table_that_is_understood(tmp_path: Path) -> None:
-    (written,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "discord.md").read_text(), re.DOTALL)
-    file = tmp_path / "packetgate.toml"
-    file.write_text(written)
-    context = load_discord_config(file).context_for(Person(user=123456789012345678))
-    assert context is not None
-    assert context.allow_write_tools
-    assert not context.allow_execute_tools
 
 
 def test_the_picture_is_what_the_commands_print() -> None:

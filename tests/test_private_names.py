@@ -1,21 +1,13 @@
 """Private names of libraries stand in one module, and each is what that module takes it for."""
 
 import ast
-import importlib
-import inspect
-import pkgutil
-import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 from fastmcp import Client, Context, FastMCP
-from langchain_openai.chat_models.base import BaseChatOpenAI
 from langgraph._internal import _constants
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.constants import END, START
@@ -23,7 +15,6 @@ from mcp.server.connection import Connection
 from mcp_types import SubscriptionsListenRequestParams
 
 import packetgate
-from packetgate.models.openai import connect
 from packetgate.state import private_names
 from packetgate.state.packet import checkpoint_types
 from packetgate.state.private_names import add_method, allow_checkpoint_types, connection_of
@@ -106,38 +97,6 @@ def defined(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
-def test_only_hooks_are_overridden() -> None:
-    modules = [one.name for one in pkgutil.walk_packages(packetgate.__path__, "packetgate.")]
-    found = {
-        f"{kind.__module__}.{kind.__name__}.{name}"
-        for module in map(importlib.import_module, modules)
-        for kind in vars(module).values()
-        if inspect.isclass(kind) and kind.__module__ == module.__name__
-        for base in kind.__mro__[1:]
-        if base.__module__.startswith(("fastmcp", "mcp", "lang", "openai", "discord", "uvicorn", "starlette", "typer"))
-        for name in used(kind) & {*vars(base), *assigned(base)} - HOOKS
-    }
-    assert found == {f"{connect.__name__}.CompatibleChat.{name}" for name in OF_OPENAI}
-
-
-def used(kind: type) -> set[str]:
-    """Return the private names that a class of ours defines, or uses of itself."""
-    names = set(re.findall(r"\bself\.(_[a-z]\w*)", source(kind))) | vars(kind).keys()
-    return {name for name in names if re.match(r"_[a-z]", name)} - {"_abc_impl", "_is_protocol"}
-
-
-def assigned(kind: type) -> set[str]:
-    return set(re.findall(r"\bself\.(_[a-z]\w*)\s*(?::[^=\n]+)?=[^=]", source(kind)))
-
-
-@cache
-def source(kind: type) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(kind))
-    except (OSError, TypeError):  # made on the spot, or not in Python
-        return ""
-
-
 def test_langgraph_has_these_names() -> None:
     assert private_names.STRICT_RESUME == _constants.CONFIG_KEY_STRICT_RESUME
     assert {_constants.ERROR, _constants.ERROR_SOURCE_NODE} == private_names.ERROR_WRITES
@@ -184,9 +143,3 @@ async def test_a_server_of_fastmcp_gives_its_connection_and_takes_a_method() -> 
     assert (
         server._mcp_server.get_request_handler("subscriptions/listen").params_type is SubscriptionsListenRequestParams
     )
-
-
-@pytest.mark.parametrize("name", OF_OPENAI)
-def test_langchain_openai_has_the_hooks_of_its_other_models(name: str) -> None:
-    parameters = inspect.signature(getattr(BaseChatOpenAI, name)).parameters
-    assert [one for one in parameters if one != "self"] == OF_OPENAI[name]

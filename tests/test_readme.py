@@ -15,7 +15,6 @@ from support.command_line import COMMAND, CommandLine
 from support.scripted_openai import free_port
 
 from packetgate.graph.diagram import mermaid
-from packetgate.tools.catalogue.preferences import load_preferences
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -35,11 +34,6 @@ def folder(tmp_path: Path) -> Path:
     for name in ("README.md", "pyproject.toml", "Makefile"):
         shutil.copy(ROOT / name, work)
     return work
-
-
-def test_the_readme_has_commands() -> None:
-    commands = [line for block in BLOCKS for line in block.splitlines()]
-    assert {"make demo", "make test", "packetgate chat", "packetgate doctor"} <= set(commands)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
@@ -70,27 +64,11 @@ def test_the_demo_reads_and_does_not_write(tmp_path: Path) -> None:
     assert not (ROOT / "notes.txt").exists()
 
 
-def test_the_preferences_are_understood_and_fit_the_built_in_tools(folder: Path, tmp_path: Path) -> None:
-    written = "\n".join(re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "tools.md").read_text(), re.DOTALL))
-    (folder / "packetgate.toml").write_text(written)
-    done = CommandLine(folder, tmp_path / "home").run("tools", "knowledge")
-    assert (done.status, done.err) == (0, "")
-    assert " ".join(done.out.split()).endswith("embedding.query read knowledge: Search this folder's texts.")
-    said = load_preferences(folder / "packetgate.toml")
-    assert said.unmatched(["ai.read", "ai.write", "ai.count", "embedding.query", "git.push"]) == ()
-
-
 def test_the_diagram_is_the_graphs_own() -> None:
     page = (ROOT / "docs" / "how-it-works.md").read_text()
     drawn = re.search(r"```mermaid\n(.*?)```", page, re.DOTALL)
     assert drawn is not None
     assert drawn[1].strip() == mermaid().strip()
-
-
-def test_make_help_lists_every_target() -> None:
-    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
-    for target in ("demo", "test", "check", "lint", "docs", "bench", "studio"):
-        assert f"make {target} " in listed
 
 
 def _serve(command: str, cli: CommandLine) -> None:

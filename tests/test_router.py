@@ -178,28 +178,6 @@ def test_a_policy_holds_for_the_built_in_tools(tmp_path: Path):
     assert all("diary" not in (one.result.output if one.result else "") for one in turn.calls)
 
 
-def test_a_vouched_tool_is_not_the_one_that_was_given():
-    @tool
-    def list_beds() -> str:
-        """List the flower beds of the garden."""
-        return "roses"
-
-    assert reads(list_beds).metadata == {"readOnlyHint": True}
-    assert list_beds.metadata is None
-
-
-def test_what_a_tool_raises_is_named():
-    @reads
-    def weigh_parcel(parcel: str) -> str:
-        """Weigh a parcel."""
-        raise RuntimeError("the scale is broken")
-
-    with create_router(tools=[weigh_parcel]) as router:
-        turn = router.invoke("Weigh parcel P-9")
-    assert turn.calls[0].status is ToolExecutionStatus.FAILED
-    assert "RuntimeError: the scale is broken" in turn.answer
-
-
 @dataclass
 class Elsewhere:
     """The context of a graph of somebody else."""
@@ -244,20 +222,6 @@ def test_the_graph_runs_in_sync_code_with_a_sync_checkpointer(shop: Shop, tmp_pa
     assert (shop.cancelled, done["note"]) == (["A-17"], "kept")
 
 
-def test_a_review_that_fails_closes_the_gate_in_sync_code(shop: Shop):
-    async def broken(*given: object) -> Review:
-        raise KeyError("euros")
-
-    router = create_router(tools=shop.tools(), deciders={"reviewer": broken}, settings=WRITES)
-    given: Any = {"messages": [HumanMessage("Cancel order A-17")]}
-    events = [*router.graph.stream(given, {"configurable": {"thread_id": "1"}}, stream_mode=["custom", "values"])]
-    state: Any = events[-1][1]
-    assert "KeyError" in state["metrics"].errors[0].message
-    assert any(isinstance(event, StageFinished) for mode, event in events if mode == "custom")
-    assert state["__interrupt__"]
-    assert shop.cancelled == []
-
-
 async def test_a_session_outlasts_its_process_with_a_journal(shop: Shop, tmp_path: Path):
     """Two routers stand for two processes."""
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
@@ -273,13 +237,6 @@ async def test_a_session_outlasts_its_process_with_a_journal(shop: Shop, tmp_pat
             )
     assert shop.cancelled == ["A-17"]
     assert [isinstance(one, PacketgateError) for one in answers].count(True) == 1
-
-
-def test_it_runs_where_a_loop_runs(router: Router):
-    async def cell() -> str:
-        return router.invoke("Which orders are late?").answer
-
-    assert "A-17" in asyncio.run(cell())
 
 
 @pytest.mark.parametrize(
@@ -327,21 +284,6 @@ def test_a_reviewer_that_raises_approves_nothing_and_is_named(shop: Shop):
     assert shop.cancelled == []
 
 
-async def test_a_question_is_answered_in_async_code(shop: Shop):
-    async with create_router(tools=shop.tools(), settings=WRITES) as router:
-        turn = await router.ainvoke("Cancel an order")
-        assert turn.question is not None
-        assert turn.question.calls == []
-        turn = await turn.question.arespond("C-1")
-        assert turn.question is not None
-        await turn.question.aedit(order="C-2")
-        turn = await router.ainvoke("Cancel order A-17")
-        assert turn.question is not None
-        turn = await turn.question.areject()
-    assert shop.cancelled == ["C-2"]
-    assert turn.calls[0].status is ToolExecutionStatus.USER_DENIED
-
-
 def test_a_sync_checkpointer_and_store(shop: Shop, tmp_path: Path):
     with (
         SqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer,
@@ -364,20 +306,3 @@ def test_a_sync_checkpointer_and_store(shop: Shop, tmp_path: Path):
         assert len(store.search(("packetgate", "usage"))) == 2
     assert shop.cancelled == ["A-17"]
     assert len(turn.packet.messages) >= 4
-
-
-def test_a_chain_of_a_file_is_one_step_in_each_turn(shop: Shop, tmp_path: Path):
-    policy = tmp_path / "packetgate.toml"
-    policy.write_text(
-        '[chains.sweep]\ndescription = "Sweep the shop: cancel its oldest late order."\n'
-        'steps = [{tool = "functions.list_late_orders"},'
-        ' {tool = "functions.cancel_order", params = {order = "{1.0}"}}]\n'
-    )
-    with create_router(tools=shop.tools(), policy=policy, settings=WRITES) as router:
-        for times in (1, 2):
-            asked = router.invoke("Sweep the shop", thread="s")
-            assert asked.question
-            assert asked.question.calls == [("functions.cancel_order", {"order": "A-17"})]
-            turn = asked.question.approve()
-            assert [one.status for one in turn.calls] == [ToolExecutionStatus.EXECUTED] * 3
-            assert shop.cancelled == ["A-17"] * times

@@ -2,13 +2,11 @@
 
 import asyncio
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.types import Command, StateSnapshot
-from support.command_line import CommandLine
 from support.graphs import Session, session
 from support.notebook import Notebook
 from support.racing import FINISHED, REFUSED, ask, events, race
@@ -50,16 +48,6 @@ async def test_of_two_who_approve_at_once_one_is_heard(
         assert (settings.root / "log.txt").read_text() == "x\n" * number, name
         assert min(ends) == FINISHED < max(ends) <= REFUSED, ends
         assert await became(settings, name) is ToolExecutionStatus.EXECUTED
-
-
-def test_two_commands_at_once(cli: CommandLine) -> None:
-    """As a user runs them."""
-    for number in (1, 2):
-        assert cli.run("ask", APPEND, "--session", "s", "--allow-writes").status == 3
-        with ThreadPoolExecutor() as pool:
-            one, other = pool.map(lambda _: cli.run("answer", "yes", "--session", "s"), range(2))
-        assert (cli.folder / "log.txt").read_text() == "x\n" * number
-        assert min(one.status, other.status) == 0 < max(one.status, other.status)
 
 
 async def became(settings: Settings, name: str) -> ToolExecutionStatus:
@@ -123,6 +111,7 @@ async def test_what_has_ended_is_not_run_again_from_the_history(notebook: Notebo
     assert notebook.called == ["write_note"]
 
 
+@pytest.mark.slow
 async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Settings) -> None:
     """Between the claim and the checkpoint: nobody knows of the answer, and nothing runs by it."""
     asked = await ask(settings, "s", APPEND)
@@ -154,6 +143,7 @@ STOPPING: dict[str, Any] = {"interrupt_before": ["execute_tool"], "allow_write_t
 DOUBT = r"it was started at 20\d\d-\d\d-\d\d .* UTC, and nobody knows whether it finished"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("word", "runs"), [("yes", 1), ("no", 0), ("skip", 0)])
 async def test_a_write_that_a_process_died_in_is_asked_about(
     settings: Settings, notebook: Notebook, word: str, runs: int
@@ -200,8 +190,3 @@ async def test_an_approval_lapses_before_the_call_begins(notebook: Notebook) -> 
     assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.FAILED
     assert "or it has lapsed" in out["response"].candidate
     assert notebook.called == []
-
-
-@pytest.mark.parametrize("key", ["a", "b:c"])
-async def test_a_claim_holds_for_every_process(settings: Settings, key: str) -> None:
-    assert [await open_journal(settings).claim(key) for _ in range(3)] == [True, False, False]

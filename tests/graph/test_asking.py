@@ -58,17 +58,6 @@ async def test_only_those_that_need_it_are_asked_about_and_all_run_together(note
     assert packet.routing.reinjection_count == 1
 
 
-async def test_one_decision_each(notebook: Notebook):
-    both = calls(
-        wanted("notebook.write_note", name="a", text="new"), wanted("notebook.write_note", name="b", text="new")
-    )
-    async with session(scripted(both), notebook, allow_write_tools=True) as talk:
-        await talk.ask("Write new to a and b")
-        packet = await talk.reply({"decisions": [{"type": "reject"}, {"type": "approve"}]})
-    assert [one.status.value for one in packet.routing.all_calls] == ["user_denied", "executed"]
-    assert (notebook.notes["a"], notebook.notes["b"]) == ("apples", "new")
-
-
 async def test_low_confidence_read_can_be_approved(notebook: Notebook):
     unsure = ScriptedReviewer(approving(0.69))
     async with session(scripted(call("notebook.read_note", name="a"), reviewer=unsure), notebook) as talk:
@@ -76,14 +65,6 @@ async def test_low_confidence_read_can_be_approved(notebook: Notebook):
         assert "0.69 is below 0.70" in asked.question["action_requests"][0]["description"]
         packet = await talk.reply("ok")
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
-
-
-async def test_low_confidence_is_skipped_where_the_settings_say_so(notebook: Notebook):
-    unsure = ScriptedReviewer(approving(0.69))
-    deciders = scripted(call("notebook.read_note", name="a"), reviewer=unsure)
-    async with session(deciders, notebook, on_low_confidence="skip") as talk:
-        packet = await talk.say("Read a")
-    assert (packet.routing.execution_status, notebook.calls) == (ToolExecutionStatus.SKIPPED, [])
 
 
 @pytest.mark.parametrize(

@@ -66,22 +66,6 @@ async def test_each_step_is_asked_about_and_run_by_itself(notebook: Notebook):
     assert started == ["chain.copy", READ, WRITE]
 
 
-@pytest.mark.parametrize(
-    ("reply", "status"),
-    [
-        ("no", Status.USER_DENIED),
-        ({"type": "edit", "args": {"action": WRITE, "args": {"name": "y", "text": "x"}}}, Status.EXECUTED),
-    ],
-)
-async def test_the_user_decides_about_a_step(notebook: Notebook, reply: Any, status: Status):
-    async with over(notebook, allow_write_tools=True) as talk:
-        await talk.ask("Copy a to z")
-        packet = await talk.reply([reply] if isinstance(reply, dict) else reply)
-    assert packet.routing.all_calls[-1].status is status
-    assert "z" not in notebook.notes
-    assert notebook.notes.get("y") == ("x" if status is Status.EXECUTED else None)
-
-
 async def test_a_write_that_is_switched_off_is_a_dry_run(notebook: Notebook):
     async with over(notebook) as talk:
         packet = await talk.say("Copy a to z")

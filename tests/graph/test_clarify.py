@@ -1,7 +1,7 @@
 """A question to the user: their answer becomes their own words, and selection goes on."""
 
 import pytest
-from support.graphs import run_once, session
+from support.graphs import session
 from support.notebook import Notebook
 from support.origins import words
 from support.scripted_deciders import call, clarify, scripted
@@ -39,15 +39,6 @@ async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply:
     assert packet.routing.reinjection_count == 1
 
 
-async def test_an_answer_too_late_ends_the_pass(notebook: Notebook):
-    async with session(scripted(WHICH), notebook, ask_timeout_s=1e-6) as talk:
-        await talk.ask("Read a note")
-        packet = await talk.reply("b")
-    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
-    assert "lapsed" in packet.response.candidate
-    assert (packet.content.clarifications, notebook.calls) == ((), [])
-
-
 async def test_what_is_no_answer_is_asked_again(notebook: Notebook):
     async with session(scripted(WHICH, READ_B), notebook) as talk:
         await talk.ask("Read a note")
@@ -68,9 +59,3 @@ async def test_at_most_two(notebook: Notebook):
     assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
     assert "clarify again and again" in packet.response.candidate
     assert notebook.calls == []
-
-
-async def test_without_a_checkpointer_the_question_is_the_answer(notebook: Notebook):
-    packet = await run_once(scripted(WHICH), "Read a note", notebook)
-    assert packet.response.candidate == "Which note?"
-    assert packet.routing.outcome == "none"

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from support.graphs import run_once
 from support.notebook import Notebook
-from support.origins import words
-from support.scripted_deciders import call, calls, none, scripted, wanted
+from support.scripted_deciders import call, scripted
 
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -33,29 +32,6 @@ async def test_not_run_and_corrected(notebook: Notebook, name: str, params: dict
     assert says in correction.message
     assert "It takes: name (string, required)" in correction.message
     assert correction.message in packet.response.candidate
-
-
-@pytest.mark.parametrize(
-    ("name", "params", "problem"),
-    [
-        ("read_note", {"name": "a"}, "alias"),
-        ("notebook_read_note", {"name": "a"}, "alias"),
-        ("notebook.readNote", {"name": "a"}, "alias"),
-        ("Notebook.Read_Note", {"name": "a"}, "alias"),
-        ("mcp__notebook__read_note", {"name": "a"}, "alias"),
-        ("notebook.read_note", {"nam": "a"}, "misspelt_parameter"),
-        ("notebook.read_note", {"arguments": {"name": "a"}}, "wrapper"),
-        ("call_mcp_tool", {"server": "notebook", "tool": "read_note", "args": '{"name": "a"}'}, "wrapper"),
-    ],
-)
-async def test_mended_and_run(notebook: Notebook, name: str, params: dict[str, Any], problem: str):
-    """What was meant is plain: it runs under its real name, and nobody is told of a problem."""
-    packet = await run_once(scripted(call(name, **params)), "Read note a", notebook)
-    assert notebook.calls == [("read_note", {"name": "a"})]
-    assert packet.routing.selected_tool == "notebook.read_note"
-    assert [(one.problem, one.mended) for one in packet.routing.corrections] == [(problem, True)]
-    assert packet.routing.corrections[0].message not in packet.response.candidate
-    assert words(packet.routing.calls[0].provenance) == {"name": "user"}
 
 
 async def test_an_unknown_tool_widens_the_palette_once_then_ends_with_suggestions(notebook: Notebook):
@@ -86,22 +62,6 @@ async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook
     assert "Offered: `notebook.send_letter`" in second.routing.corrections[0].message
     assert notebook.calls == [("read_note", {"name": "a"})]
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
-
-
-async def test_a_miss_among_good_calls_runs_none_of_them(notebook: Notebook):
-    mixed = calls(wanted("notebook.read_note", name="a"), wanted("notebook.burn_note", name="b"))
-    packet = await run_once(scripted(mixed, none("gave up")), "Read a, burn b", notebook)
-    assert notebook.calls == []
-    assert packet.routing.note == "gave up"
-
-
-async def test_a_bad_call_beside_a_good_one_is_left_out_and_told(notebook: Notebook):
-    mixed = calls(wanted("notebook.read_note", name="a"), wanted("notebook.read_note", name=["b"]))
-    packet = await run_once(scripted(mixed), "Read a and b", notebook)
-    assert notebook.calls == [("read_note", {"name": "a"})]
-    assert [one.problem for one in packet.routing.corrections] == ["invalid_value"]
-    assert "apples" in packet.response.candidate
-    assert f"A call was left out: {packet.routing.corrections[0].message}" in packet.response.candidate
 
 
 async def test_dry_run_is_not_the_models_to_give(notebook: Notebook):

@@ -15,6 +15,8 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.transitions import ToolExecutionStatus
 
+pytestmark = pytest.mark.slow
+
 WRITES = RoutingContext(allow_write_tools=True)
 READ = TurnInput(messages=[HumanMessage("Read plan.txt")])
 WRITE = TurnInput(messages=[HumanMessage('Write "seven" to new.txt')])

@@ -28,13 +28,6 @@ async def test_next_selection_sees_the_full_text(notebook: Notebook, wish: str):
     assert packet.routing.described_tools == ("notebook.check_weather",)
 
 
-async def test_unknown_names_get_the_nearest(notebook: Notebook):
-    _, (_, second) = await run(notebook, describe("notebook.read_notes", "notebook.check_weather"), READ_A)
-    assert "notebook.read_note" in second.routing.suggestions
-    assert second.routing.described_tools == ("notebook.check_weather",)
-    assert notebook.called == ["read_note"]
-
-
 async def test_is_bounded(notebook: Notebook):
     once = describe("notebook.check_weather")
     packet, seen = await run(notebook, once, once, once, READ_A)

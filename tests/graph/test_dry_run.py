@@ -34,14 +34,6 @@ async def test_an_untrusted_server_is_not_called_at_all(notebook: Notebook):
     assert "it was not called" in packet.response.candidate
 
 
-async def test_an_untrusted_dry_run_argument_is_the_users_to_give(notebook: Notebook):
-    """To an untrusted server `dry_run` is an argument like any other: only shown, never relied on."""
-    dry = call("notebook.save_note", name="a", text="avocado", dry_run=True)
-    packet = await run_once(scripted(dry), "Save avocado as a", notebook)
-    assert notebook.calls == []
-    assert packet.routing.all_calls[0].status is ToolExecutionStatus.SKIPPED
-
-
 async def test_switched_on_and_approved_it_is_done(notebook: Notebook):
     async with session(scripted(SAVE), notebook.connection(trusted=True), allow_write_tools=True) as talk:
         asked = await talk.ask("Save avocado as a")

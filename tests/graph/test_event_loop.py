@@ -33,6 +33,8 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.servers.config import McpConfig
 from packetgate.tools.servers.opening import open_hub
 
+pytestmark = pytest.mark.slow
+
 pytestmark = pytest.mark.usefixtures("_watched")
 
 REPOSITORY = Path(__file__).parents[2]

@@ -34,21 +34,6 @@ async def test_a_failing_tools_error_reaches_answer_ledger_and_data(notebook: No
     assert not packet.routing.execution_result.success
 
 
-async def test_one_of_two_fails(notebook: Notebook):
-    both = calls(wanted("notebook.check_weather", city="Bern"), wanted("notebook.read_note", name="a"))
-    packet = await run_once(scripted(both), "Weather in Bern, and read a", notebook)
-    assert [one.status.value for one in packet.routing.all_calls] == ["failed", "executed"]
-    assert "burned down" in packet.response.candidate
-    assert "apples" in packet.response.candidate
-    assert packet.context.recent_tools == ("notebook.read_note",)
-
-
-async def test_an_exception_inside_a_tool_is_its_failure(notebook: Notebook):
-    packet = await run_once(scripted(call("notebook.read_note", name="nowhere")), "Read nowhere", notebook)
-    assert packet.routing.execution_status is ToolExecutionStatus.FAILED
-    assert "nowhere" in packet.response.candidate
-
-
 async def test_a_dead_server_is_named_and_the_others_answer(notebook: Notebook):
     packet = await run_once(scripted(call("notebook.read_note", name="a")), "Read a", notebook, gone())
     assert "apples" in packet.response.candidate

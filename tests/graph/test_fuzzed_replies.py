@@ -20,9 +20,11 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.errors import PacketgateError, RequestError
-from packetgate.tools.approval.questions import parse_answer, parse_replies
+from packetgate.tools.approval.replies import parse_answer, parse_replies
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import builtin_servers
+
+pytestmark = pytest.mark.slow
 
 WRITES = {"allow_write_tools": True}
 SAID = {"messages": [{"role": "user", "content": 'Write "hello" to notes.txt'}], "request": {"origin": "studio"}}

@@ -11,7 +11,7 @@ from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, appro
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.slash import COMMANDS as TYPED
-from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, run_turn
+from packetgate.connectors.turn import Aside, Asked, Reply, Say, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.channels import SLASH_COMMANDS
 from packetgate.state.context import RoutingContext
@@ -115,13 +115,6 @@ async def test_what_is_said_to_an_earlier_question_is_done_beside_the_one_that_w
     (only,) = [event async for event in run_turn(sessions, Reply("yes", earlier), "s", WRITES)]
     assert isinstance(only, Asked)
     assert called(again.packet) == called(only.packet) == [("ai.delete", "plan.txt", "awaiting_approval")]
-
-
-@pytest.mark.parametrize("words", ["plan.txt", "./plan.txt please", "the one named plan.txt", "read plan.txt"])
-async def test_an_answer_is_taken(sessions: Sessions, words: str) -> None:
-    done = (await said(sessions, READ, words, as_message=True))[-1]
-    assert isinstance(done, Finished)
-    assert "The gate opens at seven" in done.packet.response.candidate
 
 
 def test_what_is_typed_in_a_chat_is_nobodys_answer_elsewhere() -> None:

@@ -35,7 +35,7 @@ TURNS, CALLS = (125, 250) if NIGHTLY else (25, 50)
 """In each of the four settings."""
 MAX_REPLIES = 20
 
-pytestmark = pytest.mark.timeout(1_800 if NIGHTLY else 300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800 if NIGHTLY else 300)]
 
 
 @dataclass

@@ -6,7 +6,6 @@ from support.origins import words
 
 from packetgate.connectors.turn import Asked, Finished, Say
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.sections import Access, PacketState, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -32,27 +31,6 @@ async def test_a_read(notebook: Notebook):
     assert set(packet.metrics.latency_ms) == set(stages(events))
     decided = {entry.step for entry in packet.reasoning.reflection_log if entry.decided_by == "reflex"}
     assert decided == {"detect_intent", "select_tool", "review_selection", "respond"}
-
-
-async def test_every_stage_is_announced_before_it_is_told(notebook: Notebook):
-    async with session(reflex_deciders(), notebook) as talk:
-        events = await talk.events(Say("Read note name=b"))
-    started = [event.stage for event in events if isinstance(event, StageStarted)]
-    assert started == stages(events)
-    for at, event in enumerate(events):
-        if isinstance(event, StageFinished):
-            begun = [one.stage for one in events[:at] if isinstance(one, StageStarted)]
-            assert event.decisions
-            assert all(entry.step in begun for entry in event.decisions)
-
-
-async def test_a_write_is_never_silently_done(notebook: Notebook):
-    async with session(reflex_deciders(), notebook) as talk:
-        packet = await talk.say("Write note name=b text=butter")
-    assert notebook.calls == []
-    assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
-    assert "Nothing was done: write tools are switched off" in packet.response.candidate
-    assert "`allow_write_tools` switches them on" in packet.response.candidate
 
 
 async def test_a_write_switched_on_asks_first(notebook: Notebook):

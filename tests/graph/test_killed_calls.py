@@ -20,6 +20,8 @@ from packetgate.state.errors import ConfigError
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.execution.journal import ENDED, STARTED
 
+pytestmark = pytest.mark.slow
+
 KILLS = {"sqlite": 100 if NIGHTLY else 20, "postgres": 25 if NIGHTLY else 4}
 RACES = 25 if NIGHTLY else 4
 

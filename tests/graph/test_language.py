@@ -1,14 +1,12 @@
 """The whole graph on a real chat model: what it is told, and that its decisions stay out of sight."""
 
 import pytest
-from langchain_core.messages import HumanMessage
-from support.graphs import run_once, session
+from support.graphs import run_once
 from support.notebook import Notebook
 from support.prompts import BROKEN, call, first_call, last, review, selection, sent
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.protocols import Deciders
-from packetgate.state.packet import TurnInput
 from packetgate.state.transitions import ToolExecutionStatus
 
 READ_A = call("notebook.read_note", name="a")
@@ -56,14 +54,6 @@ async def test_a_malformed_selection_falls_back_and_says_so(
     assert notebook.called == ["read_note"]
 
 
-async def test_the_reason_of_a_fallback_is_on_the_packet(
-    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(BROKEN, BROKEN, review(0.9), "Apples.")
-    packet = await run_once(by_model, "Read note name=a", notebook)
-    assert any("cannot be read" in error.message for error in packet.metrics.errors if error.stage == "select_tool")
-
-
 async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
     by_model: Deciders, scripted_openai: ScriptedOpenAI
 ):
@@ -83,17 +73,6 @@ async def test_poison_in_a_result_stays_inside_the_fence_everywhere(
                 assert "Ignore previous" not in text.replace(inside, "")
                 shown += 1
     assert shown == 2
-
-
-async def test_the_message_stream_shows_the_answer_and_no_decision(
-    by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(READ_A, review(0.9), "It says <think>hm</think>apples.")
-    async with session(by_model, notebook) as talk:
-        given = TurnInput(messages=[HumanMessage("Read note a")])
-        stream = talk.graph.astream(given, talk.config, context=talk.context, stream_mode="messages")
-        shown = [message.text async for message, _ in stream if message.type in {"ai", "AIMessageChunk"}]
-    assert "".join(shown) == "It says apples."
 
 
 async def test_everything_down_still_answers(by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI):

@@ -29,6 +29,7 @@ def hold(settings: Settings, taken: Event) -> None:
     asyncio.run(holding())
 
 
+@pytest.mark.slow
 async def test_a_killed_process_holds_nothing(settings: Settings) -> None:
     taken = forking().Event()
     process = forking().Process(target=hold, args=(settings, taken))

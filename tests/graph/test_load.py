@@ -17,6 +17,8 @@ from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = 500 if NIGHTLY else 100
 WARM = 100 if NIGHTLY else 40
 AT_ONCE = 20

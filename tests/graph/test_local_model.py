@@ -15,6 +15,8 @@ from packetgate.deciders.protocols import Deciders
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.state.packet import CognitionPacket
 
+pytestmark = pytest.mark.slow
+
 Load = Callable[..., Deciders]
 
 OPTIONS = {"n_ctx": 16_384, "n_threads": 1, "seed": 6}
@@ -45,19 +47,6 @@ async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, 
         print(f"\nprompt tokens evaluated: {whole} in the first turn, {again} in the second")  # noqa: T201
     assert second.metrics.token_usage.keys() >= {"select_tool", "respond"}
     assert again <= 0.2 * whole
-
-
-async def test_two_sessions_at_once_do_not_mix(load: Load):
-    texts = {"one": ["Tell me of the sea", "And of ships"], "two": ["Tell me of the moon", "And of stars, please?"]}
-
-    async def talk(deciders: Deciders, name: str) -> list[dict[str, object]]:
-        async with session(deciders, Notebook(), on_low_confidence="skip") as opened:
-            return [decided(await opened.say(text)) for text in texts[name]]
-
-    alone = [await talk(load(), name) for name in texts]
-    shared = load()
-    assert await asyncio.gather(*(talk(shared, name) for name in texts)) == alone
-    assert alone[0] != alone[1]
 
 
 async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_path: Path, notebook: Notebook):
@@ -97,11 +86,3 @@ async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_p
 def evaluated(packet: CognitionPacket) -> int:
     """Return how many prompt tokens of the turn were evaluated."""
     return sum(usage.input_tokens - usage.cached_tokens for usage in packet.metrics.token_usage.values())
-
-
-def decided(packet: CognitionPacket) -> dict[str, object]:
-    """Return what does not differ from run to run."""
-    return {
-        "log": [(entry.step, entry.summary) for entry in packet.reasoning.reflection_log],
-        "answer": packet.response.candidate,
-    }

@@ -3,7 +3,7 @@
 import pytest
 from support.graphs import run_once
 from support.notebook import Notebook
-from support.scripted_deciders import call, calls, none, scripted, wanted
+from support.scripted_deciders import call, calls, scripted, wanted
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.transitions import ToolExecutionStatus
@@ -41,14 +41,6 @@ async def test_three_steps_are_done_without_a_word_of_skipping(files: Notebook):
     assert packet.routing.note == ""
 
 
-async def test_a_step_follows_only_when_all_calls_of_the_last_one_succeeded(files: Notebook):
-    """Also where it took two passes, and the first of them failed."""
-    five = "Read note name=gone.txt and read note name=a.txt and read note name=b.txt and read note name=c.txt"
-    packet = await run_once(reflex_deciders(), f"{five} then read note name=d.txt", files, max_parallel_calls=2)
-    assert [params["name"] for _, params in files.calls] == ["gone.txt", "a.txt", "b.txt", "c.txt"]
-    assert [call.status.value for call in packet.routing.all_calls] == ["failed", *["executed"] * 3]
-
-
 async def test_an_identical_call_ends_the_loop(notebook: Notebook):
     packet = await run_once(scripted(FOUR[0], FOUR[0], FOUR[1]), "Read a", notebook)
     assert notebook.calls == [("read_note", {"name": "a"})]
@@ -62,10 +54,3 @@ async def test_the_same_call_twice_in_one_pass_runs_once(notebook: Notebook):
     packet = await run_once(scripted(twice), "Read a", notebook)
     assert notebook.calls == [("read_note", {"name": "a"})]
     assert len(packet.routing.all_calls) == 1
-
-
-async def test_nothing_selected_on_the_second_pass_keeps_the_first_result(notebook: Notebook):
-    packet = await run_once(scripted(FOUR[0], none("nothing more to do")), "Read a", notebook)
-    assert "apples" in packet.response.candidate
-    assert [one.status for one in packet.routing.past_calls] == [ToolExecutionStatus.EXECUTED]
-    assert packet.routing.calls == ()

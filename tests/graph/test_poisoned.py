@@ -26,14 +26,6 @@ async def test_is_cut_and_counted(notebook: Notebook, leak: str, left: str, viol
     assert (f"{violations} pieces of tool markup cut out" in summary) is bool(violations)
 
 
-async def test_nothing_but_a_call_leaves_a_plain_word(notebook: Notebook):
-    leak = '{"tool": "notebook.write_note", "params": {"name": "a", "text": "x"}}'
-    packet = await run_once(scripted(READ_A, responder=ScriptedResponder(leak)), "Read a", notebook)
-    assert packet.response.candidate.startswith("I have no answer")
-    assert packet.metrics.violations == 1
-    assert notebook.called == ["read_note"]
-
-
 async def test_never_in_the_sessions_messages(notebook: Notebook):
     leak = "Fine.<tool_call>{'x': 1}</tool_call>"
     async with session(scripted(READ_A, responder=ScriptedResponder(leak)), notebook) as talk:

@@ -1,6 +1,5 @@
 """The user's rules and remembered approvals, on the real graph: who is asked what, and how often."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,42 +110,3 @@ async def test_a_grant_of_a_session_ends_with_it_and_one_taken_back_at_once(note
     assert not await Grants(journal).revoke(standing.grant.grant_id)
     async with session(scripted(AGAIN), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
         await talk.ask(ASK)
-
-
-async def test_a_grant_does_not_hold_for_another_definition(notebook: Notebook):
-    journal, rules = MemoryJournal(), policy(remember="always")
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        await remembering(talk, "always")
-    (given,) = [one.grant for one in await Grants(journal).all()]
-    changed = Notebook()
-
-    async def write_note(name: str, text: str, mode: str = "replace", to_everybody: bool = True) -> str:
-        """Write a note."""
-        raise AssertionError(f"{name} {text} {mode} {to_everybody}")
-
-    changed.server.local_provider.remove_tool("write_note")
-    changed.server.tool(write_note)
-    async with session(scripted(WRITE), changed, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-    assert replace(await _standing(journal), used=0).grant == given
-
-
-async def _standing(journal: MemoryJournal) -> Any:
-    (one,) = await Grants(journal).all()
-    return one
-
-
-async def test_what_the_user_says_themself_may_vary_and_nothing_else(notebook: Notebook):
-    journal, rules = MemoryJournal(), policy(remember="always")
-    async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
-        await remembering(talk, "always")
-    (grant,) = [one.grant for one in await Grants(journal).all()]
-    assert "as you say" in grant.line
-    for name, text, asks in (("b", "artichoke", False), ("c", "avocado", True)):
-        wanted = call("notebook.write_note", name=name, text=text)
-        async with session(
-            scripted(wanted), notebook, preferences=rules, journal=journal, allow_write_tools=True
-        ) as talk:
-            await (talk.ask(ASK) if asks else talk.say(ASK))
-    assert notebook.notes["b"] == "artichoke"
-    assert notebook.notes["c"] == "cheese"

@@ -8,7 +8,7 @@ from support.command_line import CommandLine
 
 from packetgate.graph.journal.database import open_journal
 from packetgate.graph.leases import open_leases
-from packetgate.graph.postgres import MAX_CONNECTIONS, open_pool
+from packetgate.graph.postgres import MAX_CONNECTIONS
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.errors import ConfigError
@@ -101,16 +101,6 @@ async def test_a_lock_is_held_again_where_its_connection_broke_in_the_middle_of_
                     break
         async with open_leases(settings) as others:
             assert await others.is_taken("a")
-
-
-async def test_the_database_soon_notices_a_machine_that_died_and_the_urls_own_options_hold(postgres: str) -> None:
-    url = f"{postgres}{'&' if '?' in postgres else '?'}options=-c%20statement_timeout%3D54321"
-    async with open_pool(url, "nothing", nothing) as pool, pool.connection() as connection:
-        found = await connection.execute("SELECT name, reset_val FROM pg_settings")  # shown they are 0 on a socket
-        settings = {row["name"]: row["reset_val"] for row in await found.fetchall()}
-    assert settings["statement_timeout"] == "54321"
-    assert settings["tcp_user_timeout"] == "60000"
-    assert (settings["tcp_keepalives_idle"], settings["tcp_keepalives_interval"]) == ("30", "10")
 
 
 async def nothing(connection: AsyncConnection) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 
@@ -55,11 +54,3 @@ def test_a_folder_that_holds_more_keeps_its_rights(tmp_path: Path):
     tmp_path.chmod(0o755)
     assert asyncio.run(kept(tmp_path)) == {0o600}
     assert mode(tmp_path) == 0o755
-
-
-def test_a_history_that_was_open_to_others_is_closed(tmp_path: Path):
-    history = tmp_path / "history"
-    history.write_text("+what I asked\n")
-    history.chmod(0o644)
-    private_file(history)
-    assert (mode(history), mode(tmp_path), history.read_text()) == (0o600, 0o700, "+what I asked\n")

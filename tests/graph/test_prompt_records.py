@@ -10,11 +10,10 @@ from langgraph.store.base import BaseStore
 from support.notebook import Notebook
 from support.prompts import NO_TOOL, call, review, sent
 from support.scripted_openai import ScriptedOpenAI
-from support.usage import recording, turn
+from support.usage import recording
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
-from packetgate.graph.composition import open_graph
 from packetgate.graph.records import PROMPTS, StagePrompts, forget_records, read_prompts, save_prompts
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
@@ -22,7 +21,7 @@ from packetgate.models.endpoint import Endpoint
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
 from packetgate.state.base import now
-from packetgate.tools.usage.store import keep, read_usage
+from packetgate.tools.usage.store import read_usage
 
 READ = call("notebook.read_note", name="a")
 
@@ -100,31 +99,6 @@ def with_prompt_record(packet_id: str, session: str = "s", days_ago: float = 0.0
         at=now() - timedelta(days=days_ago),
         exchanges=(),
     )
-
-
-@pytest.mark.parametrize(("days", "left"), [(7, ["new"]), (30, ["old", "new"]), (0, ["old", "new"])])
-async def test_opening_a_graph_prunes(tmp_path: Path, days: int, left: list[str]) -> None:
-    settings = Settings(home=tmp_path, root=tmp_path, prompt_days=days)
-    async with open_store(settings) as store:
-        await save_prompts(store, with_prompt_record("old", days_ago=10))
-        await save_prompts(store, with_prompt_record("new"))
-        await keep(store, turn("ancient", days_ago=80))
-    async with open_graph(settings) as graph:
-        assert graph.store is not None
-        assert [one for one in ("old", "new") if await read_prompts(graph.store, "s", one)] == left
-        assert len((await read_usage(graph.store)).records) == 1
-
-
-async def test_only_so_many_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("packetgate.graph.records.MAX_PROMPTS", 10)
-    settings = Settings(home=tmp_path, root=tmp_path)
-    async with open_store(settings) as store:
-        for number in range(12):
-            await save_prompts(store, with_prompt_record(f"p{number}", days_ago=1 - number / 100))
-    async with open_graph(settings) as graph:
-        assert graph.store is not None
-        left = [number for number in range(12) if await read_prompts(graph.store, "s", f"p{number}")]
-    assert left == list(range(3, 12))
 
 
 async def test_a_session_that_is_forgotten_leaves_no_prompts(store: BaseStore) -> None:

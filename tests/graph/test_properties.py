@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
@@ -27,6 +28,8 @@ from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import PacketState
 from packetgate.state.transitions import STATUSES
 from packetgate.tools.servers.hub import McpHub
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = 1_000 if NIGHTLY else 40
 MAX_REPLIES = 40

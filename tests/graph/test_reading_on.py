@@ -68,8 +68,3 @@ async def test_another_session_cannot(talk):
     await talk("one", call("poems.get_epic")).say("Get the epic")
     packet = await talk("two", call("ai.read", path=HANDLE)).say(f"Read {HANDLE}")
     assert "is not kept, or no more, in this session" in packet.routing.all_calls[0].result.error
-
-
-async def test_there_is_nothing_to_read_on_before(talk):
-    packet = await talk("one").say("Get the epic")
-    assert [entry.reason for entry in packet.context.palette if entry.tool_name == "ai.read"] in ([], ["ranked"])

@@ -1,27 +1,23 @@
 """Turns on a real small model, SmolLM2 of 135M parameters. What it makes of a request is not judged here."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from langchain_core.messages import AIMessageChunk, HumanMessage
+from langchain_core.messages import AIMessageChunk
 from support.graphs import session
 from support.notebook import Notebook
-from support.palettes import palettes
 
 from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders
-from packetgate.deciders.language.offer import arguments_of
 from packetgate.deciders.protocols import Deciders
-from packetgate.models.calling import OfferedTool
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.pool import ModelPool
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.validation import check_call
+
+pytestmark = pytest.mark.slow
 
 REQUESTS = ("Read note a", "Write hello into note b", "Hello", "Delete note a", "Who wrote Hamlet?")
 
@@ -52,15 +48,6 @@ async def test_turns_end_and_nothing_but_reads_runs_unasked(deciders: Deciders, 
                 assert call.evidence.keys() >= {"acts", "judged"}
 
 
-async def test_the_answer_reads_on_from_the_selection(deciders: Deciders, notebook: Notebook):
-    """Both are asked with the same beginning, and a second turn with most of the first's."""
-    async with session(deciders, notebook, answer_max_tokens=20) as talk:
-        packet = await talk.say("Why is the sky blue?")
-    usage = packet.metrics.token_usage
-    answer = usage["respond"]
-    assert answer.cached_tokens >= 0.9 * answer.input_tokens
-
-
 async def test_an_answer_is_streamed_and_can_be_left(model: LlamaCppModel):
     pieces = [piece async for piece in _some(model, 5)]
     assert len(pieces) == 5
@@ -74,24 +61,3 @@ async def _some(model: LlamaCppModel, most: int) -> AsyncIterator[AIMessageChunk
         assert isinstance(chunk, AIMessageChunk)
         yield chunk
     await stream.aclose()  # type: ignore[attr-defined]
-
-
-async def test_a_turn_can_be_cancelled(deciders: Deciders, model: LlamaCppModel, notebook: Notebook):
-    async with session(deciders, notebook, answer_max_tokens=4_000) as talk:
-        turn = asyncio.create_task(talk.events(Say("Tell me a very long story.")))
-        await asyncio.sleep(0)
-        turn.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await turn
-    assert (await model.chat.ainvoke("Hi", max_tokens=3)).usage_metadata
-
-
-async def test_no_call_is_invalid(model: LlamaCppModel):
-    for tools in random.Random(4).sample(list(palettes()), 8):
-        catalogue, names = Catalogue(tools), frozenset(tool.name for tool in tools)
-        offered = [OfferedTool(tool.name, tool.full[:200], arguments_of(tool)) for tool in tools[:4]]
-        sampling = {"temperature": 1.0, "max_tokens": 120, "seed": 1}
-        answer = await model.call([HumanMessage(tools[0].brief)], offered, most=2, sampling=sampling, must=True)
-        for call in answer.calls:
-            assert call.name in names
-            assert call.name in answer.widened or not check_call(call.name, call.arguments, names, catalogue)

@@ -8,15 +8,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from support.langgraph_server import LangGraphServer, ask, reply
 
-
-def test_a_read_is_answered_from_the_real_file(langgraph_server: LangGraphServer) -> None:
-    (langgraph_server.root / "notes.txt").write_text("the owl sleeps by day\n")
-    _, packet = langgraph_server.talk(lambda client: ask(client, "Read notes.txt"))
-    assert packet["status"]["state"] == "completed"
-    assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["executed"]
-    assert "the owl sleeps by day" in packet["messages"][-1]["content"]
-
-
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -43,11 +34,6 @@ def test_a_write_waits_for_approval_and_then_happens(langgraph_server: LangGraph
 def test_a_configured_server_is_routed_to(langgraph_server: LangGraphServer) -> None:
     _, packet = langgraph_server.talk(lambda client: ask(client, "Get the process number of the clock"))
     assert "process number " in packet["messages"][-1]["content"]
-
-
-def test_a_context_out_of_range_is_refused(langgraph_server: LangGraphServer) -> None:
-    with pytest.raises(Exception, match="confidence_threshold"):
-        langgraph_server.talk(lambda client: ask(client, "Read notes.txt", confidence_threshold=7))
 
 
 def test_a_turn_is_recorded_in_the_servers_own_store(langgraph_server: LangGraphServer) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import GRAPH, LangGraphServer, ask, reply, said
+from support.langgraph_server import GRAPH, LangGraphServer, ask, said
 
 WRITE, UNCLEAR = 'Write "hello owl" to shown.txt', "Write shown.txt"
-SHOWN, EDITED = ({"path": "shown.txt", "content": text} for text in ("hello owl", "edited"))
 
 
 def is_shown_by_chat_ui(interrupt: Any, messages: list[Any]) -> bool:
@@ -70,38 +69,3 @@ def test_a_question_is_shown(langgraph_server: LangGraphServer, text: str, name:
     assert (item.action, item.allows) == (name, allows)
     assert item.args == value["action_requests"][0]["arguments"]
     assert item.description
-
-
-@pytest.mark.parametrize(
-    ("sent", "status", "written"),
-    [
-        # agent-chat-ui: one decision for each request; a rejection always has a reason
-        ({"decisions": [{"type": "approve"}]}, "executed", "hello owl"),
-        ({"decisions": [{"type": "reject", "message": "not there"}]}, "user_denied", None),
-        (
-            {"decisions": [{"type": "edit", "edited_action": {"name": "ai.write", "args": EDITED}}]},
-            "executed",
-            "edited",
-        ),
-        # Agent Inbox: a list of one, whose `args` are null, the words, or the action
-        ([{"type": "accept", "args": None}], "executed", "hello owl"),
-        ([{"type": "accept", "args": {"action": "ai.write", "args": SHOWN}}], "executed", "hello owl"),
-        ([{"type": "ignore", "args": None}], "skipped", None),
-        ([{"type": "edit", "args": {"action": "ai.write", "args": EDITED}}], "executed", "edited"),
-    ],
-    ids=str,
-)
-def test_what_they_send_is_understood(
-    langgraph_server: LangGraphServer, sent: Any, status: str, written: str | None
-) -> None:
-    file = langgraph_server.root / "shown.txt"
-    file.unlink(missing_ok=True)
-
-    async def conversation(client: LangGraphClient) -> Any:
-        thread, _, _ = await interrupted(client, WRITE)
-        return await reply(client, thread, sent, allow_write_tools=True)
-
-    packet = langgraph_server.talk(conversation)
-    routing = packet["tool_routing"]  # the words of a rejection are for selection, which makes another pass
-    assert (routing["past_calls"] + routing["calls"])[0]["status"] == status
-    assert (file.read_text() if file.exists() else None) == written

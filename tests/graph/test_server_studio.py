@@ -37,14 +37,6 @@ def test_the_context_is_a_form(schemas: Any) -> None:
     assert all({"minimum", "exclusiveMinimum"} & one.keys() and "maximum" in one for one in numbers)
 
 
-def test_the_input_is_chat(schemas: Any) -> None:
-    """Studio offers chat where `messages` is a list of messages."""
-    messages = schemas["input_schema"]["properties"]["messages"]
-    assert messages["type"] == "array"
-    assert "HumanMessage" in str(messages["items"])
-    assert "messages" not in schemas["input_schema"].get("required", [])
-
-
 @pytest.mark.parametrize("xray", [True, False])
 def test_the_drawing_has_all_stages(langgraph_server: LangGraphServer, xray: bool) -> None:
     drawn = langgraph_server.talk(lambda client: client.assistants.get_graph(GRAPH, xray=xray))
@@ -63,16 +55,6 @@ def test_a_threads_state_is_its_packet(langgraph_server: LangGraphServer) -> Non
     assert packet.routing.selected_tool == "ai.write"
     assert state["next"] == ["ask_user"]
     assert len(history) == len(packet.reasoning.reflection_log) + 2
-
-
-@pytest.mark.parametrize("request_", ["Hello", 'Write "hello" to unwritten.txt'])
-def test_a_run_without_a_thread_asks_nobody(langgraph_server: LangGraphServer, request_: str) -> None:
-    packet = langgraph_server.talk(
-        lambda client: client.runs.wait(None, GRAPH, input=said(request_), context={"allow_write_tools": True})
-    )
-    assert packet["status"]["state"] == "completed"
-    assert "__interrupt__" not in packet
-    assert not (langgraph_server.root / "unwritten.txt").exists()
 
 
 def test_stages_are_streamed_as_they_go(langgraph_server: LangGraphServer) -> None:

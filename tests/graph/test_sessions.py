@@ -11,7 +11,7 @@ from support.scripted_deciders import call, scripted
 from packetgate.connectors.turn import Aside, Asked, Reply, Say
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.state.errors import RequestError, SessionError
+from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import Attachment
@@ -45,17 +45,6 @@ async def test_per_turn_sections_are_reset_and_session_sections_kept(notebook: N
     assert [message.type for message in second.messages] == ["human", "ai", "human", "ai"]
 
 
-async def test_the_ledger_keeps_the_last_five(notebook: Notebook):
-    names = ["a", "b", "c", "d", "a", "b", "zzz"]
-    async with session(scripted(*map(read, names)), notebook, max_reinjections=1) as talk:
-        for name in names:
-            packet = await talk.say(f"Read {name}")
-    ledger = packet.context.result_ledger
-    assert [entry.params["name"] for entry in ledger] == names[-5:]
-    assert [entry.status for entry in ledger] == ["executed"] * 4 + ["failed"]
-    assert ledger[0].summary == "cheese"
-
-
 async def test_a_question_stays_open_over_a_new_turn(notebook: Notebook):
     write = call("notebook.write_note", name="a", text="x")
     async with session(scripted(write, read("b")), notebook, allow_write_tools=True) as talk:
@@ -72,19 +61,6 @@ async def test_a_question_stays_open_over_a_new_turn(notebook: Notebook):
     assert packet.header.packet_id == asked.packet.header.packet_id
     assert packet.context.recent_tools == ("notebook.write_note", "notebook.read_note")
     assert (packet.parked, notebook.notes["a"]) == ((), "x")
-
-
-async def test_a_question_that_lapsed_is_dropped_by_a_new_turn_and_leaves_a_trace(notebook: Notebook):
-    write = call("notebook.write_note", name="a", text="x")
-    async with session(scripted(write, read("b")), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
-        asked = await talk.ask("Write x to a")
-        packet = await talk.say("Read note name=b")
-        with pytest.raises(SessionError):
-            await talk.reply("yes")
-    dropped = packet.governance.audit[0]
-    assert (dropped.event, dropped.detail) == ("question_dropped", "notebook.write_note was never answered")
-    assert dropped.call_id == asked.packet.routing.calls[0].call_id
-    assert notebook.called == ["read_note"]
 
 
 async def test_a_pending_question_survives_the_process(notebook: Notebook, tmp_path: Path, monkeypatch):

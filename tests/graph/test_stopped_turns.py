@@ -15,6 +15,8 @@ from packetgate.connectors.turn import Continue, Finished, Say, Turn, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 
+pytestmark = pytest.mark.slow
+
 STOPS = 40
 
 

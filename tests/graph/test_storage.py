@@ -1,14 +1,7 @@
 """Where sessions are kept, and what is said when they can not be kept there."""
 
-import sqlite3
-from pathlib import Path
-
 import pytest
 from support.command_line import CommandLine
-
-from packetgate.graph.settings import Settings
-from packetgate.graph.storage import open_checkpointer
-from packetgate.state.errors import ConfigError
 
 
 def fails(cli: CommandLine, **variables: str) -> str:
@@ -18,15 +11,6 @@ def fails(cli: CommandLine, **variables: str) -> str:
     assert outcome.err.startswith("packetgate: ")
     assert outcome.err.count("\n") == 1
     return outcome.err
-
-
-async def test_the_database_is_made_where_home_says(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "not" / "yet")
-    async with open_checkpointer(settings):
-        pass
-    with sqlite3.connect(settings.database) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert {"checkpoints", "writes"} <= tables
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])
@@ -55,11 +39,3 @@ def test_a_corrupt_database_is_named_and_kept(cli: CommandLine, content: bytes) 
 def test_a_home_that_is_a_file_is_named(cli: CommandLine) -> None:
     cli.home.write_text("in the way\n")
     assert f"{cli.home / 'packetgate.db'}: cannot store sessions" in fails(cli)
-
-
-async def test_a_read_only_database_is_named(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path)
-    settings.database.mkdir()
-    with pytest.raises(ConfigError, match="set PACKETGATE_HOME to a folder of yours"):
-        async with open_checkpointer(settings):
-            pass

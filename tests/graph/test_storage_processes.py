@@ -11,6 +11,8 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.tools.usage.store import read_usage
 
+pytestmark = pytest.mark.slow
+
 PROCESSES, TURNS = 4, 25
 
 

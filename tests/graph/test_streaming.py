@@ -11,9 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from support.gguf_model import write_tiny_gguf
 from support.graphs import run_once, session
-from support.notebook import Notebook
-from support.prompts import call, review
-from support.scripted_openai import CutOff, HttpError, Raw, ScriptedOpenAI
+from support.scripted_openai import CutOff, ScriptedOpenAI
 from support.streams import stream
 
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
@@ -98,14 +96,6 @@ def deciding(scripted_chat: BaseChatModel) -> Deciders:
     return language_deciders(source, source)
 
 
-async def test_decisions_stay_hidden(deciding: Deciders, scripted_openai: ScriptedOpenAI, notebook: Notebook):
-    read = call("notebook.read_note", name="a")
-    scripted_openai.script(read, review(0.9), "It says apples.")
-    async with session(deciding, notebook) as talk:
-        turn = await stream(talk, "Read note a")
-    assert turn.shown == {turn.packet.messages[-1].id: "It says apples."}
-
-
 async def test_a_selection_that_is_the_answer_comes_in_pieces(deciding: Deciders, scripted_openai: ScriptedOpenAI):
     story = " ".join(20 * ["Once upon a time there was a pear."])
     scripted_openai.script(story, story)
@@ -115,20 +105,6 @@ async def test_a_selection_that_is_the_answer_comes_in_pieces(deciding: Deciders
     assert len(scripted_openai.requests) == 2
     assert len(turn.chunks) > 3
     assert turn.shown == {turn.packet.messages[-1].id: story}
-
-
-@pytest.mark.parametrize("refused", [HttpError(400, "tools cannot be streamed"), Raw("", "text/event-stream")])
-async def test_a_server_that_streams_no_answers_to_offers_of_tools(
-    deciding: Deciders, scripted_openai: ScriptedOpenAI, notebook: Notebook, refused: HttpError | Raw
-):
-    read = call("notebook.read_note", name="a")
-    scripted_openai.script(refused, read, review(0.9), "It says apples.", "Hello.")
-    async with session(deciding, notebook) as talk:
-        turns = [await stream(talk, "Read note a"), await stream(talk, "Hello")]
-    assert [turn.shown for turn in turns] == [
-        {turn.packet.messages[-1].id: text} for turn, text in zip(turns, ("It says apples.", "Hello."), strict=True)
-    ]
-    assert [one["stream"] for one in scripted_openai.requests if one.get("tools")] == [True, False, False]
 
 
 async def test_a_stream_that_breaks_off_gives_way_to_reflexes(

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langgraph.types import Command
 from support.graphs import Session, session
 from support.notebook import Notebook
-from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
+from support.scripted_deciders import call, calls, none, scripted, wanted
 
 from packetgate.state.packet import CognitionPacket
 
@@ -83,17 +83,6 @@ async def test_the_second_turn_of_a_thread(notebook: Notebook, reply: Any, close
     assert [one.type for one in packet.conversation] == ["human", "ai", "human", "ai"], "what was said, without calls"
 
 
-async def test_a_question_in_words_is_closed_by_the_answer(notebook: Notebook) -> None:
-    async with session(scripted(READ, none(), clarify("Which note?"), READ), notebook) as talk:
-        asks = await second_turn(talk)
-        assert asks.messages[-1].text == "Which note?"
-        packet = await talk.reply(
-            {"decisions": [{"type": "edit", "edited_action": {"name": "A question for you", "args": {"answer": "a"}}}]}
-        )
-    assert packet.content.clarifications == ("a",)
-    assert (closings(packet), are_valid(packet.messages)) == (["a"], True)
-
-
 async def test_each_of_two_calls_is_closed(notebook: Notebook) -> None:
     async with session(scripted(BOTH), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
@@ -101,17 +90,6 @@ async def test_each_of_two_calls_is_closed(notebook: Notebook) -> None:
     assert kinds(packet.messages) == ["human", "call", "tool", "tool", "ai"]
     assert are_valid(packet.messages)
     assert closings(packet) == [RAN, "The user denied it; it did not run."]
-
-
-async def test_what_cannot_be_read_is_asked_again_in_a_message_that_says_why(notebook: Notebook) -> None:
-    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        again = (await talk.ask_again([{"type": "perhaps"}])).packet
-        assert "perhaps" in again.messages[-1].text
-        packet = await talk.reply("yes")
-    assert kinds(packet.messages) == ["human", "call", "tool", "call", "tool", "ai"]
-    assert are_valid(packet.messages)
-    assert closings(packet)[-1] == RAN
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from support.graphs import session
 from support.notebook import Notebook
-from support.scripted_deciders import call, calls, clarify, none, scripted, wanted
+from support.scripted_deciders import call, none, scripted
 
 from packetgate.connectors.turn import Answering, Aside, Asked, Finished, Reply, Say
 from packetgate.state.context import RoutingContext
@@ -11,8 +11,6 @@ from packetgate.state.request import TurnRequest
 from packetgate.state.sections import Attachment
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
-READ_B = call("notebook.read_note", name="b")
-BOTH = calls(wanted("notebook.write_note", name="a", text="x"), wanted("notebook.write_note", name="b", text="x"))
 ASK = "Write avocado to a"
 
 
@@ -35,20 +33,6 @@ async def test_yes_no_and_skip_answer(notebook: Notebook, words: str, status: st
     assert packet.governance.question is None
 
 
-@pytest.mark.parametrize("words", ["Read b", "Read the note b"])
-async def test_a_request_runs_and_the_question_still_waits(notebook: Notebook, words: str):
-    async with session(scripted(WRITE, READ_B, none()), notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        *_, aside, asked = await talk.events(Say(words))
-        assert isinstance(aside, Aside)
-        assert "bread" in aside.packet.response.candidate
-        assert isinstance(asked, Asked)
-        assert asked.question["problem"] == "This still waits, and has not run."
-        assert notebook.called == ["read_note"]
-        await talk.reply("yes")
-    assert notebook.notes["a"] == "avocado"
-
-
 async def test_a_yes_with_something_attached_is_more_than_a_yes(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
@@ -68,14 +52,6 @@ async def test_a_yes_too_late_runs_nothing(notebook: Notebook):
     assert notebook.calls == []
 
 
-async def test_a_question_in_words_takes_what_is_said_as_its_answer(notebook: Notebook):
-    async with session(scripted(clarify("Which note?"), READ_B), notebook) as talk:
-        await talk.ask("Read a note")
-        packet = await talk.say("Read b")
-    assert packet.content.clarifications == ("Read b",)
-    assert "bread" in packet.response.candidate
-
-
 async def test_the_settings_of_the_run_that_asked_hold_for_its_reply(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
@@ -84,18 +60,6 @@ async def test_the_settings_of_the_run_that_asked_hold_for_its_reply(notebook: N
         assert packet.routing.all_calls[0].status.value == "executed"
         assert (await talk.say("Hello")).governance.settings == RoutingContext(), "for its reply, and no longer"
     assert notebook.called == ["write_note"]
-
-
-@pytest.mark.parametrize("one", [{"type": "approve"}, {"decisions": [{"type": "approve"}]}, [{"type": "accept"}]])
-async def test_one_decision_does_not_stand_for_several_calls(notebook: Notebook, one: object):
-    """A front end that shows the first call alone sends one."""
-    async with session(scripted(BOTH), notebook, allow_write_tools=True) as talk:
-        await talk.ask("Write x to a and b")
-        again = await talk.ask_again(one)
-        assert "1 decisions for 2 calls" in again.question["problem"]
-        assert notebook.calls == []
-        await talk.reply({"decisions": [{"type": "approve"}, {"type": "reject"}]})
-    assert (notebook.notes["a"], notebook.notes["b"]) == ("x", "bread")
 
 
 @pytest.mark.parametrize("meant", ["", "0123"])

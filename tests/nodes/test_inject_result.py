@@ -7,7 +7,7 @@ from support.packets import done, packet, with_error, with_output
 from packetgate.nodes.inject_result import inject_result
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import PacketUpdate
-from packetgate.state.routing import ResultAttachment, ToolCall, ToolResult
+from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 
 S = ToolExecutionStatus
@@ -70,26 +70,3 @@ async def test_counts_one_reinjection_however_many_calls():
     assert routing.reinjection_count == 2
     assert len(update["content"].data_fields) == 3
     assert "3 of 3 succeeded; 2 of 3 reinjections used" in update["reasoning"].reflection_log[-1].summary
-
-
-async def test_ledger_lines_are_short():
-    update = await inject(with_output(done("files.read_file", path="a"), "word \n" * 1_000))
-    summary = update["context"].result_ledger[0].summary
-    assert len(summary) == 300
-    assert "\n" not in summary
-
-
-async def test_the_last_five_of_six():
-    calls = [with_output(done("files.read_file", path=name), name) for name in "abcdef"]
-    update = await inject(*calls)
-    assert [entry.summary for entry in update["context"].result_ledger] == [*"bcdef"]
-
-
-async def test_attachments_are_told_as_data():
-    one = ResultAttachment(kind="image", mime_type="image/png", size=12, sha256="0f" * 32, handle="kept:00ff")
-    call = done("files.read_file", path="a")
-    result = ToolResult(success=True, output="drawn", attachments=(one,))
-    update = await inject(call.model_copy(update={"result": result}))
-    value = update["content"].data_fields[0].value
-    assert isinstance(value, dict)
-    assert value["attachments"] == [one.model_dump()]

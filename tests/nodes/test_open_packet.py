@@ -27,24 +27,11 @@ async def test_a_turn_starts_with_a_user_message(messages: list):
         await open_packet(OpeningPacket(messages=messages), RUNTIME, journal=JOURNAL)
 
 
-@pytest.mark.parametrize(("text", "says"), [(" ", "empty"), ("a\x00", "U+0000"), ("x" * 200_001, "200,001")])
-async def test_what_is_no_request(text: str, says: str):
-    with pytest.raises(RequestError) as caught:
-        await open_packet(OpeningPacket(messages=[HumanMessage(text)]), RUNTIME, journal=JOURNAL)
-    assert says in str(caught.value)
-
-
 async def test_a_session_of_another_version_is_refused():
     newer = Header.model_construct(version=PACKET_VERSION + 1)
     packet = OpeningPacket(messages=[HumanMessage("Hi")]).model_copy(update={"header": newer})
     with pytest.raises(PacketVersionError):
         await open_packet(packet, RUNTIME, journal=JOURNAL)
-
-
-async def test_content_blocks_are_read_as_text():
-    message = HumanMessage([{"type": "text", "text": " Read a.txt "}])
-    update = await open_packet(OpeningPacket(messages=[message]), RUNTIME, journal=JOURNAL)
-    assert update["content"].original_prompt == "Read a.txt"
 
 
 @pytest.mark.parametrize(
@@ -68,12 +55,6 @@ async def test_what_it_was_given_stays_as_it_was():
     before = given.model_dump_json()
     await open_packet(given, RUNTIME, journal=JOURNAL)
     assert given.model_dump_json() == before
-
-
-async def test_what_is_no_text_is_not_passed_over():
-    message = HumanMessage([{"type": "text", "text": "What?"}, {"type": "image", "url": "https://a.example/a.png"}])
-    with pytest.raises(RequestError, match="a part of type 'image', which is not taken on this way"):
-        await open_packet(OpeningPacket(messages=[message]), RUNTIME, journal=JOURNAL)
 
 
 async def test_pictures_are_shown_for_three_turns_more():

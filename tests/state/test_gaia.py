@@ -4,13 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from support.full_packet import full_packet
 
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketError
 from packetgate.state.gaia import from_gaia, to_gaia
 from packetgate.state.packet import CognitionPacket, read_packet
-from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
+from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import PacketState, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
 
@@ -110,17 +109,6 @@ def test_what_is_read_stands_where_the_stages_look_for_it():
     assert (packet.intent.system_task, packet.status.state) == (SystemTask.TOOL_ROUTING, PacketState.PROCESSING)
 
 
-@pytest.mark.parametrize("output", ["a text", None, {"a": 1}, {}, [1, {"b": None}], 0, False])
-def test_an_output_of_any_type_is_read(output: Any):
-    result = {"success": True, "output": output}
-    given = PACKET | {"tool_routing": PACKET["tool_routing"] | {"execution_result": result}}
-    read = from_gaia(given).routing.execution_result
-    assert read
-    assert read.output == (
-        output if isinstance(output, str) else "" if output is None else json.dumps(output, separators=(",", ":"))
-    )
-
-
 def test_fields_that_we_do_not_know_and_nulls_are_left_out():
     more = {
         "header": {"packet_id": "p-7", "version": "9.9", "persona": {"identity_id": "x"}},
@@ -143,18 +131,6 @@ def test_fields_that_we_do_not_know_and_nulls_are_left_out():
 def test_a_status_that_gaia_lacks_is_never_written_as_more_than_it_is(ours: ToolExecutionStatus, written: str):
     packet = CognitionPacket(tool_routing=ToolRouting(calls=(ToolCall(tool_name="a.b", status=ours),)))
     assert to_gaia(packet)["tool_routing"]["execution_status"] == written
-
-
-def test_a_packet_of_ours_is_written_and_read():
-    written = json.loads(json.dumps(to_gaia(full_packet())))
-    assert written["tool_routing"]["selected_tool"]["tool_name"] == "files.write_file"
-    read = from_gaia(written)
-    assert read.content.original_prompt == full_packet().content.original_prompt
-    wrapped = ToolResult(success=True, output="x", wrapped_as="result")
-    call = ToolCall(tool_name="a.b", result=wrapped)
-    assert to_gaia(CognitionPacket(tool_routing=ToolRouting(calls=(call,))))["tool_routing"]["execution_result"][
-        "output"
-    ] == {"result": "x"}
 
 
 @pytest.mark.parametrize(

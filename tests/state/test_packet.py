@@ -114,16 +114,6 @@ def test_merged_replaces_sections_and_adds_messages():
     assert packet == full_packet()
 
 
-def test_merged_without_changes_is_equal():
-    assert full_packet().merged({}) == full_packet()
-
-
-def test_routing_of_a_turn_without_tools_is_an_error():
-    with pytest.raises(PacketError, match="packet p9 has no tool routing"):
-        _ = CognitionPacket(header=Header(packet_id="p9")).routing
-    assert full_packet().routing is not None
-
-
 def test_sections_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
         full_packet().intent.user_intent = "other"  # type: ignore[misc]

@@ -73,10 +73,6 @@ def test_what_only_looks_like_a_secret_is_left(text: str):
     assert redacted(text) == text
 
 
-def test_short_values_and_paths_are_no_secrets():
-    assert redacted("a short way to /run/user/socket") == "a short way to /run/user/socket"
-
-
 def test_fields_that_are_named_like_secrets_hold_them():
     data = {
         "password": "x",

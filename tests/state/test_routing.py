@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
 
 READ = ToolCall(tool_name="a.read", status=ToolExecutionStatus.EXECUTED, result=ToolResult(success=True, output="text"))
@@ -22,28 +22,6 @@ def test_the_first_call_is_read(calls: tuple[ToolCall, ToolCall]):
     assert routing.execution_status is calls[0].status
     assert routing.execution_result is calls[0].result
     assert routing.all_calls == (WRITE, *calls)
-
-
-def test_the_same_call_is_the_same_tool_with_the_same_arguments():
-    assert WRITE.same_call(ToolCall(tool_name="a.write", params={"x": 1}))
-    assert not WRITE.same_call(ToolCall(tool_name="a.write", params={"x": 2}))
-    assert not WRITE.same_call(ToolCall(tool_name="a.read", params={"x": 1}))
-
-
-@pytest.mark.parametrize(("count", "capped"), [(0, False), (2, False), (3, True), (4, True)])
-def test_the_cap(count: int, capped: bool):
-    assert ToolRouting(reinjection_count=count).capped is capped
-
-
-def test_only_a_waiting_call_awaits_the_user():
-    assert {status for status in ToolExecutionStatus if status.awaits_user} == {
-        ToolExecutionStatus.AWAITING_CONFIDENCE,
-        ToolExecutionStatus.AWAITING_APPROVAL,
-    }
-
-
-def test_risks_are_ordered():
-    assert sorted(Risk, key=lambda risk: risk.severity) == [Risk.READ, Risk.WRITE, Risk.EXECUTE]
 
 
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), "sure"])

@@ -4,11 +4,10 @@ import orjson
 from langgraph.types import Command
 from support.graphs import session
 from support.notebook import Notebook
-from support.scripted_deciders import call, calls, scripted, wanted
+from support.scripted_deciders import calls, scripted, wanted
 from support.stage_events import events_of, finished, started, stopped
 
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.state.base import TokenUsage
 from packetgate.state.events import read_event
 
 READ = "notebook.read_note"
@@ -60,19 +59,6 @@ async def test_what_a_read_by_reflex_changes(notebook: Notebook):
     assert finished(again, "open_packet")[0].removed == palette.loaded
 
 
-async def test_a_miss_widens_the_palette(notebook: Notebook):
-    missing = call("notebook.run_command", command="ls")
-    async with session(scripted(missing, call("notebook.sing")), notebook, palette_size=1) as talk:
-        events = await events_of(talk, "Read note a")
-    first, second = finished(events, "select_tool")
-    assert (first.missed, second.missed) == (("notebook.run_command",), ("notebook.sing",))
-    assert (first.corrections, second.corrections) == (("off_palette",), ("unknown_tool",))
-    narrow, wide = finished(events, "build_palette")
-    assert "notebook.run_command" in wide.added
-    assert set(wide.loaded) == set(narrow.loaded) - set(wide.removed) | set(wide.added)
-    assert not set(wide.added) & set(narrow.loaded)
-
-
 async def test_a_question_stops_the_stage_and_the_reply_ends_it(notebook: Notebook):
     both = calls(wanted(WRITE, name="a", text="x"), wanted(READ, name="b"))
     async with session(scripted(both), notebook, allow_write_tools=True) as talk:
@@ -86,19 +72,3 @@ async def test_a_question_stops_the_stage_and_the_reply_ends_it(notebook: Notebo
     assert started(more)[0].stage == "ask_user"
     assert finished(more)[0].calls == {"approved": 1}
     assert {event.escalation for event in finished(more)} == {None}
-
-
-async def test_tokens_and_stand_ins(notebook: Notebook):
-    usage = TokenUsage(input_tokens=100, output_tokens=9, cached_tokens=40)
-    by_model = call(READ, name="a").model_copy(update={"usage": usage})
-    stand_in = call(READ, name="b").model_copy(
-        update={"decided_by": "reflex", "is_fallback": True, "fallback_reason": "it timed out", "usage": usage}
-    )
-    async with session(scripted(by_model, stand_in), notebook) as talk:
-        events = await events_of(talk, "Read a, then b")
-    first, second = finished(events, "select_tool")
-    assert (first.mode, first.is_fallback, first.usage, first.errors) == ("model", False, usage, ())
-    assert (second.mode, second.is_fallback, second.usage) == ("reflex", True, usage)
-    assert [error.message for error in second.errors] == ["it timed out"]
-    others = [event for event in finished(events) if event.stage != "select_tool"]
-    assert {event.usage for event in others} == {TokenUsage()}
