@@ -13,7 +13,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.chains import CHAINS, filled, is_constant
 from packetgate.tools.checks.checking import checked_call
 from packetgate.tools.provenance.evidence import evidence_of
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.risk.call import rated
 
 CHOSEN = "a step of a chain that packetgate.toml names"

@@ -14,7 +14,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call, with_problems
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.evidence import Evidence, evidence_of
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.risk.call import rated
 from packetgate.tools.spec.tool_spec import ToolSpec
 

@@ -35,7 +35,7 @@ from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entr
 from packetgate.tools.execution.permission import call_digest, code_of
 from packetgate.tools.execution.running import rehearse
 from packetgate.tools.provenance.evidence import evidence_of
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.risk.call import rated
 from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.tool_spec import digest_of

@@ -11,7 +11,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content
 from packetgate.tools.provenance.evidence import Evidence, evidence_of
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 

@@ -11,7 +11,7 @@ from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall
 from packetgate.tools.provenance.evidence import Evidence
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.words import words_in, words_of
 

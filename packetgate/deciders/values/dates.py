@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache, lru_cache
 from zoneinfo import available_timezones
 
-from packetgate.tools.provenance.values import SPELT
+from packetgate.tools.provenance.values import NUMBER_WORDS
 
 _CONTINENTS = frozenset("Africa America Asia Atlantic Australia Europe Indian Pacific".split())
 LANGUAGES = ["en", "de", "es", "fr", "zh"]
@@ -103,7 +103,7 @@ def parse_duration(text: str) -> float | None:
 def _count(text: str) -> float:
     if text.startswith("half"):
         return 0.5
-    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(text) or SPELT.get(text) or float(text)
+    return {"a": 1, "an": 1, "couple of": 2, "few": 3}.get(text) or NUMBER_WORDS.get(text) or float(text)
 
 
 def format_moment(moment: datetime, pattern: str) -> str:

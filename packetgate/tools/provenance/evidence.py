@@ -1,10 +1,10 @@
-"""What a call's values may have been taken from: the user's words, fields of outputs, and free text."""
+"""The texts that the values of a call may come from: the user's words, fields of outputs, and free text."""
 
 import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
@@ -16,10 +16,9 @@ from packetgate.state.packet import CognitionPacket, is_client_supplied
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.provenance.values import (
-    SPELT,
+    NUMBER_WORDS,
     Day,
     accounts_in,
-    beside_host,
     days_in,
     find,
     folded,
@@ -29,105 +28,122 @@ from packetgate.tools.provenance.values import (
     numbers_in,
     plain,
     squeezed,
+    without_host,
 )
 from packetgate.tools.provenance.words import FREE_TEXT_KEYS, LISTS
 from packetgate.tools.text.words import words_of
 
 FIELD_WORDS = 8
-"""Words of the longest text that is a field's value and not free text."""
+"""Most words of a text that counts as a field's value and not as free text."""
 FIELD_CHARS = 200
-MAX_KEPT = 50
+DATE_CHARS = 40
+"""Longest text that is compared as a date."""
+MAX_ADDRESSES = 50
 SENTENCE_CHARS = 300
 NEAR_CHARS = 400
-"""How far around a value an instruction is looked for."""
+"""How far from a value an instruction is looked for."""
 SECRET_CHARS = 8
 MAX_SECRETS = 20_000
+MAX_PLACES = 200
 _SECRET = re.compile(r"[a-z0-9][a-z0-9+/_=.-]{7,}")
 _LABEL = re.compile(r"^[\w ()/-]{1,40}: +(?=\S)")
 _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,4}[.)]|\[[\w ]{1,12}\])\s+")
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _FILE = re.compile(r"[\w -]{1,200}\.\w{1,5}")
+_MAX_KEY_DEPTH = 32
 
 
 @dataclass(frozen=True)
 class Field:
-    """A whole value of a structured output."""
+    """A complete value of a structured output."""
 
     tool: str
-    server: str
     text: str
     """Folded."""
     worded: bool = False
-    """Whether somebody words it as they like, such as a subject."""
+    """Whether it is free text, such as a subject."""
+
+    @property
+    def server(self) -> str:
+        """The server of the tool."""
+        return self.tool.partition(".")[0]
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Free text of an output."""
+    """Free text of an output, on one line."""
 
     tool: str
-    server: str
     text: str
-    """On one line."""
     is_named: bool = False
-    """Whether it is a document that the user named by its address or its path."""
+    """Whether it is a document whose address or path the user stated."""
 
     @cached_property
     def folded(self) -> str:
-        """The text as it is compared."""
+        """The text in lower case, with the same length."""
         lower = self.text.lower()
         return lower if len(lower) == len(self.text) else "".join(char.lower()[:1] or char for char in self.text)
 
     @cached_property
     def numbers(self) -> dict[Decimal, tuple[int, int]]:
-        """Where each number stands first."""
+        """The first place of each number."""
         return {value: (start, end) for value, start, end in reversed([*numbers_in(self.folded)])}
 
     @cached_property
     def accounts(self) -> dict[str, tuple[int, int]]:
-        """Where each IBAN and phone number stands first."""
+        """The first place of each IBAN and phone number."""
         return accounts_in(self.folded)
 
     @cached_property
     def days(self) -> list[tuple[Day, int, int]]:
-        """The dates, and where they stand."""
+        """The dates with their places."""
         return [*days_in(self.folded)]
 
     @cached_property
-    def _ends(self) -> list[int]:
+    def sentence_ends(self) -> list[int]:
+        """The ends of the sentences, except that of the last."""
         return [match.end() for match in _SENTENCE_END.finditer(self.text)]
-
-    def around(self, start: int, end: int, *, before: int) -> str:
-        """Return the sentence around a place and so many before it, folded and bounded."""
-        at = bisect_right(self._ends, start)
-        first = self._ends[at - 1 - before] if at > before else 0
-        last = next((one for one in self._ends[at:] if one >= end), len(self.text))
-        return self.folded[max(first, start - NEAR_CHARS) : min(last, end + NEAR_CHARS)]
-
-    def sentence(self, start: int, end: int) -> tuple[str, str]:
-        """Return the sentence around a place, bounded, and what stands at the place; control characters by name."""
-        at = bisect_right(self._ends, start)
-        first = max(self._ends[at - 1] if at else 0, start - SENTENCE_CHARS // 2)
-        last = next((one for one in self._ends[at:] if one >= end), len(self.text))
-        last = max(min(last, first + SENTENCE_CHARS), min(end, start + SENTENCE_CHARS))
-        cut = (
-            "…" if first and first not in self._ends else "",
-            "…" if last < len(self.text) and last not in self._ends else "",
-        )
-        marked = self.text[start : min(end, last)]
-        return escaped(f"{cut[0]}{self.text[first:last].strip()}{cut[1]}"), escaped(marked)
 
 
 @dataclass(frozen=True)
-class Words:
+class Place:
+    """A place in a passage."""
+
+    passage: Passage
+    start: int
+    end: int
+
+    def sentences(self, before: int) -> str:
+        """Return the sentence of the place and a number of sentences before it, folded and limited."""
+        first, last = self._bounds(before)
+        return self.passage.folded[max(first, self.start - NEAR_CHARS) : min(last, self.end + NEAR_CHARS)]
+
+    def quoted(self) -> tuple[str, str]:
+        """Return the sentence of the place, limited, and the text at the place; control characters by name."""
+        text = self.passage.text
+        start, end = self._bounds(0)
+        first = max(start, self.start - SENTENCE_CHARS // 2)
+        last = max(min(end, first + SENTENCE_CHARS), min(self.end, self.start + SENTENCE_CHARS))
+        sentence = f"{'…' if first > start else ''}{text[first:last].strip()}{'…' if last < end else ''}"
+        return escaped(sentence), escaped(text[self.start : min(self.end, last)])
+
+    def _bounds(self, before: int) -> tuple[int, int]:
+        ends = self.passage.sentence_ends
+        at = bisect_right(ends, self.start)
+        first = ends[at - 1 - before] if at > before else 0
+        return first, next((end for end in ends[at:] if end >= self.end), len(self.passage.text))
+
+
+@dataclass(frozen=True)
+class UserWords:
     """The user's own words."""
 
     folded: str
 
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
-        """The numbers in them, those in words too; not `one`, which hardly ever counts."""
-        spelt = (Decimal(SPELT[word]) for word in self.folded.split() if SPELT.get(word, 1) > 1)
+        """The numbers in them, also those written as words, except `one`."""
+        spelt = (Decimal(NUMBER_WORDS[word]) for word in self.folded.split() if NUMBER_WORDS.get(word, 1) > 1)
         return frozenset([*(value for value, _, _ in numbers_in(self.folded)), *spelt])
 
     @cached_property
@@ -140,201 +156,202 @@ class Words:
         """The IBANs and phone numbers in them."""
         return frozenset(accounts_in(self.folded))
 
-    def say(self, text: str) -> bool:
-        """Whether a folded text stands in them as words of its own."""
+    def contain(self, text: str) -> bool:
+        """Return whether they contain a folded text as separate words."""
         return find(self.folded, text) >= 0
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a turn knows. What came later stands first."""
+    """The texts known in a turn, the newest first."""
 
-    user: Words
+    user: UserWords
     fields: tuple[Field, ...] = ()
     passages: tuple[Passage, ...] = ()
-    sent: tuple[str, ...] = field(default=())
-    """What this turn's earlier calls sent outside without the user having seen it, oldest first."""
+    sent: tuple[str, ...] = ()
+    """What earlier calls of this turn sent outside without a question, oldest first."""
     picture: str = ""
-    """The name of a picture that the user attached, and a model may have read."""
+    """The name of a picture that the user attached: a model may have read it."""
 
     def having_sent(self, params: Mapping[str, Any]) -> "Evidence":
-        """Return it with what one more call sends outside."""
-        return replace(self, sent=(*self.sent, *(beside_host(str(leaf.value)) for leaf in leaves(params))))
+        """Return the evidence after one more call sent its arguments outside."""
+        return replace(self, sent=(*self.sent, *(without_host(str(leaf.value)) for leaf in leaves(params))))
+
+    def places_of(self, text: str) -> Iterator[Place]:
+        """Yield the places of a folded text in free text, at most `MAX_PLACES`."""
+        left = MAX_PLACES
+        for passage in self.passages:
+            at = find(passage.folded, text)
+            while at >= 0 and left:
+                yield Place(passage, at, at + len(text))
+                left -= 1
+                at = find(passage.folded, text, at + 1)
+
+    def is_own_field(self, text: str, server: str) -> bool:
+        """Return whether a folded text is a field that a server returned itself, and that is not free text."""
+        return any(field.text == text and field.server == server and not field.worded for field in self.fields)
 
     @cached_property
     def fields_by_text(self) -> dict[str, Field]:
-        """The fields by their values; of several the latest, one that nobody words first."""
+        """The newest field of each value; one that is not free text comes first."""
         found: dict[str, Field] = {}
-        for one in self.fields:
-            known = found.get(one.text)
-            if known is None or (known.worded and not one.worded):
-                found[one.text] = one
+        for field in self.fields:
+            known = found.get(field.text)
+            if known is None or (known.worded and not field.worded):
+                found[field.text] = field
         return found
 
     @cached_property
-    def letters(self) -> list[tuple[str, str]]:
-        """All outputs as letters and digits alone, each with its tool."""
-        texts = [(one.tool, one.folded) for one in self.passages] + [(one.tool, one.text) for one in self.fields]
-        return [(tool, letters) for tool, text in texts if len(letters := squeezed(text)) >= SECRET_CHARS]
-
-    @cached_property
-    def secrets(self) -> list[tuple[str, str]]:
-        """What looks like keys and codes in the outputs, as letters and digits alone, each with its tool."""
-        found: dict[str, str] = {}
-        texts = [(one.tool, one.folded) for one in self.passages] + [(one.tool, one.text) for one in self.fields]
-        for tool, text in texts:
-            for match in _SECRET.finditer(text):
-                token = squeezed(match[0])
-                if len(token) >= SECRET_CHARS and len(found) < MAX_SECRETS and any(map(str.isdigit, token)):
-                    found.setdefault(token, tool)
-        return [(tool, token) for token, tool in found.items()]
-
-    @cached_property
     def field_numbers(self) -> dict[Decimal, Field]:
-        """The numbers that are whole fields."""
+        """The numbers that are complete fields."""
         return {
-            value: one
-            for one in reversed(self.fields)
-            for value, start, end in numbers_in(one.text)
-            if (start, end) == (0, len(one.text))
+            value: field
+            for field in reversed(self.fields)
+            for value, start, end in numbers_in(field.text)
+            if (start, end) == (0, len(field.text))
         }
 
     @cached_property
     def field_accounts(self) -> dict[str, Field]:
-        """The IBANs and phone numbers that are whole fields."""
-        return {squeezed(one.text): one for one in reversed(self.fields) if is_account(one.text) and not one.worded}
-
-    def is_own_field(self, text: str, server: str) -> bool:
-        """Whether a folded text is a whole field of what a server itself returned: it may have it back."""
-        return any(one.text == text and one.server == server and not one.worded for one in self.fields)
-
-    def links_to(self, address: str) -> bool:
-        """Whether a folded address stands in an output as it is: then nothing was put into it."""
-        return any(find(one.folded, address) >= 0 for one in self.passages)
+        """The IBANs and phone numbers that are complete fields."""
+        accounts = [field for field in reversed(self.fields) if is_account(field.text) and not field.worded]
+        return {squeezed(field.text): field for field in accounts}
 
     @cached_property
     def field_days(self) -> list[tuple[Day, Field]]:
         """The dates that fields begin with."""
-        return [
-            (day, one) for one in self.fields if len(one.text) < 40 for day, start, _ in days_in(one.text) if not start
-        ]
+        short = (field for field in self.fields if len(field.text) < DATE_CHARS)
+        return [(day, field) for field in short for day, start, _ in days_in(field.text) if not start]
+
+    @cached_property
+    def letters(self) -> list[tuple[str, str]]:
+        """The tool and the squeezed text of each output."""
+        texts = ((tool, squeezed(text)) for tool, text in self._outputs)
+        return [(tool, letters) for tool, letters in texts if len(letters) >= SECRET_CHARS]
+
+    @cached_property
+    def secrets(self) -> list[tuple[str, str]]:
+        """The tool and the squeezed text of what may be keys and codes in the outputs."""
+        tools: dict[str, str] = {}
+        for tool, text in self._outputs:
+            for match in _SECRET.finditer(text):
+                token = squeezed(match[0])
+                if len(token) >= SECRET_CHARS and len(tools) < MAX_SECRETS and any(map(str.isdigit, token)):
+                    tools.setdefault(token, tool)
+        return [(tool, token) for token, tool in tools.items()]
+
+    @property
+    def _outputs(self) -> list[tuple[str, str]]:
+        return [(one.tool, one.folded) for one in self.passages] + [(one.tool, one.text) for one in self.fields]
 
 
 def evidence_of(packet: CognitionPacket) -> Evidence:
-    """Return what a packet knows before its next calls are made."""
-    user = Words(folded(packet.spoken))
+    """Return the evidence of a packet before its next calls are made."""
+    user = UserWords(folded(packet.spoken))
     earlier = [call for call in packet.routing.all_calls if call.result is not None]
-    sources = [part for call in reversed(earlier) for part in _of_call(call, user)]
+    sources = [source for call in reversed(earlier) for source in _of_call(call, user)]
     for entry in reversed(packet.context.result_ledger):
         if entry.packet_id != packet.header.packet_id:
-            document = _is_document(entry.tool_name, entry.params)
-            said = entry.summary if entry.said is None else entry.said
-            sources += _of_output(entry.tool_name, said, is_document=document)
-            server = entry.tool_name.partition(".")[0]
-            sources += [Field(entry.tool_name, server, one) for one in entry.fields]
-    for attachment in packet.content.attachments:  # nobody can tell what stands in a picture
-        sources.append(Passage(f"the attached {attachment.name}", "", plain(attachment.text)))
+            text = entry.summary if entry.said is None else entry.said
+            is_document = _is_document(entry.tool_name, entry.params)
+            sources += _of_output(entry.tool_name, text, is_document=is_document)
+            sources += [Field(entry.tool_name, field) for field in entry.fields]
+    for attachment in packet.content.attachments:
+        sources.append(Passage(f"the attached {attachment.name}", plain(attachment.text)))
     for message in reversed(packet.conversation):
-        if message.text and (isinstance(message, AIMessage) or is_client_supplied(message)):
-            what = "an earlier message of the conversation" if is_client_supplied(message) else "an earlier answer"
-            sources.append(Passage(what, "", plain(message.text)))
-    quiet = [call for call in earlier if call.open_world and not call.is_flagged]
-    sent = [beside_host(str(leaf.value)) for call in quiet for leaf in leaves(call.params)]
+        is_supplied = is_client_supplied(message)
+        if message.text and (is_supplied or isinstance(message, AIMessage)):
+            what = "an earlier message of the conversation" if is_supplied else "an earlier answer"
+            sources.append(Passage(what, plain(message.text)))
+    unasked = [call for call in earlier if call.open_world and not call.is_flagged]
     return Evidence(
         user=user,
-        fields=tuple(one for one in sources if isinstance(one, Field)),
-        passages=tuple(one for one in sources if isinstance(one, Passage)),
-        sent=tuple(sent),
+        fields=tuple(source for source in sources if isinstance(source, Field)),
+        passages=tuple(source for source in sources if isinstance(source, Passage)),
+        sent=tuple(without_host(str(leaf.value)) for call in unasked for leaf in leaves(call.params)),
         picture=next((one.name for one in packet.content.attachments if one.is_picture), ""),
     )
 
 
 def address_fields(call: ToolCall) -> tuple[str, ...]:
-    """Return the addresses that are whole fields of what a call returned, for later turns; at most `MAX_KEPT`."""
-    parts = _of_call(call, Words(""))
-    found = (one.text for one in parts if isinstance(one, Field) and not one.worded and is_address(one.text))
-    return tuple(islice(dict.fromkeys(found), MAX_KEPT))
+    """Return the addresses that are fields of a call's output, for later turns; at most `MAX_ADDRESSES`."""
+    fields = (source for source in _of_call(call, UserWords("")) if isinstance(source, Field) and not source.worded)
+    addresses = (field.text for field in fields if is_address(field.text))
+    return tuple(islice(dict.fromkeys(addresses), MAX_ADDRESSES))
 
 
-def _of_call(call: ToolCall, user: Words) -> Iterator[Field | Passage]:
+def _of_call(call: ToolCall, user: UserWords) -> Iterator[Field | Passage]:
     result = call.result
     if result is None:
         return
-    document = call.looks is Risk.READ and _is_document(call.tool_name, call.params)
-    named = document and any(user.say(folded(one)) for one in _documents(call.params))
+    is_document = call.looks is Risk.READ and _is_document(call.tool_name, call.params)
+    is_named = is_document and any(user.contain(folded(text)) for text in _documents(call.params))
     if result.structured is not None and result.success:
         yield from _of_value(call.tool_name, result.structured)
-    for part in _of_output(call.tool_name, result.foreign, is_document=document):
-        yield replace(part, is_named=True) if named and isinstance(part, Passage) else part
+    for source in _of_output(call.tool_name, result.foreign, is_document=is_document):
+        yield replace(source, is_named=True) if is_named and isinstance(source, Passage) else source
 
 
 def _is_document(tool: str, params: Mapping[str, Any]) -> bool:
-    """Whether a call returns what stands at an address or in a file: all of it is what its writer pleased."""
+    """Return whether a call reads an address or a file: all of its output is free text."""
     return not {*words_of(tool)} & LISTS and bool(_documents(params))
 
 
 def _documents(params: Mapping[str, Any]) -> list[str]:
-    """Return the addresses and paths among the arguments."""
     texts = [leaf.value for leaf in leaves(params) if isinstance(leaf.value, str) and len(leaf.value) < 2_000]
-    return [one for one in texts if is_address(one) or "/" in one or _FILE.fullmatch(one)]
+    return [text for text in texts if is_address(text) or "/" in text or _FILE.fullmatch(text)]
 
 
 def _of_output(tool: str, text: str, *, is_document: bool) -> Iterator[Field | Passage]:
-    server = tool.partition(".")[0]
     if is_document:
-        yield Passage(tool, server, plain(text))
+        yield Passage(tool, plain(text))
         return
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        yield from _of_lines(tool, server, text)
+        yield from _of_lines(tool, text)
         return
     yield from _of_value(tool, value)
 
 
 def _of_value(tool: str, value: Any) -> Iterator[Field | Passage]:
-    server = tool.partition(".")[0]
     for key in _keys(value):
-        yield from _of_leaf(tool, server, key, "")
+        yield from _of_leaf(tool, key, "")
     for leaf in leaves(value):
-        key = leaf.keys[-1] if leaf.keys else ""
-        yield from _of_leaf(tool, server, leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value), key)
+        text = leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value)
+        yield from _of_leaf(tool, text, leaf.keys[-1] if leaf.keys else "")
 
 
 def _keys(value: Any, depth: int = 0) -> Iterator[str]:
-    if depth > 32:
+    if depth > _MAX_KEY_DEPTH or not isinstance(value, Mapping | list):
         return
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield str(key)
-            yield from _keys(inner, depth + 1)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _keys(inner, depth + 1)
+    for part in value:
+        if isinstance(value, Mapping):
+            yield str(part)
+        yield from _keys(value[part] if isinstance(value, Mapping) else part, depth + 1)
 
 
-def _of_leaf(tool: str, server: str, text: str, key: str) -> Iterator[Field | Passage]:
-    line = plain(text)
+def _of_leaf(tool: str, text: str, key: str) -> Iterator[Field | Passage]:
+    line, is_field = plain(text), _is_field(text)
     worded = any(word.removesuffix("s") in FREE_TEXT_KEYS for word in words_of(key))
-    if _is_field(text) and line:
-        yield Field(tool, server, line.lower(), worded)
-    if not _is_field(text) or (line and (worded or len(line.split()) > 2)):
-        yield Passage(tool, server, line)
+    if is_field and line:
+        yield Field(tool, line.lower(), worded)
+    if not is_field or (line and (worded or len(line.split()) > 2)):
+        yield Passage(tool, line)
 
 
 def _is_field(text: str) -> bool:
     return "\n" not in text.strip() and len(text) <= FIELD_CHARS and len(text.split()) <= FIELD_WORDS
 
 
-def _of_lines(tool: str, server: str, text: str) -> Iterator[Field | Passage]:
-    """Yield a text, and of one that lists names its lines as well."""
-    yield Passage(tool, server, plain(text))
+def _of_lines(tool: str, text: str) -> Iterator[Field | Passage]:
+    yield Passage(tool, plain(text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if {*words_of(tool)} & LISTS and all(_is_field(line) and not _is_sentence(line) for line in lines):
         for line in lines:
             bare = _BULLET.sub("", line)
             for value in {line, bare, _LABEL.sub("", bare)}:
-                yield Field(tool, server, folded(value))
+                yield Field(tool, folded(value))
 
 
 def _is_sentence(line: str) -> bool:

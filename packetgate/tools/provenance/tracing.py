@@ -1,16 +1,16 @@
-"""Where each value of a call comes from: whose words it stands in, whole or in part."""
+"""Trace each value of a call to the texts that contain it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from packetgate.state.origins import ArgumentRole, OriginKind
-from packetgate.tools.provenance.evidence import Evidence, Field, Passage
-from packetgate.tools.provenance.leaving import shingles
+from packetgate.tools.provenance.evidence import DATE_CHARS, Evidence, Field, Place
+from packetgate.tools.provenance.exfiltration import phrases_in
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.provenance.values import (
+    Day,
     Leaf,
     addresses_in,
     days_in,
@@ -25,181 +25,175 @@ from packetgate.tools.provenance.values import (
     squeezed,
 )
 
-_WORST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
-"""Of several parts of an argument, the last of these tells where it comes from."""
+_WORST_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
 _SEPARATOR = re.compile(r"\s*[,;\n]\s*")
 _ABSENT = object()
-MAX_PLACES = 200
 MAX_PARTS = 200
-"""Addresses in one argument that are traced; with more, nobody can have named them all."""
+"""Most addresses of one argument that are traced."""
 HOST_CHARS = 253
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where in free text something stands."""
-
-    passage: Passage
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
 class Trace:
-    """Where one part of an argument comes from."""
+    """The source of one part of an argument."""
 
     kind: OriginKind
     role: ArgumentRole
-    said: str
+    text: str
     """The part, folded."""
     tool: str = ""
     place: Place | None = None
-    """Where it stands in free text, also where a field has it too."""
+    """Its place in free text, even if a field contains it too."""
     is_address: bool = False
     worded: bool = False
-    """Whether the field that has it is one that somebody words as they like."""
+    """Whether the field that contains it is free text."""
 
     @property
     def badness(self) -> int:
-        """How far it is from the user."""
-        return _WORST.index(self.kind)
+        """How little it is to be trusted."""
+        return _WORST_LAST.index(self.kind)
 
 
 def traces_of(leaf: Leaf, schema: Mapping[str, Any], evidence: Evidence) -> list[Trace]:
-    """Return where the parts of a value come from; the schema is that of the argument that it stands in."""
+    """Return the sources of the parts of a value in an argument with this schema."""
     role, value = role_of(leaf.keys, schema, leaf.value), leaf.value
-    if any(value == schema.get(key, _ABSENT) for key in ("default", "const")) or (
-        isinstance(value, str) and not value.strip()
-    ):
+    is_empty = isinstance(value, str) and not value.strip()
+    if is_empty or any(value == schema.get(key, _ABSENT) for key in ("default", "const")):
         return [Trace(OriginKind.DEFAULT, role, str(value))]
     if isinstance(value, bool):
         return [Trace(OriginKind.NOBODY, role, str(value).lower())]
     text = str(value)
-    whole = _traced(text, role, evidence)
-    if role is ArgumentRole.DESTINATION and not whole.kind.is_given:
-        parts = addresses_in(plain(text)) or [one for one in _SEPARATOR.split(text) if one.strip()]
+    trace = _trace(text, role, evidence)
+    if trace.kind.is_given:
+        return [trace]
+    addresses = addresses_in(plain(text))
+    if role is ArgumentRole.DESTINATION:
+        parts = addresses or [part for part in _SEPARATOR.split(text) if part.strip()]
         if len(parts) > MAX_PARTS:
-            return [replace(whole, kind=OriginKind.NOBODY, is_address=True)]
-        return [_traced(part, role, evidence) for part in parts] if parts and parts != [text] else [whole]
-    if isinstance(value, str) and role is not ArgumentRole.DESTINATION and not whole.kind.is_given:
-        links = [_traced(one, role, evidence) for one in addresses_in(plain(text))[:MAX_PARTS]]
-        return [_of_phrases(whole, evidence), *(one for one in links if one.kind is not OriginKind.NOBODY)]
-    return [whole]
+            return [replace(trace, kind=OriginKind.NOBODY, is_address=True)]
+        return [_trace(part, role, evidence) for part in parts] if parts and parts != [text] else [trace]
+    if isinstance(value, str):
+        links = [_trace(address, role, evidence) for address in addresses[:MAX_PARTS]]
+        return [_with_phrases(trace, evidence), *(link for link in links if link.kind is not OriginKind.NOBODY)]
+    return [trace]
 
 
-def _traced(text: str, role: ArgumentRole, evidence: Evidence) -> Trace:
+@dataclass(frozen=True)
+class _Value:
+    """A text in the forms in which it is compared."""
+
+    text: str
+    is_address: bool
+    forms: tuple[str, ...]
+
+    @property
+    def account(self) -> str:
+        return squeezed(self.text) if is_account(self.text) else ""
+
+    @property
+    def days(self) -> list[Day]:
+        return [day for day, _, _ in days_in(self.text)] if len(self.text) < DATE_CHARS else []
+
+
+def _value_of(text: str) -> _Value:
     said = folded(text)
+    forms = [said, said.strip(" .,;:!?\"'()<>[]")]
     address = is_address(plain(text)) or is_account(said)
-    forms = _forms(said, address)
-    place = next((found for form in forms if (found := _place(form, evidence))), None)
-    trace = Trace(OriginKind.NOBODY, role, said, place=place, is_address=address)
-    if _said_by_user(said, forms, role, evidence):
+    if address:
+        bare = said.removeprefix("mailto:")
+        bare = bare.partition("://")[2] or bare
+        forms += [bare, bare.rstrip("/"), bare.rstrip("/").removeprefix("www.")]
+    return _Value(said, address, tuple(form for form in dict.fromkeys(forms) if form))
+
+
+def _trace(text: str, role: ArgumentRole, evidence: Evidence) -> Trace:
+    value = _value_of(text)
+    place = next((place for form in value.forms if (place := _place(form, evidence))), None)
+    trace = Trace(OriginKind.NOBODY, role, value.text, place=place, is_address=value.is_address)
+    if _is_from_user(value, role, evidence):
         return replace(trace, kind=OriginKind.USER)
-    known = _field(said, forms, evidence, address=address)
-    if known is not None:
-        return replace(trace, kind=OriginKind.STRUCTURED, tool=known.tool, worded=known.worded)
+    field = _field(value, evidence)
+    if field is not None:
+        return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, worded=field.worded)
     if place is not None:
         return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool)
     return trace
 
 
-def places_of(said: str, evidence: Evidence) -> Iterator[Place]:
-    """Yield where a folded text stands in free text, each time; at most `MAX_PLACES`."""
-    left = MAX_PLACES
-    for passage in evidence.passages:
-        at = find(passage.folded, said)
-        while at >= 0 and left:
-            yield Place(passage, at, at + len(said))
-            left -= 1
-            at = find(passage.folded, said, at + 1)
-
-
-def _forms(said: str, address: bool) -> list[str]:
-    """Return the ways in which the same is written."""
-    forms = [said, said.strip(" .,;:!?\"'()<>[]")]
-    if address:
-        bare = said.removeprefix("mailto:").partition("://")[2] or said.removeprefix("mailto:")
-        forms += [bare, bare.rstrip("/"), bare.rstrip("/").removeprefix("www.")]
-    return [one for one in dict.fromkeys(forms) if one]
-
-
-def _said_by_user(said: str, forms: Sequence[str], role: ArgumentRole, evidence: Evidence) -> bool:
-    user = evidence.user
-    if any(user.say(form) for form in forms):
+def _is_from_user(value: _Value, role: ArgumentRole, evidence: Evidence) -> bool:
+    user, text, days = evidence.user, value.text, value.days
+    if (
+        any(user.contain(form) for form in value.forms)
+        or value.account in user.accounts
+        or number(text) in user.numbers
+    ):
         return True
-    if is_account(said) and squeezed(said) in user.accounts:
+    if days and all(any(same_day(day, other) for other in user.days) for day in days):
         return True
-    value, days = number(said), [day for day, _, _ in days_in(said)]
-    if value is not None and value in user.numbers:
-        return True
-    if days and all(any(same_day(day, one) for one in user.days) for day in days) and len(said) < 40:
-        return True
-    if role is not ArgumentRole.DESTINATION or "@" in said:
+    if role is not ArgumentRole.DESTINATION or "@" in text:
         return False
-    host, name = host_of(said), said.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
-    if is_address(said):
-        return bool(host) and _names_host(host, user.folded)
-    return len(name) > 3 and name != said and user.say(name)
+    if is_address(text):
+        return _names_host(host_of(text), user.folded)
+    name = text.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    return len(name) > 3 and name != text and user.contain(name)
 
 
 def _names_host(host: str, words: str) -> bool:
-    """Whether a host, or the domain that it is of, stands in the user's words."""
-    if len(host) > HOST_CHARS:
+    """Return whether words contain a host or its domain."""
+    if not host or len(host) > HOST_CHARS:
         return False
     labels = host.removeprefix("www.").split(".")
     return any(find(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
 
 
-def _field(said: str, forms: Sequence[str], evidence: Evidence, *, address: bool) -> Field | None:
-    fields = evidence.fields_by_text
-    for form in forms:
-        known = fields.get(form)
-        if known is not None and not (address and known.worded):
-            return known
-    if is_account(said) and squeezed(said) in evidence.field_accounts:
-        return evidence.field_accounts[squeezed(said)]
-    value = number(said)
-    if value is not None:
-        return evidence.field_numbers.get(value)
-    days = [day for day, _, _ in days_in(said)] if len(said) < 40 else []
-    return next((one for known, one in evidence.field_days if days and same_day(known, days[0])), None)
+def _field(value: _Value, evidence: Evidence) -> Field | None:
+    for form in value.forms:
+        field = evidence.fields_by_text.get(form)
+        if field is not None and not (value.is_address and field.worded):
+            return field
+    if value.account in evidence.field_accounts:
+        return evidence.field_accounts[value.account]
+    amount = number(value.text)
+    if amount is not None:
+        return evidence.field_numbers.get(amount)
+    days = value.days
+    return next((field for day, field in evidence.field_days if days and same_day(day, days[0])), None)
 
 
-def _place(said: str, evidence: Evidence) -> Place | None:
-    for passage in evidence.passages:
-        at = find(passage.folded, said)
-        if at >= 0:
-            return Place(passage, at, at + len(said))
-    value: Decimal | None = number(said)
-    days = [day for day, _, _ in days_in(said)] if len(said) < 40 else []
-    if value is None and not days and not is_account(said):
+def _place(text: str, evidence: Evidence) -> Place | None:
+    """Return the first place in free text of a value in any form."""
+    first = next(evidence.places_of(text), None)
+    if first is not None:
+        return first
+    value = _Value(text, False, ())
+    amount, days = number(text), value.days
+    if amount is None and not days and not value.account:
         return None
     for passage in evidence.passages:
-        found: tuple[int, int] | None = None
-        if value is not None:
-            found = passage.numbers.get(value)
+        if amount is not None:
+            span = passage.numbers.get(amount)
         elif days:
-            found = next(((start, end) for day, start, end in passage.days if same_day(day, days[0])), None)
+            span = next(((start, end) for day, start, end in passage.days if same_day(day, days[0])), None)
         else:
-            found = passage.accounts.get(squeezed(said))
-        if found is not None:
-            return Place(passage, *found)
+            span = passage.accounts.get(value.account)
+        if span is not None:
+            return Place(passage, *span)
     return None
 
 
-def _of_phrases(whole: Trace, evidence: Evidence) -> Trace:
-    """Return where the phrases of a longer text come from, where the whole is nobody's."""
-    if whole.kind is not OriginKind.NOBODY:
-        return whole
-    phrases = [one for one in shingles(whole.said) if not evidence.user.say(one)]
-    for place in _places(phrases, evidence):
-        return replace(whole, kind=OriginKind.TEXT, tool=place.passage.tool, place=place)
-    return whole
+def _with_phrases(trace: Trace, evidence: Evidence) -> Trace:
+    """Return the trace of a longer text that contains a phrase of free text."""
+    if trace.kind is not OriginKind.NOBODY:
+        return trace
+    phrases = [phrase for phrase in phrases_in(trace.text) if not evidence.user.contain(phrase)]
+    place = _first_place(phrases, evidence)
+    return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool, place=place) if place else trace
 
 
-def _places(phrases: Sequence[str], evidence: Evidence) -> Iterator[Place]:
+def _first_place(phrases: Sequence[str], evidence: Evidence) -> Place | None:
     for passage in evidence.passages:
         for phrase in phrases:
             at = find(passage.folded, phrase)
             if at >= 0:
-                yield Place(passage, at, at + len(phrase))
+                return Place(passage, at, at + len(phrase))
+    return None

@@ -8,7 +8,7 @@ from support.tool_specs import a_tool
 
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 
 TEXT = {"type": "string"}
 MAIL = a_tool("mail.send_mail", risk=Risk.WRITE, to={"type": "array"}, subject=TEXT, body=TEXT)

@@ -8,7 +8,7 @@ from support.evidence import earlier, known
 from support.tool_specs import a_tool
 
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 TEXT = {"type": "string"}

@@ -10,7 +10,7 @@ from support.evidence import earlier, known
 from support.packets import tool
 
 from packetgate.state.routing import ToolCall
-from packetgate.tools.provenance.judging import origins_of
+from packetgate.tools.provenance.flagging import origins_of
 
 FETCH = tool("web.fetch_page", description="Fetch a page.", url="string")
 SEARCH = tool("web.search_web", description="Search the web.", query="string", page="integer")

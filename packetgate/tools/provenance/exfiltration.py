@@ -1,0 +1,167 @@
+"""Detect earlier tool output in outbound arguments, also encoded or in parts."""
+
+import base64
+import binascii
+import codecs
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote_plus
+
+from packetgate.tools.provenance.evidence import Evidence, Place
+from packetgate.tools.provenance.values import find, folded, squeezed
+from packetgate.tools.text.words import STOP_WORDS
+
+PHRASE_WORDS = 3
+"""Number of words in a row that identify a text."""
+PHRASE_CHARS = 14
+RUN_CHARS = 12
+"""Number of letters and digits in a row that identify a text, whatever is between them."""
+TOKEN_CHARS = 6
+"""Shortest token with a digit, such as a key, that is found inside a longer one."""
+MAX_WORDS = 4_000
+MAX_CHARS = 20_000
+MAX_FORMS = 16
+ROUNDS = 2
+"""How often encoded texts are decoded."""
+
+_WORD = re.compile(r"\w+")
+_TOKEN = re.compile(r"[^\s\"'<>(){}\[\],;]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
+_BASE32 = re.compile(r"[A-Z2-7]{16,}={0,6}", re.IGNORECASE)
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:]?){6,}")
+_CODES = re.compile(r"\d{2,3}(?:[\s,.;_-]+\d{2,3}){5,}")
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A part of earlier output in an argument."""
+
+    tool: str
+    text: str
+    place: Place | None = None
+    """Its place in free text; None if it is a field."""
+
+
+def leak_in(texts: Iterable[str], evidence: Evidence, *, together: bool = False) -> Leak | None:
+    """Return a part of an earlier output, unknown to the user, that one of these texts contains.
+
+    With `together`, they are read as one text that continues what earlier calls of the turn sent.
+    """
+    for text in ["".join([*evidence.sent, *texts])] if together else texts:
+        for form in _forms_of(text):
+            if leak := _leak_in_form(form, evidence):
+                return leak
+    return None
+
+
+def phrases_in(words: str) -> Iterator[str]:
+    """Yield the phrases of a text, with the characters between their words."""
+    spans = [match.span() for match in _WORD.finditer(words)][:MAX_WORDS]
+    for first, last in zip(spans, spans[PHRASE_WORDS - 1 :], strict=False):
+        phrase = words[first[0] : last[1]]
+        if len(phrase) >= PHRASE_CHARS and sum(word not in STOP_WORDS for word in _WORD.findall(phrase)) > 1:
+            yield phrase
+
+
+def _leak_in_form(form: str, evidence: Evidence) -> Leak | None:
+    words = folded(form)
+    whole = words.strip(" .,;:!?\"'")
+    needles = [whole] if len(whole) >= 3 and whole not in STOP_WORDS else []
+    for needle in dict.fromkeys([*needles, *phrases_in(words), *_tokens(words)]):
+        if not evidence.user.contain(needle) and (leak := _output_with(needle, evidence)):
+            return leak
+    return _squeezed_leak(words, evidence)
+
+
+def _tokens(words: str) -> Iterator[str]:
+    """Yield codes, keys, numbers and addresses."""
+    for match in _TOKEN.findall(words)[:MAX_WORDS]:
+        token = match.strip(".:!?&=/")
+        for part in (token, *re.split(r"[=&/?:#]", token)):
+            if len(part) >= 4 and ("@" in part or any(map(str.isdigit, part))):
+                yield part
+
+
+def _output_with(needle: str, evidence: Evidence) -> Leak | None:
+    is_long = len(needle) >= TOKEN_CHARS
+    is_token = is_long and any(map(str.isdigit, needle)) and " " not in needle
+    for passage in evidence.passages:
+        at = find(passage.folded, needle)
+        if at < 0 and is_token:
+            at = passage.folded.find(needle)
+        if at >= 0:
+            return Leak(passage.tool, needle, Place(passage, at, at + len(needle)))
+    for field in evidence.fields:
+        if needle == field.text or (is_long and find(field.text, needle) >= 0):
+            return Leak(field.tool, needle)
+    return None
+
+
+def _squeezed_leak(words: str, evidence: Evidence) -> Leak | None:
+    letters, known = squeezed(words), squeezed(evidence.user.folded)
+    runs = [letters[at : at + RUN_CHARS] for at in range(0, len(letters) - RUN_CHARS + 1, RUN_CHARS // 2)][:MAX_WORDS]
+    unknown = [run for run in runs if run not in known]
+    for tool, text in evidence.letters if unknown else ():
+        run = next((run for run in unknown if run in text), "")
+        if run:
+            return Leak(tool, run)
+    for tool, token in evidence.secrets:
+        if token in letters and token not in known:
+            return Leak(tool, token)
+    return None
+
+
+def _forms_of(text: str) -> list[str]:
+    """Return a text and its decoded forms, each also reversed."""
+    forms = dict.fromkeys([text[:MAX_CHARS]])
+    newest = list(forms)
+    for _ in range(ROUNDS):
+        newest = [form for text in newest for form in _decoded(text) if form not in forms][: MAX_FORMS - len(forms)]
+        forms.update(dict.fromkeys(newest))
+    return [*forms, *(form[::-1] for form in forms)]
+
+
+def _decoded(text: str) -> Iterator[str]:
+    unquoted = unquote_plus(text)
+    if unquoted != text:
+        yield unquoted
+    yield codecs.encode(text, "rot13")
+    for pattern, decode in ((_HEX, _from_hex), (_BASE64, _from_base64), (_BASE32, _from_base32), (_CODES, _from_codes)):
+        parts = [decoded for match in pattern.finditer(text) if (decoded := decode(match[0]))]
+        if parts:
+            yield " ".join(parts)
+    bare = re.sub(r"[^A-Za-z0-9+/_=-]", "", text)
+    if bare != text and (whole := _from_base64(bare)):
+        yield whole
+
+
+def _from_base64(text: str) -> str:
+    """Decode from each of the first four characters: what is before the encoded part may be of the same alphabet."""
+    bare = text.rstrip("=").replace("-", "+").replace("_", "/")
+    aligned = [bare[at : len(bare) - ((len(bare) - at) % 4 == 1)] for at in range(4)]
+    decoded = [_text_of(base64.b64decode, part + "=" * (-len(part) % 4)) for part in aligned]
+    return " ".join(filter(None, decoded))
+
+
+def _from_base32(text: str) -> str:
+    bare = text.rstrip("=").upper()
+    return _text_of(base64.b32decode, bare + "=" * (-len(bare) % 8))
+
+
+def _from_hex(text: str) -> str:
+    return _text_of(bytes.fromhex, re.sub(r"[^0-9a-fA-F]", "", text))
+
+
+def _from_codes(text: str) -> str:
+    codes = [int(code) for code in re.findall(r"\d+", text)]
+    return "".join(map(chr, codes)) if all(9 <= code < 127 for code in codes) else ""
+
+
+def _text_of(decode: Callable[[str], bytes], encoded: str) -> str:
+    try:
+        text = decode(encoded).decode("utf-8", errors="replace")
+    except (ValueError, binascii.Error):
+        return ""
+    readable = sum((char.isprintable() and char != "\ufffd") or char.isspace() for char in text)
+    return text if len(text) >= 4 and readable >= 0.9 * len(text) else ""
