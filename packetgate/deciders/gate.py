@@ -10,17 +10,11 @@ from packetgate.tools.execution.permission import Need
 from packetgate.tools.usage.calibration import Calibration, kind_of
 
 NOT_APPROVED_CAP = 0.5
-FAILED_REVIEW = Review(reviews=(), decided_by="model")
-"""Stands for a review that could not be made."""
+FAILED_REVIEW = Review(reviews=(), decided_by="model")  # stands for a review that could not be made
 
 
 def gated(
-    calls: tuple[ToolCall, ...],
-    review: Review,
-    context: RoutingContext,
-    needs: Mapping[str, Need],
-    *,
-    can_ask: bool,
+    calls: tuple[ToolCall, ...], review: Review, context: RoutingContext, needs: Mapping[str, Need], *, can_ask: bool
 ) -> tuple[ToolCall, ...]:
     """Return the calls with their review and status. `needs` are what calls need besides the review, by call id."""
     return tuple(_gated(call, review.of(call.call_id), context, needs[call.call_id], can_ask=can_ask) for call in calls)

@@ -18,8 +18,7 @@ from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.risk.call import rated
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-ALL = "*"
-"""Asks for the descriptions of all tools."""
+ALL = "*"  # asks for the descriptions of all tools
 REPEATED = "the same call was already made, asked about or turned down, so it is not made again"
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2

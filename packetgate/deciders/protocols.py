@@ -21,14 +21,11 @@ from packetgate.tools.checks.checking import CheckedCall
 class Decision(Section):
     """Fields of all decisions."""
 
-    confidence: Confidence | None = None
-    """Probability that the decision is right; None if unknown."""
+    confidence: Confidence | None = None  # probability that the decision is right; None if unknown
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
     reasoning: str = ""
-    decided_by: DecidedBy = "model"
-    """Custom deciders count as models."""
-    is_fallback: bool = False
-    """Whether `reflex` decided in place of a model."""
+    decided_by: DecidedBy = "model"  # custom deciders count as models
+    is_fallback: bool = False  # whether `reflex` decided in place of a model
     fallback_reason: str = ""
     usage: TokenUsage = TokenUsage()
 
@@ -55,8 +52,7 @@ class Decision(Section):
 
 T = TypeVar("T", Catalogue, Toolbox)
 D = TypeVar("D", bound=Decision)
-Decider = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]
-"""Decides at one stage."""
+Decider = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]  # decides at one stage
 
 
 class IntentDecision(Decision):
@@ -75,10 +71,8 @@ class WantedCall(Section):
     reasoning: str = ""
     confidence: Confidence | None = None
     """Measured probability of the tool's name; None: the selection's confidence counts."""
-    evidence: dict[str, float] = {}
-    """Log probabilities of its tokens, if the model called natively."""
-    checked: CheckedCall | None = None
-    """Validation result, if the decider already validated the call."""
+    evidence: dict[str, float] = {}  # log probabilities of its tokens, if the model called natively
+    checked: CheckedCall | None = None  # validation result, if the decider already validated the call
 
 
 class Selection(Decision):
@@ -86,27 +80,18 @@ class Selection(Decision):
 
     action: Literal["call", "none", "clarify", "describe"]
     confidence: Confidence
-    complete: bool | None = None
-    """For `call`: whether no further calls are needed; None if unknown."""
-    needs_tool: bool = True
-    """For `none`: whether the request needs a tool that is missing."""
+    complete: bool | None = None  # for `call`: whether no further calls are needed; None if unknown
+    needs_tool: bool = True  # for `none`: whether the request needs a tool that is missing
     calls: tuple[WantedCall, ...] = ()
-    tool_names: tuple[str, ...] = ()
-    """For `describe`: the tools, categories or servers."""
-    text: str = ""
-    """For `none`: the answer, if the selecting model gave it."""
-    message_id: str | None = None
-    """Id of the message that streamed the answer."""
-    question: str = ""
-    """For `clarify`."""
-    asks_for: tuple[str, ...] = ()
-    """For `clarify`: tool and parameter, if it asks for one argument."""
+    tool_names: tuple[str, ...] = ()  # for `describe`: the tools, categories or servers
+    text: str = ""  # for `none`: the answer, if the selecting model gave it
+    message_id: str | None = None  # id of the message that streamed the answer
+    question: str = ""  # for `clarify`
+    asks_for: tuple[str, ...] = ()  # for `clarify`: tool and parameter, if it asks for one argument
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
-    acts: float | None = None
-    """Measured probability that the model calls instead of answering."""
-    only_validated: tuple[str, ...] = ()
-    """Tools whose schema no grammar could enforce."""
+    acts: float | None = None  # measured probability that the model calls instead of answering
+    only_validated: tuple[str, ...] = ()  # tools whose schema no grammar could enforce
 
     def instead_of(self, chosen: "Selection") -> "Selection":
         """Return this selection in place of a model's less likely one."""
@@ -148,8 +133,7 @@ class CallReview(Section):
     approved: bool
     confidence: Confidence
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
-    score: Confidence | None = None
-    """The confidence before calibration; None without one."""
+    score: Confidence | None = None  # the confidence before calibration; None without one
     score_source: ConfidenceSource | None = None
     evidence: dict[str, float] = {}
     reasoning: str = ""
@@ -190,22 +174,16 @@ class Answer(Decision):
     """The answer to the user."""
 
     text: str
-    markdown: str = ""
-    """The same in Markdown, if `text` is plain."""
-    below: str = ""
-    """Markdown shown below the model's words."""
-    message_id: str | None = None
-    """Id of the message that streamed it."""
+    markdown: str = ""  # the same in Markdown, if `text` is plain
+    below: str = ""  # markdown shown below the model's words
+    message_id: str | None = None  # id of the message that streamed it
 
 
 IntentDetector = Decider[Toolbox, IntentDecision]
 """Decides whether the request needs a tool. It gets the toolbox, so that small talk does not wait for servers."""
-ToolSelector = Decider[Catalogue, Selection]
-"""Selects calls from the packet's palette."""
-Reviewer = Decider[Catalogue, Review]
-"""Judges each of the packet's calls before it may run."""
-Responder = Decider[Catalogue, Answer]
-"""Writes the answer from the packet alone."""
+ToolSelector = Decider[Catalogue, Selection]  # selects calls from the packet's palette
+Reviewer = Decider[Catalogue, Review]  # judges each of the packet's calls before it may run
+Responder = Decider[Catalogue, Answer]  # writes the answer from the packet alone
 KnownAs = Callable[[], Awaitable[str | None]]
 """Returns a model's identity, whatever its file is called; None unless one model decides everything."""
 
@@ -218,11 +196,7 @@ class Deciders:
     selector: ToolSelector
     reviewer: Reviewer
     responder: Responder
-    lite: ModelSource | None = None
-    """The selecting model; None for reflex."""
-    prime: ModelSource | None = None
-    """The reviewing and answering model; None for reflex."""
-    reviewing: Callable[[], Awaitable[Named]] | None = None
-    """A reviewer in place of the prime model."""
-    known_as: KnownAs | None = None
-    """Of the model that selects and reviews."""
+    lite: ModelSource | None = None  # the selecting model; None for reflex
+    prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
+    reviewing: Callable[[], Awaitable[Named]] | None = None  # a reviewer in place of the prime model
+    known_as: KnownAs | None = None  # of the model that selects and reviews

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = Path(__file__).parent / "weights"
 _THREADS = 2
-CLS, SEP, MARKER = 101, 102, 103
-"""BERT's [CLS], [SEP] and [MASK], which stands before each parameter."""
+CLS, SEP, MARKER = 101, 102, 103  # BERT's [CLS], [SEP] and [MASK], which stands before each parameter
 REQUEST_TOKENS = 160
 _TOOL_TOKENS = 36
 _PARAMETER_TOKENS = 26

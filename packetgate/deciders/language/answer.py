@@ -20,14 +20,12 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.values import numbers_in
 from packetgate.tools.text.result_store import ResultStore
 
-TEMPERATURE, RESULTS_TEMPERATURE = 0.7, 0.2
-"""Of an answer without and with tool results."""
+TEMPERATURE, RESULTS_TEMPERATURE = 0.7, 0.2  # of an answer without and with tool results
 NO_TOOL = (
     "(Nothing was done or looked up for this{why}, and no tool can be called now. "
     "Say what you know, or that you cannot do it.)"
 )
-_MOST_CHARS = 1_500
-"""Of a result that is shown below the answer of a model in this process."""
+_MOST_CHARS = 1_500  # of a result that is shown below the answer of a model in this process
 
 
 async def respond_by_model(

@@ -38,43 +38,28 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 FITTED = Path(__file__).with_name("evidence.json")
 YES, NO = "yes", "no"
 _BRIEF_CHARS = 300
-_LEAST = 1e-3
-"""Lowest probability."""
-_MOST = 3.0
-"""Largest log odds of a piece of evidence."""
+_LEAST = 1e-3  # lowest probability
+_MOST = 3.0  # largest log odds of a piece of evidence
 _APPROVED = 0.5
-_WORTHWHILE = 0.1
-"""Probability from which a call is proposed: of those below, one in fourteen was right."""
-_SURE = 0.8
-"""Probability from which a call of `reflex` is made without asking a slow model."""
-_SUREST = 4.0
-"""Log odds of a yes that models hardly exceed."""
+_WORTHWHILE = 0.1  # probability from which a call is proposed: of those below, one in fourteen was right
+_SURE = 0.8  # probability from which a call of `reflex` is made without asking a slow model
+_SUREST = 4.0  # log odds of a yes that models hardly exceed
 
 
 class Evidence(NamedTuple):
     """Evidence for a call; the weight of each piece has the same name."""
 
     always: float = 1.0
-    same: float = 0.0
-    """`reflex` would make this call."""
-    read: float = 0.0
-    """Log odds of `reflex` for a call that it would make."""
-    judged: float = 0.0
-    """Log odds of `reflex` for any other call."""
-    written: float = 0.0
-    """The model wrote it; otherwise `name` and `arguments` are 0."""
-    name: float = 0.0
-    """Log odds of the tool's name."""
-    arguments: float = 0.0
-    """Log probability of all arguments."""
-    yes: float = 0.0
-    """Log odds of the prime model's yes."""
-    acts: float = 0.0
-    """Log odds that the model calls at all."""
-    passed_over: float = 0.0
-    """The model made another call, or none."""
-    practised: float = 0.0
-    """`reflex` would make it, of a built-in tool."""
+    same: float = 0.0  # `reflex` would make this call
+    read: float = 0.0  # log odds of `reflex` for a call that it would make
+    judged: float = 0.0  # log odds of `reflex` for any other call
+    written: float = 0.0  # the model wrote it; otherwise `name` and `arguments` are 0
+    name: float = 0.0  # log odds of the tool's name
+    arguments: float = 0.0  # log probability of all arguments
+    yes: float = 0.0  # log odds of the prime model's yes
+    acts: float = 0.0  # log odds that the model calls at all
+    passed_over: float = 0.0  # the model made another call, or none
+    practised: float = 0.0  # `reflex` would make it, of a built-in tool
 
     @classmethod
     def of(cls, known: Mapping[str, float]) -> "Evidence":
@@ -93,10 +78,8 @@ class Acting(NamedTuple):
 class Weights(NamedTuple):
     """All weights."""
 
-    checked: Evidence
-    """With the prime model's yes or no."""
-    unchecked: Evidence
-    """Without it."""
+    checked: Evidence  # with the prime model's yes or no
+    unchecked: Evidence  # without it
     acting: Acting
 
 

@@ -29,10 +29,8 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call
 from packetgate.tools.provenance.evidence import evidence_of
 
-CALL_NEEDED = 0.5
-"""Probability from which a model that answers in words is asked again, and must call."""
-UNMEASURED = 0.5
-"""Confidence without a measurement; it is not shown."""
+CALL_NEEDED = 0.5  # probability from which a model that answers in words is asked again, and must call
+UNMEASURED = 0.5  # confidence without a measurement; it is not shown
 _REASON_CHARS = 200
 
 

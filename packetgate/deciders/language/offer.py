@@ -30,26 +30,20 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-ASK, SHOW = "ask_user", "show_tools"
-"""Names of our own tools: ask the user; show the parameters of more tools."""
+ASK, SHOW = "ask_user", "show_tools"  # names of our own tools: ask the user; show the parameters of more tools
 ASKING = OfferedTool(
     ASK, "Asks the user for what a call needs and the request does not say.", obj(question={**ANY_TEXT, "minLength": 1})
 )
-FEW = 2
-"""Least number of tools in full."""
-PERSONA_CHARS = 4_000
-"""Of a persona, if the model's context is too small for all of it."""
-_MOST = 120
-"""Most tools in full: providers take 128."""
+FEW = 2  # least number of tools in full
+PERSONA_CHARS = 4_000  # of a persona, if the model's context is too small for all of it
+_MOST = 120  # most tools in full: providers take 128
 _ROOM: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
 """For models in this process: below this many prompt tokens per second, tools of at most this many tokens."""
 _NAMED, _LIKELY = 24, 12
 """Most tools that are only named: to a model in this process, and to others, which can ask for any tool."""
 _BRIEF_WORDS, _BRIEF_CHARS, _MOST_SHOWN = 5, 100, 5
-_REQUIRED = frozenset({"described", "kept", "preview"})
-"""Reasons of palette entries that the next call needs."""
-_ID_CHARS = 9
-"""Mistral's call ids have exactly nine characters."""
+_REQUIRED = frozenset({"described", "kept", "preview"})  # reasons of palette entries that the next call needs
+_ID_CHARS = 9  # mistral's call ids have exactly nine characters
 
 
 @dataclass(frozen=True)
@@ -58,8 +52,7 @@ class Offer:
 
     tools: tuple[OfferedTool, ...]
     specs: tuple[ToolSpec, ...]
-    named: int = 0
-    """Number of tools that are only named."""
+    named: int = 0  # number of tools that are only named
 
     def spec(self, name: str) -> ToolSpec | None:
         """Return the spec of an offered tool; None for our own."""

@@ -86,12 +86,9 @@ class Trial:
     answers: tuple[TimedAnswer, ...]
     usage: TokenUsage
     seconds: float
-    confidence: ConfidenceSource | None
-    """None if no answer got that far."""
-    problem: str = ""
-    """Why no answer is usable."""
-    chose: str = ""
-    """Action of a usable selection."""
+    confidence: ConfidenceSource | None  # none if no answer got that far
+    problem: str = ""  # why no answer is usable
+    chose: str = ""  # action of a usable selection
 
     @property
     def tries(self) -> int:
@@ -107,8 +104,7 @@ class ProbeResult:
     selection: Trial
     review: Trial
     answer: Trial
-    only_validated: tuple[str, ...]
-    """Selected tools whose schema the model was not held to."""
+    only_validated: tuple[str, ...]  # selected tools whose schema the model was not held to
 
     @property
     def stages(self) -> dict[str, Trial]:

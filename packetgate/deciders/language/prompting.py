@@ -24,10 +24,8 @@ from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 HISTORY_MESSAGES = 8
 """A longer history is cut by this many messages at a time, so that prompt caches stay valid between cuts."""
 HISTORY_CHARS = 1_500
-ATTACHED_CHARS = 12_000
-"""Of all attachments together."""
-FENCE_DIGITS = 12
-"""Characters of the packet's id in fences: too many to guess."""
+ATTACHED_CHARS = 12_000  # of all attachments together
+FENCE_DIGITS = 12  # characters of the packet's id in fences: too many to guess
 EARLIER_REQUESTS, EARLIER_CHARS = 4, 500
 _CONTROL = re.compile(
     r"<\||<(?=/?s>)|<(?=(?:start|end)_of_(?:turn|text)>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|AVAILABLE_TOOLS)\])"

@@ -33,8 +33,7 @@ class ReviewEntry(BaseModel):
 class ReviewAnswer(BaseModel):
     """The model's answer."""
 
-    reviews: dict[str, ReviewEntry]
-    """By the number of the call."""
+    reviews: dict[str, ReviewEntry]  # by the number of the call
 
 
 async def review_by_model(

@@ -37,19 +37,14 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import ResultStore
 
 EXAMPLES: tuple[dict[str, Any], ...] = (
-    {
-        "action": "call",
-        "calls": [{"tool": "server.tool_name", "params": {"argument": "value"}}],
-        "complete": True,
-    },
+    {"action": "call", "calls": [{"tool": "server.tool_name", "params": {"argument": "value"}}], "complete": True},
     {"action": "none", "needs_tool": False},
     {"action": "clarify", "question": "Which of the two do you mean?"},
     {"action": "describe", "tools": ["server.tool_name"]},
 )
 _QUESTION_CHARS = 300
 _MOST_DESCRIBED = 5
-_MOST_GROUPS = 64
-"""Most categories and servers to ask for by name; above, only those of the offered tools."""
+_MOST_GROUPS = 64  # most categories and servers to ask for by name; above, only those of the offered tools
 
 
 class WrittenAnswerCall(BaseModel):
@@ -153,10 +148,7 @@ async def select_by_model(
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
     user = render(
-        "selection_user",
-        request=packet.content.user_words,
-        results=results(packet),
-        corrections=corrections_of(packet),
+        "selection_user", request=packet.content.user_words, results=results(packet), corrections=corrections_of(packet)
     )
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     answer = await decide(

@@ -15,8 +15,7 @@ from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.words import words_in, words_of
 
-SURE = 0.9
-"""Probability from which an optional value that nobody named is kept: it may be a synonym."""
+SURE = 0.9  # probability from which an optional value that nobody named is kept: it may be a synonym
 
 
 def without_defaults(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:

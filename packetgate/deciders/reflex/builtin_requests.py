@@ -22,10 +22,8 @@ from packetgate.tools.text.words import stem_of
 
 WEIGHTS = Path(__file__).with_name("practice.npz")
 MOST_CHARS = 2_000
-VECTOR_SCALE = 3.0
-"""Weight of a vector of length 1; words count 1 each."""
-NONE = ""
-"""Name of "no built-in tool"."""
+VECTOR_SCALE = 3.0  # weight of a vector of length 1; words count 1 each
+NONE = ""  # name of "no built-in tool"
 
 Floats = NDArray[np.float64]
 
@@ -35,10 +33,8 @@ class Practice:
     """The learned model."""
 
     tools: tuple[str, ...]
-    words: Mapping[str, int]
-    """Row of each word."""
-    table: Floats
-    """Rows: numbers of the vector, words, and a constant. Columns: tools."""
+    words: Mapping[str, int]  # row of each word
+    table: Floats  # rows: numbers of the vector, words, and a constant. Columns: tools.
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Return the probability of each tool. Blocking."""

@@ -33,28 +33,18 @@ from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
-ENOUGH = 0.51
-"""Probability from which a tool is called."""
-REACH = 4.0
-"""A tool that scores this far below the best is not judged: the judge weighs less."""
-LEAST = 1e-3
-"""Lowest probability of arguments."""
-QUERIES = frozenset("query question search topic".split())
-"""Words of parameter names that take a query."""
-_CANDIDATES = 12
-"""Best ranked tools that are considered."""
-_NOT_JUDGED = -2.0
-"""Log odds of a tool that is not judged."""
+ENOUGH = 0.51  # probability from which a tool is called
+REACH = 4.0  # a tool that scores this far below the best is not judged: the judge weighs less
+LEAST = 1e-3  # lowest probability of arguments
+QUERIES = frozenset("query question search topic".split())  # words of parameter names that take a query
+_CANDIDATES = 12  # best ranked tools that are considered
+_NOT_JUDGED = -2.0  # log odds of a tool that is not judged
 _MOST_CHARS = 2_000
-_MOST_PRACTISED = 3
-"""Built-in tools that are considered however they rank."""
+_MOST_PRACTISED = 3  # built-in tools that are considered however they rank
 _QUERY_PROBABILITY = 0.9
-_FILLED = 6
-"""Best tools whose arguments are filled."""
-_LEAST_SHARE = 0.02
-"""Share of the best tool's probability below which arguments are not filled."""
-_NO_PARAMETERS = 2
-"""Number of arguments that a tool without parameters counts as."""
+_FILLED = 6  # best tools whose arguments are filled
+_LEAST_SHARE = 0.02  # share of the best tool's probability below which arguments are not filled
+_NO_PARAMETERS = 2  # number of arguments that a tool without parameters counts as
 _MOST = 3
 _FOLDERS, _FILES = ({stem_of(word) for word in words.split()} for words in ("dir directory folder tree", "file"))
 _GENERAL = frozenset(stem_of(word) for word in "path name file folder query text id".split())
@@ -72,16 +62,11 @@ class Fit:
     signals: Signals
     fillings: tuple[Filling, ...] = field(default=(), repr=False)
     """Its arguments, once for each of several files."""
-    share: float = 0.0
-    """Probability that this tool serves the request."""
-    spare: int = 0
-    """Unused mentions; none of a question."""
-    unexplained: float = 0.0
-    """Share of terms that neither the tool knows nor an argument uses."""
-    named: float = 0.0
-    """Optional arguments that the request names and the calls leave out."""
-    words: float = 0.0
-    """Log of the number of words."""
+    share: float = 0.0  # probability that this tool serves the request
+    spare: int = 0  # unused mentions; none of a question
+    unexplained: float = 0.0  # share of terms that neither the tool knows nor an argument uses
+    named: float = 0.0  # optional arguments that the request names and the calls leave out
+    words: float = 0.0  # log of the number of words
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -14,8 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from packetgate.deciders.reflex.reading import VERBS, mentions_in, steps_in, words_in
 from packetgate.state.packet import CognitionPacket
 
-_MOST_WORDS = 6
-"""Words of a request that only names a change."""
+_MOST_WORDS = 6  # words of a request that only names a change
 _LEAD = re.compile(r"^\s*(?:(?:and|now|also|then|or|what about|how about)\b[\s,:]*)+", re.IGNORECASE)
 _PLACE = re.compile(r"^(in|to|from|for|on|at|of|with|by|as|about|near)\s+(.+?)[\s?.!]*$", re.IGNORECASE)
 _ORDINALS = {

@@ -79,8 +79,7 @@ class Mentions:
     urls: tuple[str, ...]
     quoted: tuple[str, ...]
     ticked: tuple[str, ...]
-    has_value: bool
-    """Whether there is also a quoted text, a number or a `key=value` pair."""
+    has_value: bool  # whether there is also a quoted text, a number or a `key=value` pair
 
     @property
     def has_target(self) -> bool:

@@ -29,8 +29,7 @@ from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, query_terms, words_of
 
-_SURE = 0.8
-"""Probability of another tool from which words without a verb are a request."""
+_SURE = 0.8  # probability of another tool from which words without a verb are a request
 _POLITE = re.compile(r"^\W*(?:(?:please|kindly)\s+|(?:can|could|would|will)\s+you\s+(?:please\s+)?)+", re.IGNORECASE)
 _REFERENCE = re.compile(r"\b(?:it|this|that|them|these|those|instead|rather|you)\b", re.IGNORECASE)
 _NO_AND_MORE = re.compile(r"^\W*\w+(?:\s+\w+)?\s*[,.;:!\u2013\u2014-]")
@@ -60,8 +59,7 @@ class TypedReply:
 
     kind: Literal["reply", "request", "neither"]
     reply: Any = None
-    problem: str = ""
-    """For `neither`: why the question is repeated."""
+    problem: str = ""  # for `neither`: why the question is repeated
 
 
 async def classify_reply(text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:

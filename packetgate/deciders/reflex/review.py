@@ -23,14 +23,10 @@ from packetgate.tools.provenance.values import folded, leaves
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
-NOT_ASKED_FOR, NOT_GROUNDED, CONDITIONAL = 0.3, 0.4, 0.5
-"""Highest confidence of a call with such an objection."""
-_DOUBTED = 0.7
-"""Probability below which doubts are listed."""
-_NEARLY = 0.3
-"""Probability from which another tool is a doubt."""
-_NOT_READ = 0.2
-"""Probability of an argument that was not read from the request."""
+NOT_ASKED_FOR, NOT_GROUNDED, CONDITIONAL = 0.3, 0.4, 0.5  # highest confidence of a call with such an objection
+_DOUBTED = 0.7  # probability below which doubts are listed
+_NEARLY = 0.3  # probability from which another tool is a doubt
+_NOT_READ = 0.2  # probability of an argument that was not read from the request
 _MOST = 3
 
 

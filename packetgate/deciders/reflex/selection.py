@@ -19,8 +19,7 @@ from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 _DECLINED = {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}
-_LEAST_SHARE = 0.05
-"""Probability of an alternative."""
+_LEAST_SHARE = 0.05  # probability of an alternative
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,7 @@ class _Part:
 
     text: str
     answers: tuple[str, ...]
-    corrects: bool
-    """Whether the answers replace values of a proposed call."""
+    corrects: bool  # whether the answers replace values of a proposed call
     now: datetime
 
 

@@ -19,93 +19,56 @@ class Signals(NamedTuple):
     """Signals for and against a tool; the weight of each has the same name."""
 
     always: float = 1.0
-    judged: float = 0.0
-    """Log odds of the judge."""
-    near: float = 0.0
-    """Cosine of request and tool."""
-    known: float = 0.0
-    """Share of the request's terms that the tool knows."""
-    named: float = 0.0
-    """Share of the tool's name that the request contains."""
-    place: float = 0.0
-    """1 / rank."""
-    verb: float = 0.0
-    """The name contains the request's verb or a synonym."""
-    outright: float = 0.0
-    """The request contains the tool's name."""
-    path: float = 0.0
-    """The request names a file, and the tool takes one."""
-    implied: float = 0.0
-    """The request only names a file, and the tool reads."""
-    documents: float = 0.0
-    """The tool documents what a question asks about."""
-    answers: float = 0.0
-    """The request is a question, and the tool only needs a query."""
-    practised: float = 0.0
-    """Log odds from requests for built-in tools."""
-    below: float = 0.0
-    """The request asks for a change, and the tool only reads."""
-    otherwise: float = 0.0
-    """The request asks for a change that the name does not contain."""
+    judged: float = 0.0  # log odds of the judge
+    near: float = 0.0  # cosine of request and tool
+    known: float = 0.0  # share of the request's terms that the tool knows
+    named: float = 0.0  # share of the tool's name that the request contains
+    place: float = 0.0  # 1 / rank
+    verb: float = 0.0  # the name contains the request's verb or a synonym
+    outright: float = 0.0  # the request contains the tool's name
+    path: float = 0.0  # the request names a file, and the tool takes one
+    implied: float = 0.0  # the request only names a file, and the tool reads
+    documents: float = 0.0  # the tool documents what a question asks about
+    answers: float = 0.0  # the request is a question, and the tool only needs a query
+    practised: float = 0.0  # log odds from requests for built-in tools
+    below: float = 0.0  # the request asks for a change, and the tool only reads
+    otherwise: float = 0.0  # the request asks for a change that the name does not contain
     deprecated: float = 0.0
-    lacking: float = 0.0
-    """Missing required arguments; at most 3."""
-    certain: float = 0.0
-    """Mean log probability of the arguments."""
-    left: float = 0.0
-    """Unused values of the request; at most 3."""
-    advice: float = 0.0
-    """The request asks how or why, and names no value."""
+    lacking: float = 0.0  # missing required arguments; at most 3
+    certain: float = 0.0  # mean log probability of the arguments
+    left: float = 0.0  # unused values of the request; at most 3
+    advice: float = 0.0  # the request asks how or why, and names no value
 
 
 class Sureness(NamedTuple):
     """Signals for a call that was selected here."""
 
     always: float = 1.0
-    share: float = 0.0
-    """Log odds of its tool."""
-    arguments: float = 0.0
-    """Log probability of its arguments."""
-    practised: float = 0.0
-    """Its tool is built in."""
-    filled: float = 0.0
-    """Number of arguments; at most 6."""
-    left: float = 0.0
-    """Unused values; at most 3."""
-    spare: float = 0.0
-    """Other unused mentions; at most 3."""
-    unexplained: float = 0.0
-    """Share of terms that neither the tool knows nor an argument uses."""
-    named: float = 0.0
-    """Optional arguments that the request names and the call leaves out; at most 3."""
-    words: float = 0.0
-    """Log of the number of words."""
-    there: float = 0.0
-    """A path among its arguments exists."""
+    share: float = 0.0  # log odds of its tool
+    arguments: float = 0.0  # log probability of its arguments
+    practised: float = 0.0  # its tool is built in
+    filled: float = 0.0  # number of arguments; at most 6
+    left: float = 0.0  # unused values; at most 3
+    spare: float = 0.0  # other unused mentions; at most 3
+    unexplained: float = 0.0  # share of terms that neither the tool knows nor an argument uses
+    named: float = 0.0  # optional arguments that the request names and the call leaves out; at most 3
+    words: float = 0.0  # log of the number of words
+    there: float = 0.0  # a path among its arguments exists
 
 
 class CallSignals(NamedTuple):
     """Signals for a call, whoever selected it."""
 
     always: float = 1.0
-    share: float = 0.0
-    """Log probability of its tool."""
-    rival: float = 0.0
-    """Probability of the best other tool."""
-    worst: float = 0.0
-    """Lowest log probability of a value."""
-    omitted: float = 0.0
-    """Log probability that the omitted parameters are to be omitted."""
-    unread: float = 0.0
-    """Values from the user's words that were not read from the request."""
-    invented: float = 0.0
-    """Required values that nobody named."""
-    added: float = 0.0
-    """Optional values that nobody named."""
-    switched: float = 0.0
-    """Optional booleans and choices that nobody named."""
-    left: float = 0.0
-    """Mentions that no value contains."""
+    share: float = 0.0  # log probability of its tool
+    rival: float = 0.0  # probability of the best other tool
+    worst: float = 0.0  # lowest log probability of a value
+    omitted: float = 0.0  # log probability that the omitted parameters are to be omitted
+    unread: float = 0.0  # values from the user's words that were not read from the request
+    invented: float = 0.0  # required values that nobody named
+    added: float = 0.0  # optional values that nobody named
+    switched: float = 0.0  # optional booleans and choices that nobody named
+    left: float = 0.0  # mentions that no value contains
     unexplained: float = 0.0
     words: float = 0.0
 

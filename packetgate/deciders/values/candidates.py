@@ -56,13 +56,11 @@ class Candidate:
     value: Any
     way: str
     span: Span | None = None
-    strength: float = 0.0
-    """Agreement of the text with a choice or an example, 0 to 1."""
+    strength: float = 0.0  # agreement of the text with a choice or an example, 0 to 1
     negated: bool = False
 
 
-NONE = Candidate(None, "none")
-"""The parameter gets no value."""
+NONE = Candidate(None, "none")  # the parameter gets no value
 
 
 def candidates(reading: Reading, parameter: Parameter, now: datetime | None = None) -> list[Candidate]:

@@ -19,13 +19,11 @@ from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 
-VERSION = 3
-"""Version of the features; weights of another version are refused."""
+VERSION = 3  # version of the features; weights of another version are refused
 
 Matrix = NDArray[np.float32]
 Indices = NDArray[np.int64]
-FAR = 12
-"""Largest distance in tokens."""
+FAR = 12  # largest distance in tokens
 
 _TYPES = ("string", "integer", "number", "boolean", "enum", "array", "object", "any")
 _CUES = (
@@ -92,10 +90,8 @@ class _Distances(NamedTuple):
 
     left: Matrix
     right: Matrix
-    counted: Matrix
-    """Tokens before it that are one of the words."""
-    share: Matrix
-    """Share of the words among the four tokens before it."""
+    counted: Matrix  # tokens before it that are one of the words
+    share: Matrix  # share of the words among the four tokens before it
 
     def inside(self, first: Indices, last: Indices) -> Matrix:
         """Return the share of a stretch's tokens that are one of the words."""

@@ -21,10 +21,8 @@ from packetgate.tools.text.words import query_terms, stem_of, words_of
 
 PURPOSEFUL = frozenset("quoted code url email path number date time duration identifier name".split())
 """Kinds of mentions with a purpose: one that no argument uses is a doubt."""
-LIKELY = 0.5
-"""Probability from which an argument is more likely right than wrong."""
-_VALUES = frozenset("quoted code url email path".split())
-"""Kinds of mentions that can only be values."""
+LIKELY = 0.5  # probability from which an argument is more likely right than wrong
+_VALUES = frozenset("quoted code url email path".split())  # kinds of mentions that can only be values
 _BARE = _VALUES | {"number", "date", "time", "duration"}
 _MOST_VALUES = 20
 _PATHS = frozenset(
@@ -34,12 +32,10 @@ _PATHS = frozenset(
 _PATH_WORDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
 _PATH_BONUS, _EXISTS_BONUS, _OUTRIGHT_BONUS = 2.0, 3.0, 2.0
 """Log odds of a path for a path parameter; of a path that exists; of a choice named in full."""
-_LOOKED_UP = 4
-"""Number of likeliest optional paths whose existence is checked."""
+_LOOKED_UP = 4  # number of likeliest optional paths whose existence is checked
 _LEAST_OTHER = 1e-3
 
-KEPT = 6
-"""Candidates of a parameter that are combined with those of the others."""
+KEPT = 6  # candidates of a parameter that are combined with those of the others
 _BEAM = 48
 _TWICE, _SWAPPED, _UNUSED, _SKIPPED = 6.0, 0.7, 0.5, 2.5
 """Costs, in log odds: two parameters use the same words; two of a kind are not in the schema's order; a value remains
@@ -50,15 +46,12 @@ unused; a required parameter is skipped in favour of a later one."""
 class Argument:
     """The value of one parameter."""
 
-    path: tuple[str, ...]
-    """Names from the outside in."""
+    path: tuple[str, ...]  # names from the outside in
     state: Literal["filled", "missing", "default"]
     """`missing`: required, and not in the request. `default`: left out."""
-    probability: float
-    """Probability that state and value are right."""
+    probability: float  # probability that state and value are right
     value: Any = None
-    text: str = ""
-    """The words that it was read from."""
+    text: str = ""  # the words that it was read from
     start: int = 0
     end: int = 0
     others: tuple[tuple[Any, float], ...] = field(default=(), repr=False)
@@ -76,10 +69,8 @@ class Filling:
 
     params: dict[str, Any]
     arguments: tuple[Argument, ...]
-    missing: tuple[str, ...]
-    """Required parameters without a value."""
-    unused: tuple[Span, ...]
-    """Mentions that no argument used."""
+    missing: tuple[str, ...]  # required parameters without a value
+    unused: tuple[Span, ...]  # mentions that no argument used
 
     @property
     def probability(self) -> float:

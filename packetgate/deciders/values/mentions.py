@@ -8,10 +8,8 @@ from packetgate.deciders.values.dates import find_times
 from packetgate.deciders.values.tokens import Token, number_parts, tokens_of
 from packetgate.tools.text.words import stem_of, words_of
 
-MAX_TOKENS = 160
-"""Tokens in which stretches of words are looked for."""
-MAX_WORDS = 8
-"""Words of a stretch that does not reach the end of its sentence."""
+MAX_TOKENS = 160  # tokens in which stretches of words are looked for
+MAX_WORDS = 8  # words of a stretch that does not reach the end of its sentence
 KINDS = "quoted code url email path number date time duration identifier name phrase rest".split()
 TYPED = frozenset(KINDS) - {"name", "phrase", "rest"}
 EDGES = frozenset(
@@ -50,15 +48,11 @@ _SYNONYMS = {
 class Span:
     """A stretch of a request that may be a value."""
 
-    first: int
-    """Index of its first token."""
-    last: int
-    """Index after its last token."""
+    first: int  # index of its first token
+    last: int  # index after its last token
     kind: str
-    text: str
-    """Without quotes around it."""
-    start: int
-    """Character offset."""
+    text: str  # without quotes around it
+    start: int  # character offset
     end: int
     number: float | None = None
     unit: str = ""

@@ -20,8 +20,7 @@ COMMANDS = frozenset(stem_of(word) for word in "command cmd argv args arguments 
 """Stems of parameter names that take a command."""
 _ITEM = "[]"
 _EXAMPLES = re.compile(
-    r"\b(?:e\.g\.?|i\.e\.?|such as|for example|for instance|example:|one of)[,:]?\s+([^.)]{1,200})",
-    re.IGNORECASE,
+    r"\b(?:e\.g\.?|i\.e\.?|such as|for example|for instance|example:|one of)[,:]?\s+([^.)]{1,200})", re.IGNORECASE
 )
 _ZONE = re.compile(r"\bIANA\b|\b(?:Africa|America|Asia|Australia|Europe|Pacific)/[A-Z]")
 _SHARE = re.compile(r"(?<![\d.])0?\.\d|decimal|fraction|(?:0|zero) (?:to|and|-) (?:1|one)\b", re.IGNORECASE)
@@ -43,14 +42,11 @@ _FORMATS = {
 class Parameter:
     """A leaf of a tool's input schema."""
 
-    path: tuple[str, ...]
-    """Names from the outside in; `[]` is the one item of a list of objects."""
+    path: tuple[str, ...]  # names from the outside in; `[]` is the one item of a list of objects
     schema: dict[str, Any]
-    required: bool
-    """Whether it and all objects around it are required."""
+    required: bool  # whether it and all objects around it are required
     order: int
-    words: tuple[str, ...] = ()
-    """Stems of its name."""
+    words: tuple[str, ...] = ()  # stems of its name
 
     @property
     def name(self) -> str:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from packetgate.tools.risk.sql import statement_in
 
-MAX_CHARS = 100_000
-"""Characters of a request that are split into words; quoted text is found beyond them too."""
-MAX_PIECE = 300
-"""A longer run of characters without spaces is one word or URL."""
+MAX_CHARS = 100_000  # characters of a request that are split into words; quoted text is found beyond them too
+MAX_PIECE = 300  # a longer run of characters without spaces is one word or URL
 
 CJK = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u3000-\u3003\uff01-\uff20"
 _CHUNK = re.compile(rf"(?<!\S)[{CJK}]{{1,30}}\.[A-Za-z]\w{{0,7}}(?![\w.])|[{CJK}]|[^\s{CJK}]+")
@@ -72,12 +70,9 @@ class Token:
 
     start: int
     end: int
-    text: str
-    """Without quotes around it."""
-    kind: str
-    """`word`, `number`, `path`, `url`, `email`, `date`, `time`, `identifier`, `quoted`, `code`."""
-    before: str = ""
-    """The characters between the previous token and this one, without spaces."""
+    text: str  # without quotes around it
+    kind: str  # `word`, `number`, `path`, `url`, `email`, `date`, `time`, `identifier`, `quoted`, `code`
+    before: str = ""  # the characters between the previous token and this one, without spaces
 
 
 def tokens_of(text: str) -> list[Token]:
