@@ -26,7 +26,7 @@ def calibrated(review: Review, calibration: Calibration) -> Review:
     for one in review.reviews:
         curve = calibration.curves.get(kind_of(review.decided_by, one.confidence_source))
         reviews.append(one.calibrated(curve.at(one.confidence)) if curve else one)
-    return review.judged(tuple(reviews))
+    return review.changed(reviews=tuple(reviews))
 
 
 def passes(judgement: CallReview, context: RoutingContext) -> bool:

@@ -1,6 +1,6 @@
 """The decision of each stage, and the functions that decide."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeVar
 
@@ -107,23 +107,11 @@ class Selection(Decision):
             usage=chosen.usage,
         )
 
-    def with_evidence(self, evidence: Mapping[str, float]) -> "Selection":
-        """Return the selection with more evidence for each call."""
-        return self.changed(calls=tuple(one.changed(evidence={**one.evidence, **evidence}) for one in self.calls))
-
     def with_calls(self, calls: Sequence[WantedCall]) -> "Selection":
         """Return the selection with these of its calls; without any left, of no tool."""
         if not calls and self.action == "call":
             return self.changed(action="none", calls=(), complete=None)
         return self.changed(calls=tuple(calls))
-
-    def without_text(self) -> "Selection":
-        """Return the selection without an answer."""
-        return self.changed(text="")
-
-    def explained(self, reasoning: str) -> "Selection":
-        """Return the selection with another reasoning."""
-        return self.changed(reasoning=reasoning)
 
 
 class CallReview(Section):
@@ -159,10 +147,6 @@ class Review(Decision):
     """The judgements on a pass's calls. A call without one is not approved, at 0.0."""
 
     reviews: tuple[CallReview, ...]
-
-    def judged(self, reviews: tuple[CallReview, ...]) -> "Review":
-        """Return the review with other judgements."""
-        return self.changed(reviews=reviews)
 
     def of(self, call_id: str) -> CallReview:
         """Return the judgement on a call."""

@@ -177,43 +177,20 @@ def _question(request: str, name: str, brief: str, params: Mapping[str, Any]) ->
     return render("check_user", request=data(request), tool=f"{name}: {brief}", call=call)
 
 
+# fmt: off
 _EXAMPLES: tuple[tuple[str, str, str, dict[str, Any], str], ...] = (
-    (
-        "Play some jazz in the kitchen, not too loud: 30 percent.",
-        "play_music",
-        "Plays music in a room.",
-        {"genre": "jazz", "room": "kitchen", "volume": 30},
-        YES,
-    ),
-    (
-        "Which of my meetings on 4 June can be moved?",
-        "add_meeting",
-        "Adds a meeting to the calendar.",
-        {"title": "meeting", "date": "4 June"},
-        NO,
-    ),
-    (
-        "How do bees find their way home?",
-        "search_flights",
-        "Finds flights between two airports.",
-        {"origin": "home", "destination": "bees"},
-        NO,
-    ),
-    (
-        "Convert 12 miles to kilometres",
-        "convert_length",
-        "Converts a length to another unit.",
-        {"value": 12, "from": "miles", "to": "kilometres"},
-        YES,
-    ),
-    (
-        "Remind me at 8 to water the plants",
-        "set_reminder",
-        "Sets a reminder.",
-        {"text": "water the plants", "time": "20:30"},
-        NO,
-    ),
+    ("Play some jazz in the kitchen, not too loud: 30 percent.", "play_music", "Plays music in a room.",
+     {"genre": "jazz", "room": "kitchen", "volume": 30}, YES),
+    ("Which of my meetings on 4 June can be moved?", "add_meeting", "Adds a meeting to the calendar.",
+     {"title": "meeting", "date": "4 June"}, NO),
+    ("How do bees find their way home?", "search_flights", "Finds flights between two airports.",
+     {"origin": "home", "destination": "bees"}, NO),
+    ("Convert 12 miles to kilometres", "convert_length", "Converts a length to another unit.",
+     {"value": 12, "from": "miles", "to": "kilometres"}, YES),
+    ("Remind me at 8 to water the plants", "set_reminder", "Sets a reminder.",
+     {"text": "water the plants", "time": "20:30"}, NO),
 )
+# fmt: on
 """Request, tool, description, arguments and verdict of worked examples."""
 
 
@@ -276,7 +253,7 @@ def select_if_sure(own: Selection, packet: CognitionPacket, catalogue: Catalogue
     """Return the selection of `reflex` if it is sure of its calls. Blocking."""
     if own.action != "call" or min(_probabilities(own, own, packet, catalogue)) < _SURE:
         return None
-    return own.explained(f"{own.reasoning}; so surely that the model was not asked")
+    return own.changed(reasoning=f"{own.reasoning}; so surely that the model was not asked")
 
 
 def more_likely(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
@@ -287,7 +264,8 @@ def more_likely(chosen: Selection, own: Selection, packet: CognitionPacket, cata
     if own.action == "describe" or chosen.action == "clarify":
         return chosen
     if chosen.acts is not None:
-        own = own.with_evidence({"acts": round(log_odds(chosen.acts), DIGITS), "passed_over": 1.0})
+        known = {"acts": round(log_odds(chosen.acts), DIGITS), "passed_over": 1.0}
+        own = own.changed(calls=tuple(call.changed(evidence=call.evidence | known) for call in own.calls))
     probabilities = _probabilities(chosen, own, packet, catalogue)
     others = min(_probabilities(own, own, packet, catalogue), default=0.0)
     kept = [call for call, one in zip(chosen.calls, probabilities, strict=True) if one >= _WORTHWHILE]

@@ -71,7 +71,7 @@ async def select_natively(
             only = [tool for tool in offer.tools if offer.spec(tool.name)]
             chosen = await native.select(messages, only, must=True)
     if not answers:
-        chosen = chosen.without_text()
+        chosen = chosen.changed(text="")
     if own is None or chosen.acts is None:  # without a measurement the two cannot be compared
         return chosen
     return await asyncio.to_thread(more_likely, chosen, own, packet, catalogue)

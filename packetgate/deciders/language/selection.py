@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
+from pydantic import BaseModel, Field, JsonValue, model_validator
 
 from packetgate.deciders.language.native_selection import UNMEASURED, select_natively
 from packetgate.deciders.language.offer import arguments_of
@@ -23,7 +23,7 @@ from packetgate.models.schemas import AnswerForm, Choice, Schema, obj, text
 from packetgate.models.source import ModelSource, is_from
 from packetgate.models.structured import Structured, decide
 from packetgate.prompts.rendering import render
-from packetgate.state.base import Confidence, ConfidenceSource
+from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ToolsRefusedError
 from packetgate.state.packet import CognitionPacket
@@ -75,7 +75,6 @@ class SelectionAnswer(BaseModel):
     complete: bool | None = None
     needs_tool: bool = True
     reasoning: str = ""
-    confidence: Confidence | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -91,13 +90,6 @@ class SelectionAnswer(BaseModel):
                 return written
             calls = [] if fields["name"] is None else [written]
         return {"action": "call" if calls else "none"} | written | {"calls": calls}
-
-    @field_validator("confidence", mode="before")
-    @classmethod
-    def _number(cls, stated: Any) -> Any:
-        if isinstance(stated, bool):
-            raise ValueError("it must be a number from 0 to 1")  # noqa: TRY004  pydantic reads ValueErrors
-        return stated
 
     @model_validator(mode="after")
     def _complete(self) -> "SelectionAnswer":
@@ -185,11 +177,7 @@ def _selection(
     )
     measured = [call.confidence for call in calls] if calls else [answer.probability("action")]
     known = [probability for probability in measured if probability is not None]
-    confidence, source = UNMEASURED, ConfidenceSource.UNJUDGED
-    if len(known) == len(measured):
-        confidence, source = min(known), ConfidenceSource.MEASURED
-    elif value.confidence is not None:
-        confidence, source = value.confidence, ConfidenceSource.STATED
+    is_measured = len(known) == len(measured)
     return Selection(
         action=value.action,
         calls=calls,
@@ -197,8 +185,8 @@ def _selection(
         question=value.question.strip() if value.action == "clarify" else "",
         corrections=tuple(corrections),
         only_validated=only_validated,
-        confidence=confidence,
-        confidence_source=source,
+        confidence=min(known) if is_measured else UNMEASURED,
+        confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.UNJUDGED,
         complete=value.complete if value.action == "call" else None,
         needs_tool=value.needs_tool if value.action == "none" else True,
         reasoning=value.reasoning,

@@ -41,7 +41,7 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     reasoning = "; ".join(choice.reasoning for choice in choices)
     question = next((choice for choice in choices if choice.action == "clarify"), None)
     if question:
-        return question.explained(reasoning)
+        return question.changed(reasoning=reasoning)
     calling = [choice for choice in choices if choice.calls]
     return _selection(
         action="call" if calling else "none",

@@ -65,7 +65,7 @@ async def test_a_call_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
     context = CONTEXT.model_copy(update={"selection_max_tokens": 16})
     endless = Catalogue([a_tool("notes.add", "Add to the README.md file.", schema=SCHEMAS["lookaround"])])
     seen = await probe_model(LlamaCppModel.load(str(tiny_gguf)), endless, context)
-    assert "tiny.gguf began a call that is longer than" in seen.selection.problem
+    assert "tiny.gguf began a call of more than" in seen.selection.problem
     assert seen.review.confidence is ConfidenceSource.CALIBRATED
 
 

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import CONTEXT, write_tiny_gguf
 
-from packetgate.deciders.language.probe import TimedAnswer, WatchedModel, load
+from packetgate.deciders.language.probe import TimedAnswer, TimedModel, load
 from packetgate.models.calling import Timing
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.pool import ModelPool
@@ -53,11 +53,11 @@ def test_speeds(speeds: Speeds):
 
 
 async def test_every_answer_is_kept_with_its_time(tiny_gguf: Path):
-    watched = WatchedModel(await loaded(tiny_gguf))
-    given = [await watched.answer([HumanMessage(text)], FORM, sampling=SAMPLING) for text in ("Is it?", "Or not?")]
-    assert [timed.answer for timed in watched.answers] == given
-    assert watched.unanswered == 0
-    for timed in watched.answers:
+    timed_model = TimedModel(await loaded(tiny_gguf))
+    given = [await timed_model.answer([HumanMessage(text)], FORM, sampling=SAMPLING) for text in ("Is it?", "Or not?")]
+    assert [timed.answer for timed in timed_model.answers] == given
+    assert timed_model.unanswered == 0
+    for timed in timed_model.answers:
         timing = timed.answer.timing
         assert timing is not None
         assert 0 < timing.reading_s + timing.writing_s < timed.seconds
@@ -66,10 +66,10 @@ async def test_every_answer_is_kept_with_its_time(tiny_gguf: Path):
 
 
 async def test_a_question_without_an_answer_is_counted(tiny_gguf: Path):
-    watched = WatchedModel(await loaded(tiny_gguf, "?n_ctx=256"))
+    timed_model = TimedModel(await loaded(tiny_gguf, "?n_ctx=256"))
     with pytest.raises(DecisionError, match="too long"):
-        await watched.answer([HumanMessage("word " * 100)], FORM, sampling=SAMPLING)
-    assert (watched.unanswered, watched.answers) == (1, [])
+        await timed_model.answer([HumanMessage("word " * 100)], FORM, sampling=SAMPLING)
+    assert (timed_model.unanswered, timed_model.answers) == (1, [])
 
 
 async def test_facts_of_a_file_with_a_template(tiny_gguf: Path):
