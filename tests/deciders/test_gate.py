@@ -77,12 +77,6 @@ def test_a_failed_review_judges_nothing():
         assert "the review failed" in call.review_reasoning
 
 
-def test_the_selections_own_confidence_does_not_count():
-    sure = done("x.y", S.PENDING).model_copy(update={"selection_confidence": 1.0})
-    (call,) = gated((sure,), FAILED_REVIEW, CONTEXT, needs((sure,), CONTEXT), can_ask=False)
-    assert (call.review_confidence, call.status) == (0.0, S.SKIPPED)
-
-
 def loud(**context) -> ToolCall:
     origin = Origin(kind=OriginKind.TEXT, tool="mail.read", loud=True, why="it stands in a text only")
     call = done("x.y", S.PENDING).model_copy(update={"risk": Risk.READ, "provenance": {"url": origin}})

@@ -69,10 +69,3 @@ def test_two_of_the_wrong_kind_are_one_objection():
 def test_a_call_that_cannot_be_made_is_not_a_matter_of_kind():
     routing = settled(call(ASCII))
     assert (routing.outcome, [one.problem for one in routing.corrections]) == ("none", ["missing_parameter"])
-
-
-def test_a_real_miss_after_an_objection_still_widens():
-    first = settled(WRONG)
-    second = settled(call("studio.create", prompt="fox"), asked().model_copy(update={"tool_routing": first}))
-    assert (second.outcome, second.widened) == ("miss", True)
-    assert second.missed_tools == ("studio.create",)

@@ -63,17 +63,6 @@ def test_a_check_that_a_decider_claims_is_made_again(name: str):
     assert settled(calls(sound)).calls == ()
 
 
-def test_what_is_mended_is_not_told_as_a_problem():
-    routing = settled(call("read_file", path="a.txt", deep=True))
-    assert [(one.problem, one.mended) for one in routing.corrections] == [("alias", True), ("unknown_parameter", False)]
-    assert routing.note == routing.corrections[1].message
-
-
-def test_a_mended_call_may_be_one_made_before():
-    routing = settled(call("read_file", pth="a.txt"), packet("Read a.txt", done("files.read_file", path="a.txt")))
-    assert (routing.outcome, routing.calls) == ("none", ())
-
-
 @pytest.mark.parametrize(
     ("selection", "given", "outcome"),
     [
@@ -136,22 +125,10 @@ def test_what_no_pass_is_left_for_is_named():
     assert stopped.queued_calls == ()
 
 
-def test_a_miss_gives_suggestions():
-    routing = settled(call("files.read_files", path="a"))
-    assert routing.missed_tools == ("files.read_files",)
-    assert routing.suggestions[0] == "files.read_file"
-
-
 def test_describe_takes_aliases_and_gives_the_nearest_for_the_rest():
     routing = settled(describe("read_file", "files.read_file", "files.writ_file"))
     assert routing.described_tools == ("files.read_file",)
     assert "files.write_file" in routing.suggestions
-
-
-def test_an_old_question_and_old_corrections_do_not_linger():
-    old = packet("Read a.txt", question="Which?", corrections=settled(call("files.read_file")).corrections)
-    routing = settled(READ, old)
-    assert (routing.question, routing.corrections) == (None, ())
 
 
 @pytest.mark.parametrize(

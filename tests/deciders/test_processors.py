@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 DECIDED = ROOT / "tests" / "support" / "decided.py"
 PROCESSORS = ("Haswell", "Nehalem")
 """With AVX2 and without VNNI, where sums of sixteen bits saturate; and with neither AVX nor fused multiplication."""
-REQUESTS = 200
+REQUESTS = 60
 APART = 1
 """Requests that may be decided differently."""
 
-pytestmark = pytest.mark.timeout(1_800)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 
 @pytest.fixture(scope="module")

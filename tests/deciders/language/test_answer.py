@@ -61,14 +61,6 @@ async def test_a_tool_cannot_close_the_fence(model: ModelSource, scripted_openai
     assert "<|im_start|>" not in last(scripted_openai)
 
 
-async def test_the_fence_differs_from_packet_to_packet(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script("a", "b")
-    for _ in range(2):
-        await respond_by_model(model, packet("Read", data=(returned("x"),)), FILES, CONTEXT)
-    assert last(scripted_openai, 0) != last(scripted_openai, 1)
-    assert system(scripted_openai, 0) == system(scripted_openai, 1)
-
-
 async def test_a_failure_is_told_in_so_many_words(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("It failed.")
     failed = returned("", success=False, status="failed", error="files.read_file has no result: it is failed. no file")
@@ -92,19 +84,6 @@ async def test_a_pass_without_calls_is_told(model: ModelSource, scripted_openai:
     ended = packet("Read", done("files.read_file", path="a"), note="the rest was skipped")
     await respond_by_model(model, ended, FILES, CONTEXT)
     assert "the rest was skipped" in last(scripted_openai)
-
-
-async def test_nothing_is_told_of_what_went_well(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script("Apples.")
-    await respond_by_model(model, packet("Read", done("files.read_file", path="a")), FILES, CONTEXT)
-    assert "did not happen" not in last(scripted_openai)
-
-
-async def test_a_long_output_is_cut_and_says_so(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script("Long.")
-    await respond_by_model(model, packet("Read", data=(returned("x" * 20_000),)), FILES, CONTEXT)
-    assert "[cut: 20,000 characters]" in last(scripted_openai)
-    assert len(last(scripted_openai)) < 13_000
 
 
 @pytest.mark.parametrize("broken", [HttpError(500), ""])

@@ -7,17 +7,15 @@ from support.openai_models import model_at
 from support.packets import CONTEXT, FILES, done, packet
 from support.prompts import call, offered, selection, sent, system
 from support.scripted_openai import ScriptedOpenAI, features
-from support.scripted_replies import HttpError, Message, Thinks
+from support.scripted_replies import HttpError, Message
 
 from packetgate.deciders.choosing import language_deciders
-from packetgate.deciders.language.offer import ASK, SHOW
+from packetgate.deciders.language.offer import ASK
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model
 from packetgate.models.openai.model import OpenAICompatible
-from packetgate.models.options import ModelOptions
 from packetgate.models.thoughts import UNKNOWN_ROOM
-from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
 from packetgate.state.packet import CognitionPacket
@@ -70,26 +68,6 @@ async def test_what_is_asked(served: OpenAICompatible, scripted_openai: Scripted
     assert sent(scripted_openai)[-1] == ("user", "Read a.txt")
 
 
-async def test_openai_is_held_to_what_it_takes_strictly(scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(READ)
-    await select(await model_at(scripted_openai, is_openai=True))
-    tools = offered(scripted_openai)
-    assert tools["files__read_file"]["strict"] is True
-
-
-async def test_several_calls(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    two = [("files__read_file", f'{{"path": "{name}"}}') for name in ("a.txt", "b.txt")]
-    scripted_openai.script(called(*two, content="<think>Hm.</think>I read both."))
-    chosen = await select(served, "Which of them is longer?")
-    assert [(one.tool_name, one.params) for one in chosen.calls] == [
-        ("files.read_file", {"path": "a.txt"}),
-        ("files.read_file", {"path": "b.txt"}),
-    ]
-    assert (chosen.complete, chosen.reasoning, chosen.decided_by) == (False, "I read both.", "model")
-    assert chosen.confidence_source is ConfidenceSource.UNJUDGED
-    assert chosen.calls[0].evidence == {}, "nothing was measured, and nothing passes for it"
-
-
 async def test_words_are_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Paris.")
     chosen = await select(served, "What is the capital of France?")
@@ -124,19 +102,6 @@ async def test_tools_of_ours(
     chosen = await select(served)
     assert chosen.action == action
     assert told in (chosen.question, chosen.tool_names)
-
-
-async def test_tools_without_room_are_told_by_name(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(READ)
-    given = packet("Read a.txt")
-    brief = given.context.palette[-1].model_copy(update={"shown": "brief"})
-    full = given.context.model_copy(update={"palette": (*given.context.palette[:-1], brief)})
-    await select(served, given.model_copy(update={"context": full}))
-    tools = offered(scripted_openai)
-    assert FILES[brief.tool_name].listed_name not in tools
-    told = tools[SHOW]["parameters"]["properties"]["names"]["description"]
-    assert told.startswith(f"{brief.tool_name}: ")
-    assert "all tools of a server" in told
 
 
 @pytest.mark.parametrize(
@@ -187,15 +152,6 @@ async def test_a_call_in_another_form(served: OpenAICompatible, scripted_openai:
     assert (one.tool_name, one.checked.params) == ("files.read_file", {"path": "a.txt"})
 
 
-async def test_a_server_that_returns_calls_leaves_none_in_the_text(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
-):
-    example = 'So:\n```json\n{"name": "files__read_file", "arguments": {"path": "a.txt"}}\n```'
-    scripted_openai.script(READ, example)
-    await select(served)
-    assert (await select(served, "How is a file read? Show the JSON.")).text == example
-
-
 async def test_a_tool_that_was_not_offered_widens_the_palette(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
@@ -222,24 +178,6 @@ async def test_results_come_back_as_tool_messages(served: OpenAICompatible, scri
     assert "apples" in answered["content"]
 
 
-async def test_the_prompt_after_a_call_begins_as_the_one_before_it(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(READ, "It says apples.")
-    await select(served)
-    await select(served, packet("Read a.txt", done("files.read_file", path="a.txt")))
-    first, second = scripted_openai.requests
-    assert second["tools"] == first["tools"]
-    assert second["messages"][: len(first["messages"])] == first["messages"]
-
-
-async def test_thoughts_have_room(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(Thinks(3_000, "Paris."), Thinks(3_000, "Paris."))
-    assert (await select(served, "What is the capital of France?")).text == "Paris."
-    lengths = [request["max_tokens"] for request in scripted_openai.requests]
-    assert lengths[1] > lengths[0] > 3_000 - UNKNOWN_ROOM
-
-
 async def test_an_answer_that_was_cut_off_is_asked_for_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(Message({"content": "It is a long"}, "length"))
     assert (await select(served, "Tell me a story")).text == ""
@@ -263,13 +201,6 @@ async def test_a_server_without_tools_is_asked_in_a_form(served: OpenAICompatibl
     assert not served.calls_tools
 
 
-async def test_a_refusal_of_some_tools_is_none_of_all(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(READ, *[JSON, JSON, FORM] * 3)
-    for _ in range(4):
-        assert (await select(served)).calls
-    assert served.calls_tools
-
-
 async def test_a_server_that_is_broken_is_not_one_without_tools(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
@@ -278,23 +209,6 @@ async def test_a_server_that_is_broken_is_not_one_without_tools(
         with pytest.raises(DecisionError, match="no credit left"):
             await select(served)
     assert served.calls_tools
-
-
-async def test_plainer_schemas_where_the_whole_ones_are_refused(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(HttpError(400, "tools.0: unsupported keyword"), READ, READ)
-    await select(served)
-    await select(served)
-    (whole, plain, again) = scripted_openai.requests
-    assert whole["tools"] != plain["tools"] == again["tools"]
-
-
-async def test_any_chat_model_that_takes_tools(scripted_openai: ScriptedOpenAI):
-    model = Model((await model_at(scripted_openai)).chat)
-    scripted_openai.script(READ, "It says apples.")
-    assert [one.params for one in (await select(model)).calls] == [{"path": "a.txt"}]
-    assert (await select(model)).text == "It says apples."
 
 
 async def test_the_answer_is_not_asked_for_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
@@ -309,9 +223,3 @@ async def test_the_answer_is_not_asked_for_again(served: OpenAICompatible, scrip
     answer = await deciders.responder(answered, FILES, CONTEXT)
     assert (answer.text, answer.decided_by) == ("Paris.", "model")
     assert len(scripted_openai.requests) == 1
-
-
-async def test_options_say_whether_tools_are_offered(scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(FORM)
-    await select(await model_at(scripted_openai, options=ModelOptions(native_tools=False)))
-    assert "tools" not in features(scripted_openai.requests[0])

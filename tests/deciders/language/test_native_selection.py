@@ -21,7 +21,6 @@ from packetgate.models.llama.call_syntax import OWN
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import DecisionError
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.evidence import evidence_of
 
@@ -70,17 +69,6 @@ def test_few_tools_are_offered_in_full(writing: Writing):
     assert offer.tools[-2].name == ASK
 
 
-def test_a_tool_that_was_asked_for_is_among_them(writing: Writing):
-    asked = packet("Read a.txt")
-    entries = [
-        entry.model_copy(update={"reason": "described"}) if entry.tool_name == "clock.convert_time" else entry
-        for entry in asked.context.palette
-    ]
-    context = asked.context.model_copy(update={"palette": tuple(entries)})
-    offer = offer_of(writing("Hello"), asked.model_copy(update={"context": context}), FILES)
-    assert "clock.convert_time" in {one.name for one in offer.specs}
-
-
 def test_arguments_that_are_defaults_are_left_out():
     path, lines, deep = {"type": "string", "default": "."}, {"type": "integer", "default": 0}, {"type": "boolean"}
     listing = Catalogue([tool("files.list", "path", path=path, lines=lines, deep=deep)])
@@ -125,13 +113,6 @@ async def test_a_slow_model_is_not_asked_for_a_call_that_is_sure_without_it(
     assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
 
 
-async def test_words_are_no_call_and_need_no_tool(writing: Writing):
-    chosen = await select(writing("Hello to you, too."), "Hello")
-    assert (chosen.action, chosen.calls, chosen.needs_tool) == ("none", (), False)
-    assert chosen.acts is not None
-    assert chosen.acts < 0.1
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "action"),
     [
@@ -168,12 +149,6 @@ def test_calls_that_a_request_does_not_hold_are_left_out(request_: str, paths: l
     assert [one.arguments["path"] for one in asked_for(calls, request_)] == held
 
 
-async def test_a_parameters_name_is_no_value_for_it(writing: Writing):
-    model = writing(OWN.write([("files.search_files", {"query": "query"})]))
-    with pytest.raises(DecisionError, match="needs a value for `query`, not its name"):
-        await select(model, "Search my files")
-
-
 async def test_a_call_that_does_not_end_leaves_it_to_the_reflexes(writing: Writing):
     model = writing(OWN.write([READ]))
 
@@ -184,26 +159,6 @@ async def test_a_call_that_does_not_end_leaves_it_to_the_reflexes(writing: Writi
     chosen = await language_deciders(source, source).selector(packet(UNCLEAR), FILES, short)
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
     assert "selection_max_tokens" in chosen.fallback_reason
-
-
-@pytest.mark.parametrize(
-    ("request_", "words", "below"),
-    [
-        ("Show a.txt", "The file was read.", "\n\n```\nmilk\nbread\n```"),
-        ("Show a.txt", "It holds: milk bread", ""),
-        ("What is in a.txt?", "Food.", ""),
-    ],
-)
-async def test_a_result_that_small_models_leave_out_is_shown_below(
-    writing: Writing, request_: str, words: str, below: str
-):
-    async def source() -> LlamaCppModel:
-        return model
-
-    model = writing(words)
-    made = with_output(done("files.read_file", path="a.txt"), "milk\nbread\n")
-    answer = await respond_by_model(source, packet(request_, made), FILES, CONTEXT)
-    assert (answer.text, answer.below) == (words, below)
 
 
 @pytest.mark.parametrize(

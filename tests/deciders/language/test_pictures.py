@@ -96,14 +96,6 @@ async def test_a_tool_s_picture_is_shown_to_a_model_that_is_known_to_see(
     assert answer.text == "A chart."  # nobody attached it: nothing is said of it below
 
 
-async def test_who_answered_to_a_picture_is_known_to_see(scripted_openai: ScriptedOpenAI, kept: ResultStore) -> None:
-    model = of(await seeing(scripted_openai))
-    scripted_openai.script("A cat.", "A chart.")
-    await respond_by_model(model, with_cat(kept), FILES, CONTEXT, kept)
-    await respond_by_model(model, with_chart(kept, asking("Draw it")), FILES, CONTEXT, kept)
-    assert shown(scripted_openai) == [CHART]
-
-
 REFUSALS = {
     "OpenAI": (HttpError(400, "Invalid content type. image_url is only supported by certain models."), True),
     "vLLM": (HttpError(400, "scripted is not a multimodal model"), True),
@@ -140,16 +132,6 @@ async def test_a_refusal_is_told_and_a_model_without_eyes_remembered(
         assert (await select_by_model(of(model), routed, FILES, CONTEXT, kept)).action == "none"
     assert f"cat.png, image/png, {len(CAT)} bytes" in told(scripted_openai)
     assert model.sees is (False if for_good else None)
-
-
-async def test_what_is_wrong_otherwise_is_no_refusal_of_pictures(
-    scripted_openai: ScriptedOpenAI, kept: ResultStore
-) -> None:
-    model = await seeing(scripted_openai)
-    scripted_openai.refuses = {"max_tokens": HttpError(401, "wrong key for image models, which support vision")}
-    with pytest.raises(Exception, match="refuses the API key"):
-        await respond_by_model(of(model), with_cat(kept), FILES, CONTEXT, kept)
-    assert (model.sees, len(scripted_openai.requests)) == (None, 1)
 
 
 async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: ScriptedOpenAI, kept: ResultStore) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.gguf_model import write_tiny_gguf
 from support.packets import CONTEXT, FILES
-from support.prompts import BROKEN, call, review, sent
+from support.prompts import review, sent
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Thinks, Token, Tokens
 from support.tool_specs import a_tool
@@ -55,12 +55,6 @@ async def test_a_grammar_holds_both_answers_and_confidence_is_measured(terse: Ll
     assert seen.only_validated == ()
 
 
-async def test_tools_that_no_grammar_can_hold_are_named(terse: LlamaCppModel):
-    strange = a_tool("codes.check", "Check the README.md file's code.", schema=SCHEMAS["lookaround"])
-    seen = await probe_model(terse, Catalogue([*FILES.values(), strange]), CONTEXT)
-    assert seen.only_validated == ("codes.check",)
-
-
 async def test_a_call_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
     context = CONTEXT.model_copy(update={"selection_max_tokens": 16})
     endless = Catalogue([a_tool("notes.add", "Add to the README.md file.", schema=SCHEMAS["lookaround"])])
@@ -80,19 +74,6 @@ async def test_a_server_that_sends_probabilities_only_for_the_review(
     assert seen.selection.answers[0].reading_speed is None
     assert seen.selection.answers[0].writing_speed
     assert REQUEST in sent(scripted_openai)[-1][1]
-
-
-async def test_a_second_try_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(ABOUT, BROKEN, READ, review(0.9))
-    seen = await probe_model(served, FILES, CONTEXT)
-    assert (len(seen.selection.answers), seen.selection.problem) == (2, "")
-
-
-async def test_an_answer_that_names_no_such_thing_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
-    unfit = call("files.read_file", file="README.md")
-    scripted_openai.script(ABOUT, unfit, unfit, review(0.9))
-    seen = await probe_model(served, FILES, CONTEXT)
-    assert "has no parameter `file`" in seen.selection.problem
 
 
 @pytest.mark.parametrize("answered", [[], [ABOUT], [ABOUT, "no JSON"]], ids=["at once", "later", "repair"])

@@ -5,7 +5,7 @@ import json
 import pytest
 from support.origins import origins
 from support.packets import CONTEXT, FILES, done, packet
-from support.prompts import last, review, sent, system
+from support.prompts import last, review, system
 from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
@@ -100,15 +100,6 @@ async def test_an_unreachable_model_raises(model: ModelSource, scripted_openai: 
     scripted_openai.script(HttpError(500))
     with pytest.raises(DecisionError, match="HTTP 500"):
         await judge(model, READ)
-
-
-async def test_the_selections_own_confidence_is_never_shown_nor_used(
-    model: ModelSource, scripted_openai: ScriptedOpenAI
-):
-    scripted_openai.script(review(0.1))
-    judged = await judge(model, READ)
-    assert [one.confidence for one in judged.reviews] == [0.1]
-    assert all("0.99" not in text for _, text in sent(scripted_openai))
 
 
 RISKY = RoutingContext(review="risky")

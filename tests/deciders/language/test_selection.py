@@ -13,7 +13,6 @@ from packetgate.models.options import ModelOptions
 from packetgate.models.source import ModelSource
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import DecisionError
 from packetgate.state.routing import Correction
 
 ASK = packet("Read a.txt")
@@ -45,33 +44,6 @@ async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
     assert (chosen.action, chosen.confidence, chosen.decided_by) == ("call", 0.85, "model")
     assert chosen.calls[0].reasoning == "because"
     assert chosen.corrections == ()
-
-
-async def test_a_native_call_gives_a_text_as_it_was_written(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(
-        "<tool_call>\n<function=files.read_file>\n<parameter=path>\n1.10\n</parameter>\n</function>\n</tool_call>"
-    )
-    (one,) = (await select(model)).calls
-    assert one.checked
-    assert (one.checked.params, one.checked.problems) == ({"path": "1.10"}, ())
-
-
-async def test_none(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(selection("none"))
-    chosen = await select(model)
-    assert (chosen.action, chosen.calls, chosen.reasoning) == ("none", (), "because")
-
-
-async def test_clarify(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(selection("clarify", question=" Which file? "))
-    chosen = await select(model)
-    assert (chosen.action, chosen.question) == ("clarify", "Which file?")
-
-
-async def test_describe(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(selection("describe", tools=["files.read_file"]))
-    chosen = await select(model)
-    assert (chosen.action, chosen.tool_names) == ("describe", ("files.read_file",))
 
 
 async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI):
@@ -139,13 +111,6 @@ async def test_malformed_is_asked_again(model: ModelSource, scripted_openai: Scr
     assert says in last(scripted_openai)
 
 
-async def test_insisting_on_a_wrong_call_raises(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(call("files.read_file", path=["a.txt"]), call("files.read_file", path=["b.txt"]))
-    with pytest.raises(DecisionError, match="cannot take `path`"):
-        await select(model)
-    assert len(scripted_openai.requests) == 2
-
-
 async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Sure.", "I did it.")
     chosen = await language_deciders(model, model).selector(ASK, FILES, CONTEXT)
@@ -194,9 +159,3 @@ async def test_earlier_corrections_and_nearest_tools_are_shown(model: ModelSourc
     assert "Corrections:\n- There is no tool `x`." in last(scripted_openai)
     assert mended.message not in last(scripted_openai)
     assert "Nearest tools: files.read_file, files.write_file" in last(scripted_openai)
-
-
-async def test_the_users_answers_are_part_of_the_request(model: ModelSource, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(selection("none"))
-    await select(model, packet("Read it", clarifications=("a.txt",)))
-    assert last(scripted_openai) == "Request:\nRead it\na.txt"

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage
-from support.gguf_model import CONTEXT, write_tiny_gguf
 
 from packetgate.deciders.language.probe import TimedAnswer, TimedModel, load
 from packetgate.models.calling import Timing
@@ -13,7 +12,7 @@ from packetgate.models.model import FormAnswer, Model
 from packetgate.models.pool import ModelPool
 from packetgate.models.schemas import AnswerForm, Choice, obj
 from packetgate.state.base import TokenUsage
-from packetgate.state.errors import DecisionError, ModelError
+from packetgate.state.errors import DecisionError
 
 FORM = AnswerForm("verdict", obj(yes={"type": "boolean"}), choices=(Choice.among("yes", values=[True, False]),))
 SAMPLING = {"temperature": 0.0, "max_tokens": 50}
@@ -70,27 +69,3 @@ async def test_a_question_without_an_answer_is_counted(tiny_gguf: Path):
     with pytest.raises(DecisionError, match="too long"):
         await timed_model.answer([HumanMessage("word " * 100)], FORM, sampling=SAMPLING)
     assert (timed_model.unanswered, timed_model.answers) == (1, [])
-
-
-async def test_facts_of_a_file_with_a_template(tiny_gguf: Path):
-    facts = (await loaded(tiny_gguf, "?n_ctx=1024")).local_info
-    assert facts is not None
-    assert (facts.context_size, facts.trained_context, facts.own_template) == (1024, CONTEXT, True)
-    assert facts.description.startswith("llama")
-
-
-async def test_facts_of_a_file_without_a_template(llama_cpp_installed: None, tmp_path: Path):
-    facts = (await loaded(write_tiny_gguf(tmp_path / "plain.gguf", template=None))).local_info
-    assert facts is not None
-    assert facts.own_template is False
-
-
-async def test_each_role_is_loaded_on_its_own(tiny_gguf: Path, tmp_path: Path):
-    pool = ModelPool(f"llamacpp:{tmp_path}/none.gguf", f"llamacpp:{tiny_gguf}")
-    with pytest.raises(ModelError, match=r"none\.gguf"):
-        await load(pool, "lite")
-    assert await load(pool, "prime")
-
-
-async def test_reflexes_are_no_model():
-    assert await load(ModelPool(), "lite") is None

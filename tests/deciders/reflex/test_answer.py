@@ -58,12 +58,6 @@ async def test_said_plainly(call: ToolCall, says: str):
     assert says in await answer(packet("Do it to a", call))
 
 
-async def test_every_status_has_its_words():
-    for status in ToolExecutionStatus:
-        text = await answer(packet("Do it", done("files.read_file", status, path="a.txt", why="because")))
-        assert "files.read_file (path=a.txt)" in text
-
-
 async def test_all_calls_in_order_then_the_note_and_suggestions():
     given = packet(
         "Do it",
@@ -89,17 +83,6 @@ async def test_a_long_output_is_excerpted_by_the_request():
 
 def long(filler: str) -> str:
     return f"{filler}\n\nPenguins live in the south.\n\n{filler}"
-
-
-async def test_one_long_line_is_cut():
-    text = await answer(packet("Read a.txt", with_output(done("files.read_file", path="a.txt"), "x" * 50_000)))
-    assert "50,000 characters in all" in text
-    assert len(text) < MOST_CHARS + 300
-
-
-async def test_long_arguments_are_shortened():
-    call = done("files.write_file", S.USER_DENIED, path="a", content="x\n" * 500)
-    assert len(await answer(packet("Write", call))) < 300
 
 
 async def test_servers_that_are_not_there_are_named():

@@ -51,7 +51,3 @@ def test_another_tool_is_less_probable():
     assert other.share < seen(RIGHT).share
     assert other.rival > 0
     assert call_log_odds(other) < call_log_odds(seen(RIGHT))
-
-
-def test_nothing_speaks_for_a_call_where_no_tool_serves():
-    assert call_log_odds(seen({"item": "joke"}, request="Tell me a joke")) < call_log_odds(seen(RIGHT))

@@ -37,11 +37,6 @@ def test_a_tool_far_behind_is_not_judged(asked: list[str]):
     assert [one.spec.name for one in fits] == ["files.read_file"]
 
 
-def test_tools_near_to_each_other_are_all_judged(asked: list[str]):
-    fit.fits_of("now for the file notes.txt", FILES, NOW)
-    assert {"files.read_file", "files.delete_file"} <= {*asked}
-
-
 def test_a_tool_asked_about_is_looked_at_however_far_it_is_behind():
     fits = fit.fits_of("files.read_file notes.txt", FILES, NOW, also="clock.convert_time")
     assert [one.spec.name for one in fits] == ["files.read_file", "clock.convert_time"]
@@ -94,11 +89,6 @@ def folder(tmp_path: Path) -> Catalogue:
 def test_what_is_there_shows_which_words_are_paths(folder: Catalogue, text: str, tool: str, params: dict[str, str]):
     found = fit.fits_of(text, folder, NOW)[0]
     assert (found.spec.name, found.fillings[0].params) == (tool, params)
-
-
-def test_what_is_not_there_is_a_path_where_one_is_needed(folder: Catalogue):
-    found = fit.fits_of("Read gone.txt", folder, NOW)[0]
-    assert (found.spec.name, found.fillings[0].params) == ("ai.read", {"path": "gone.txt"})
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,3 @@ async def test_later_passes(request_: str, used: int, status: ToolExecutionStatu
     shelf = Shelf()
     assert (await detect_by_reflex(later, shelf, CONTEXT)).needs_tool is needs
     assert shelf.asked == 0
-
-
-async def test_a_step_says_what_it_wants():
-    later = packet("Read a.txt then delete b.txt", done("files.read_file", path="a.txt"), reinjection_count=1)
-    decision = await detect_by_reflex(later, Shelf(), CONTEXT)
-    assert (decision.user_intent, decision.access, decision.decided_by) == ("delete b.txt", Access.WRITE, "reflex")

@@ -8,9 +8,7 @@ from packetgate.deciders.reflex.reading import (
     is_small_talk,
     mentions_in,
     parts_in,
-    senses_of,
     steps_in,
-    words_in,
 )
 from packetgate.state.sections import Access
 
@@ -187,15 +185,3 @@ def test_mentions(text: str, kind: str, found: object):
 )
 def test_access(text: str, access: Access):
     assert access_of(text) is access
-
-
-def test_words_leave_quotes_out():
-    assert words_in("Read 'the secret' `code` of Ada's naïve_file") == ["read", "of", "ada's", "naïve", "file"]
-
-
-@pytest.mark.parametrize(
-    ("verbs", "senses"),
-    [(["show"], ["read", "list"]), (["find"], ["search"]), (["remove"], ["delete"]), (["dance"], []), ([], [])],
-)
-def test_senses(verbs: list[str], senses: list[str]):
-    assert senses_of(verbs) == senses

@@ -2,13 +2,12 @@
 
 import pytest
 from support.origins import origins
-from support.packets import CONTEXT, FILES, done, needs, packet
+from support.packets import CONTEXT, FILES, done, packet
 
 from packetgate.deciders.choosing import review_by_reflex
-from packetgate.deciders.gate import gated
 from packetgate.deciders.protocols import CallReview
 from packetgate.state.base import ConfidenceSource
-from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 
 THRESHOLD = CONTEXT.confidence_threshold
@@ -79,20 +78,3 @@ async def test_off_topic_is_doubted_not_refused():
     assert review.approved
     assert review.confidence < THRESHOLD
     assert "it may not be what you asked for" in review.reasoning or "fits nearly as well" in review.reasoning
-
-
-async def test_worst_finding_counts_and_all_are_told():
-    call = done("files.delete_file", path="b").model_copy(update={"provenance": origins(path="nobody")})
-    review = await judge("Read a.txt", call)
-    assert review.confidence <= 0.3
-    for told in ("write access", "not in your words"):
-        assert told in review.reasoning
-
-
-async def test_each_call_on_its_own():
-    both = packet("Read a.txt", READ, done("files.delete_file", ToolExecutionStatus.PENDING, path="a.txt"))
-    review = await review_by_reflex(both, FILES, CONTEXT)
-    assert [one.approved for one in review.reviews] == [True, False]
-    first, second = gated(both.routing.calls, review, CONTEXT, needs(both.routing.calls, CONTEXT), can_ask=True)
-    assert first.review_confidence >= THRESHOLD > 0.3 >= second.review_confidence
-    assert second.risk is Risk.WRITE

@@ -105,45 +105,10 @@ async def test_what_the_user_said_instead_replaces_what_the_call_held():
     assert made(await select(given)) == [("files.delete_file", {"path": "b.txt"})]
 
 
-async def test_none():
-    selection = await select(packet("Sing me a song"))
-    assert (selection.action, selection.calls) == ("none", ())
-    assert "no tool fits" in selection.reasoning
-
-
-async def test_a_read_is_preferred_where_the_verb_asks_for_one():
-    """Both know the words; only one is no more dangerous than what was asked."""
-    both = Catalogue([tool("x.show_log", "path", path="string"), tool("x.clear_log", "path", path="string")])
-    assert made(await select(packet("Show log a.log", catalogue=both), both))[0][0] == "x.show_log"
-
-
-async def test_a_deprecated_tool_comes_second():
-    both = Catalogue(
-        [
-            tool("x.read_file", "path", path="string", description="Deprecated: read a file."),
-            tool("x.read_text_file", "path", path="string", description="Read a file."),
-        ]
-    )
-    assert made(await select(packet("Read a.txt", catalogue=both), both))[0][0] == "x.read_text_file"
-
-
 async def test_named_outright_off_the_palette():
     """A tool off the palette is named, so that the miss widens it; it is not swapped for another."""
     given = packet("Delete a.txt", catalogue=Catalogue([FILES["files.search_files"]]))
     assert made(await select(given)) == [("files.delete_file", {"path": "a.txt"})]
-
-
-async def test_alternatives_are_told():
-    selection = await select(packet("Read README.md"))
-    assert "files.read_file" not in [one.tool_name for one in selection.alternatives]
-    assert all(one.reason for one in selection.alternatives)
-
-
-async def test_a_clear_choice_is_surer_than_a_close_one():
-    twins = Catalogue([tool("x.read_file", "path", path="string"), tool("y.read_file", "path", path="string")])
-    close = await select(packet("Read a.txt", catalogue=twins), twins)
-    clear = await select(packet("Read a.txt"))
-    assert clear.confidence > close.confidence
 
 
 async def test_a_change_is_not_answered_by_a_tool_that_does_something_else():

@@ -216,11 +216,6 @@ def test_each_value_says_where_it_was_read():
     assert 0.5 < path.probability <= 1
 
 
-def test_a_parameter_of_which_nothing_is_said_is_missing_or_left_out():
-    states = {one.path[0]: one.state for one in fill(WRITE, "Write to a.txt").arguments}
-    assert (states["content"], states["mode"]) == ("missing", "default")
-
-
 def test_what_no_argument_used_is_left_over():
     left = fill(READ, "Read a.txt for Anna and 'the boss', 12 times").unused
     assert [span.text for span in left] == ["Anna", "the boss", "12"]
