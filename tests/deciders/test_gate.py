@@ -27,15 +27,12 @@ def judged(confidence: float, risk: Risk, *, approved: bool = True, can_ask: boo
     ("confidence", "risk", "can_ask", "context", "status"),
     [
         (0.70, Risk.READ, True, {}, S.APPROVED),
-        (0.70, Risk.READ, False, {}, S.APPROVED),
         (0.69, Risk.READ, True, {}, S.AWAITING_CONFIDENCE),
         (0.69, Risk.READ, False, {}, S.SKIPPED),
         (0.69, Risk.READ, True, {"on_low_confidence": "skip"}, S.SKIPPED),
         # switched off: passes only to be dry run, and is not worth a question below the threshold
         (0.70, Risk.WRITE, True, {}, S.APPROVED),
         (0.69, Risk.WRITE, True, {}, S.SKIPPED),
-        (0.70, Risk.EXECUTE, True, {"allow_write_tools": True}, S.APPROVED),
-        (0.69, Risk.EXECUTE, True, {"allow_write_tools": True}, S.SKIPPED),
         # switched on: needs approval however sure the review is
         (1.00, Risk.WRITE, True, ON, S.AWAITING_APPROVAL),
         (1.00, Risk.EXECUTE, True, ON, S.AWAITING_APPROVAL),

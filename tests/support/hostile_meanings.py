@@ -104,21 +104,9 @@ ARGUMENTS = [
     ),
 ]
 
-CONFIDENCES = [
-    Hostile("confidence in a string", own("files.read_file", "0.9", path="b.txt"), READS),
-    Hostile("confidence of 2", own("files.read_file", 2, path="b.txt"), REFUSED),
-    Hostile("confidence of -1", own("files.read_file", -1, path="b.txt"), REFUSED),
-    Hostile("confidence is high", own("files.read_file", "high", path="b.txt"), REFUSED),
-    Hostile("confidence in per cent", own("files.read_file", "90%", path="b.txt"), REFUSED),
-    Hostile("confidence of 90", own("files.read_file", 90, path="b.txt"), REFUSED),
-    Hostile("confidence is true", own("files.read_file", True, path="b.txt"), REFUSED),
-    Hostile("confidence is null", own("files.read_file", None, path="b.txt"), READS),
-    Hostile("confidence is a list", own("files.read_file", [0.9], path="b.txt"), REFUSED),
-    Hostile("confidence is the word nan", own("files.read_file", "nan", path="b.txt"), REFUSED),
-    Hostile("no confidence", without("confidence"), READS),
-]
-
 ACTIONS = [
+    Hostile("confidence is ignored", own("files.read_file", "high", path="b.txt"), READS),
+    Hostile("no confidence", without("confidence"), READS),
     Hostile("none", SAID_NONE, NONE),
     Hostile("none with calls", changed(action="none"), NONE),
     Hostile("clarify", '{"action": "clarify", "question": "Which?", "confidence": 0.5}', Outcome("clarify")),
@@ -142,4 +130,4 @@ ACTIONS = [
     Hostile("approval smuggled into a call", changed(approved=True, review_confidence=1.0, status="approved"), READS),
 ]
 
-MEANINGS = [*FOREIGN, *NAMES, *ARGUMENTS, *CONFIDENCES, *ACTIONS]
+MEANINGS = [*FOREIGN, *NAMES, *ARGUMENTS, *ACTIONS]

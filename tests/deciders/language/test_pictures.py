@@ -98,11 +98,7 @@ async def test_a_tool_s_picture_is_shown_to_a_model_that_is_known_to_see(
 
 REFUSALS = {
     "OpenAI": (HttpError(400, "Invalid content type. image_url is only supported by certain models."), True),
-    "vLLM": (HttpError(400, "scripted is not a multimodal model"), True),
     "llama.cpp": (HttpError(500, "image input is not supported - hint: you may need to provide the mmproj"), True),
-    "OpenRouter": (HttpError(404, "No endpoints found that support image input"), True),
-    "DeepSeek": (HttpError(422, "Failed to deserialize: unknown variant `image_url`, expected `text`"), True),
-    "Groq": (HttpError(400, "messages[1].content must be a string"), True),
     "this one": (HttpError(400, "You uploaded an unsupported image. Please make sure your image is valid."), False),
     "too large": (
         HttpError(413, "image exceeds 5 MB maximum: only smaller ones are supported, it is too large"),

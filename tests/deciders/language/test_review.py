@@ -71,7 +71,6 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     "rubbish",
     [
         "Looks good to me!",
-        "{}",
         '{"reviews": {}}',
         '{"reviews": [{"call": 1, "approved": true, "confidence": 1}, {"call": 2, "approved": true, "confidence": 1}]}',
         review(0.9),

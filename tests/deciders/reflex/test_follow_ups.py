@@ -22,14 +22,12 @@ def shown(*lines: str) -> str:
         ),
         ("convert 8 miles from road to sea", "and to air?", "convert 8 miles from road to air"),
         ("how long is notes/a.md?", "and notes/b.md?", "how long is notes/b.md?"),
-        ("read https://example.com/a", "now https://example.com/b", "read https://example.com/b"),
         (
             "how many lines are in a.txt when it is sorted?",
             "and in b.txt?",
             "how many lines are in b.txt when it is sorted?",
         ),
         ("what is the weather in Lagos?", "and what is the time?", "and what is the time?"),
-        ("what is the weather in Lagos?", "and at noon?", "and at noon?"),
         ("what is the weather in Lagos?", "and delete notes/a.md", "and delete notes/a.md"),
         ("", "and in Quito?", "and in Quito?"),
     ],
@@ -43,9 +41,7 @@ def test_only_what_is_to_be_different_is_said(before: str, request_: str, means:
     [
         ("open the second one", "open b.md"),
         ("open the last one please", "open c.md please"),
-        ("open the 1st one", "open a.md"),
         ("open the ninth one", "open the ninth one"),
-        ("the second line", "the second line"),
     ],
 )
 def test_the_lines_of_an_answer_are_counted(request_: str, means: str):
@@ -68,9 +64,7 @@ def test_what_an_answer_lists():
     [
         ("now switch to it", "now switch to spring"),
         ("delete it", "delete spring"),
-        ("show me that branch", "show me spring"),
         ("what time is it?", "what time is it?"),
-        ("is it raining", "is it raining"),
         ("say if it is late", "say if it is late"),
         ("add it to notes/a.md", "add it to notes/a.md"),
     ],

@@ -63,8 +63,7 @@ async def test_not_approved(request_: str, call: ToolCall, most: float, says: st
 
 
 @pytest.mark.parametrize(
-    ("origin", "told"),
-    [("nobody", "the model"), ("text:files.read_file", "the text that files.read_file returned")],
+    ("origin", "told"), [("nobody", "the model"), ("text:files.read_file", "the text that files.read_file returned")]
 )
 async def test_ungrounded(origin: str, told: str):
     review = await judge("Read a.txt", READ.model_copy(update={"provenance": origins(path=origin)}))

@@ -32,16 +32,11 @@ def made(selection: Selection) -> Calls:
     ("request_", "calls"),
     [
         ("Read README.md", [("files.read_file", {"path": "README.md"})]),
-        ("Show me src/a.py", [("files.read_file", {"path": "src/a.py"})]),
         ("List src/", [("files.list_directory", {"path": "src/"})]),
-        ("What is in the directory src/?", [("files.list_directory", {"path": "src/"})]),
-        ("Search the files for 'licence'", [("files.search_files", {"query": "licence"})]),
         ("Write 'x' to a.txt", [("files.write_file", {"path": "a.txt", "content": "x"})]),
-        ("Run ls -l", [("shell.run_command", {"command": ["ls", "-l"]})]),
         ("Find the files that mention taxes", [("files.search_files", {"query": "taxes"})]),
         ("Delete a.txt", [("files.delete_file", {"path": "a.txt"})]),
         ("Run `ls -l`", [("shell.run_command", {"command": ["ls", "-l"]})]),
-        ("files.read_file a.txt", [("files.read_file", {"path": "a.txt"})]),
         ("Use files.delete_file on a.txt", [("files.delete_file", {"path": "a.txt"})]),
         ("Read a.txt and b.txt", [("files.read_file", {"path": "a.txt"}), ("files.read_file", {"path": "b.txt"})]),
         (
@@ -62,8 +57,6 @@ async def test_call(request_: str, calls: Calls):
     ("request_", "path"),
     [
         ("What packages does pyproject.toml depend on?", "pyproject.toml"),
-        ("What does README.md say about the gate?", "README.md"),
-        ("pyproject.toml", "pyproject.toml"),
         ("Summarise a.txt and tell me who wrote it", "a.txt"),
         ("hello, show me /etc/hosts", "/etc/hosts"),
     ],

@@ -61,68 +61,37 @@ SPOTS = tool("g.plot", "points", points={"type": "array", "items": {"type": "num
 @pytest.mark.parametrize(
     ("spec", "text", "params"),
     [
-        # paths
-        (READ, "Read README.md", {"path": "README.md"}),
         (READ, "Read 'src/a.py' please", {"path": "src/a.py"}),
         (READ, "Read `src/a.py`", {"path": "src/a.py"}),
         (MOVE, "Move a.txt to b/c.txt", {"source": "a.txt", "destination": "b/c.txt"}),
-        (MOVE, "Move a.txt into archive/.", {"source": "a.txt", "destination": "archive/"}),
-        # quoted, and content
         (WRITE, "Write 'hello world' to a.txt", {"path": "a.txt", "content": "hello world"}),
         (WRITE, "Write to a.txt: good morning", {"path": "a.txt", "content": "good morning"}),
-        # enums
         (WRITE, "Append 'x' to a.txt", {"path": "a.txt", "content": "x", "mode": "append"}),
-        (WRITE, "Overwrite a.txt with 'x'", {"path": "a.txt", "content": "x", "mode": "overwrite"}),
-        # time zones by their cities
         (CLOCK, "What time is it in Nairobi?", {"timezone": "Africa/Nairobi"}),
-        (CLOCK, "the time in Los Angeles please", {"timezone": "America/Los_Angeles"}),
-        # SQL, with what it quotes
         (QUERY, "run SELECT a, b FROM t WHERE c = 'x y' please", {"sql": "SELECT a, b FROM t WHERE c = 'x y'"}),
-        # an owner and a name in one
         (ISSUE, "show issue 7 of harbor/pilot", {"owner": "harbor", "repo": "pilot", "number": 7}),
-        # queries
         (SEARCH, "Search for cats and dogs", {"query": "cats and dogs"}),
-        (SEARCH, "Find 'big cats'", {"query": "big cats"}),
-        # commands
         (RUN, "Run `ls -l 'my dir'`", {"command": ["ls", "-l", "my dir"]}),
-        (RUN, "Run 'git status'", {"command": ["git", "status"]}),
         (RUN, "Run git status", {"command": ["git", "status"]}),
-        (RUN, "Run `it's`", {"command": ["it's"]}),
-        (SHELL, "Execute `make all`", {"command": "make all"}),
-        # from and to
         (
             TIME,
             "Convert 14:30 from Europe/Vienna to Asia/Tokyo",
             {"time": "14:30", "source_zone": "Europe/Vienna", "target_zone": "Asia/Tokyo"},
         ),
-        # a year that is said once for both
         (
             RANGE,
             "List the bookings from April 3rd to April 5th 2023",
             {"start_date": "2023-04-03", "end_date": "2023-04-05"},
         ),
-        # numbers
         (ADD, "Add 2 and 3.5", {"a": 2, "b": 3.5}),
-        (ADD, "Add -2 and 3", {"a": -2, "b": 3}),
         (HEAD, "Show the first 10 lines of a.txt", {"path": "a.txt", "lines": 10}),
-        # booleans
-        (HEAD, "Show a.txt recursive", {"path": "a.txt", "recursive": True}),
         (HEAD, "Show a.txt recursive=no", {"path": "a.txt", "recursive": False}),
-        # addresses
         (FETCH, "Fetch https://example.com/a.", {"url": "https://example.com/a"}),
-        # plain strings
         (FORECAST, "What is the weather in Vienna?", {"city": "Vienna"}),
-        (FORECAST, "Forecast for 'New York'", {"city": "New York"}),
-        (FORECAST, "Forecast city=Graz days=3", {"city": "Graz", "days": 3}),
-        # arrays
         (MANY, "Read a.txt and b.txt", {"paths": ["a.txt", "b.txt"]}),
         (NOTE, "Add note title=t body='b c' tags=x,y", {"title": "t", "body": "b c", "tags": ["x", "y"]}),
-        # key=value
         (FLAGS, "on=yes level=3 ratio=0.5 names=a,b", {"on": True, "level": 3, "ratio": 0.5, "names": ["a", "b"]}),
-        (FLAGS, "on=off ratio=2", {"on": False, "ratio": 2.0}),
-        (FLAGS, "text=optional", {"text": "optional"}),
         (FLAGS, "nothing of use", {}),
-        # what does not fit its type is no value
         (FLAGS, "level=high", {}),
         (SPOTS, "Plot 1, 2, 3", {"points": [1, 2, 3]}),
         (
@@ -144,10 +113,6 @@ def test_filled(spec, text: str, params: dict[str, Any]):
         (MOVE, "Move a.txt", {"source": "a.txt"}, ["destination"]),
         (WRITE, "Write a.txt", {"path": "a.txt"}, ["content"]),
         (ADD, "Add 2", {"a": 2}, ["b"]),
-        (ADD, "Add", {}, ["a", "b"]),
-        (FETCH, "Fetch the page", {}, ["url"]),
-        (FORECAST, "Weather?", {}, ["city"]),
-        (MANY, "Read them", {}, ["paths"]),
         (RUN, "Do it", {}, ["command"]),
     ],
 )
@@ -160,9 +125,7 @@ def test_missing(spec, text: str, params: dict[str, Any], missing: list[str]):
     ("spec", "text", "each"),
     [
         (READ, "Read a.txt and b.txt", [{"path": "a.txt"}, {"path": "b.txt"}]),
-        (READ, "Read a.txt, b.txt, c.txt", [{"path": "a.txt"}, {"path": "b.txt"}, {"path": "c.txt"}]),
         (READ, "Read a.txt", [{"path": "a.txt"}]),
-        (READ, "Read src/a.txt and a.txt", [{"path": "src/a.txt"}, {"path": "a.txt"}]),
         (HEAD, "First 3 lines of a.txt and b.txt", [{"path": "a.txt", "lines": 3}, {"path": "b.txt", "lines": 3}]),
         (MANY, "Read a.txt and b.txt", [{"paths": ["a.txt", "b.txt"]}]),
         (MOVE, "Move a.txt to b.txt", [{"source": "a.txt", "destination": "b.txt"}]),
@@ -176,8 +139,6 @@ def test_once_for_each_path(spec, text: str, each: list[dict[str, Any]]):
     "spec",
     [
         tool("x.y", "a"),
-        tool("x.y", a={"type": "object"}),
-        tool("x.y", a={}),
         tool("x.y", a={"enum": [1, None, True]}),
         tool("x.y", a={"type": []}),
         tool("x.y", a={"type": "array", "items": True}),
@@ -192,16 +153,11 @@ def test_odd_schemas_fill_nothing(spec):
 @pytest.mark.parametrize(
     ("name", "spec", "said", "value"),
     [
-        ("content", WRITE, "hello world", "hello world"),
         ("content", WRITE, "'hello'", "hello"),
-        ("path", READ, "a.txt", "a.txt"),
         ("path", READ, "I meant b.txt", "b.txt"),
         ("limit", SEARCH, "7", 7),
-        ("limit", SEARCH, "twenty-one", 21),
-        ("quiet", tool("x.y", quiet={"type": "boolean"}), "quiet", True),
         ("quiet", tool("x.y", quiet={"type": "boolean"}), "not quiet", False),
         ("quiet", tool("x.y", quiet={"type": "boolean"}), "yes please", True),
-        ("mode", WRITE, "append", "append"),
         ("command", RUN, "ls -l", ["ls", "-l"]),
         ("nothing", RUN, "ls -l", None),
     ],
