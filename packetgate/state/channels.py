@@ -25,7 +25,7 @@ class SwitchHints(Section):
 
 
 SLASH_COMMANDS = frozenset(
-    "/attach /commands /continue /exit /help /model /quit /reset /rest /session /tools /why /writes".split()
+    "/attach /commands /continue /help /model /quit /reset /rest /session /tools /why /writes".split()
 )
 """Slash commands of `packetgate chat`: never an answer to a question, in any connector."""
 

@@ -96,12 +96,6 @@ def test_without_a_model_attachments_are_named_as_unread(seen: CommandLine) -> N
     assert "Without a language model I cannot read what came with it: cat.png." in done.out
 
 
-def test_a_file_alone_is_a_request(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(NO_TOOL, "It is grey.")
-    assert "It is grey." in ask(seen, scripted_openai, "--attach", "cat.png").out
-    assert "See what is attached." in told(scripted_openai)
-
-
 @pytest.mark.parametrize(
     ("name", "data"),
     [

@@ -1,6 +1,5 @@
 """The command line, given anything: done, refused in one line, or waiting; nothing breaks, and nothing is lost."""
 
-import json
 import os
 from collections import Counter
 
@@ -60,23 +59,13 @@ def test_any_arguments_and_input_end_in_one_of_four_ways(cli: CommandLine, capsy
     assert cli.run("audit", "--verify").status == 0
 
 
-def test_any_lines_to_a_chat_each_get_one_object(cli: CommandLine, capsys: pytest.CaptureFixture[str]):
-    counts = Counter[str]()
-
+def test_any_lines_to_a_chat_are_answered(cli: CommandLine):
     @fuzzed(12, 200)
     @given(said=lines)
     def chat(said: list[bytes]) -> None:
-        fed = b"\n".join([*said, b"Hello"])
-        done = cli.run("chat", "--json", "--session", "chat", "--allow-writes", given=fed)
-        check(done)
-        told = [json.loads(line) for line in done.out.split("\n") if line]
-        counts.update(one["type"] for one in told)
-        assert told, done
-        assert {one["type"] for one in told} <= {"packet", "question", "error"}
+        check(cli.run("chat", "--session", "chat", "--allow-writes", given=b"\n".join([*said, b"Hello"])))
 
     chat()
-    with capsys.disabled():
-        print(f"\nlines: {dict(counts)}")  # noqa: T201  the figures are the point
     assert cli.run("trace", "last", "--json").status == 0
 
 

@@ -4,7 +4,6 @@ import json
 import re
 import sys
 
-import pytest
 from support.command_line import CommandLine
 
 SERVER = """
@@ -40,15 +39,6 @@ def test_of_a_tool_that_only_queries_the_statement_decides(cli: CommandLine):
     assert asked.status == 3
     assert "its `sql` is `DELETE`" in asked.out
     assert (cli.folder / "ran.txt").read_text() == "SELECT name FROM users"
-
-
-@pytest.mark.parametrize("switches", [(), ("--allow-writes",)])
-def test_sql_in_a_querys_argument_never_runs_unasked(cli: CommandLine, switches: tuple[str, ...]):
-    serve(cli, "Query the database.")
-    asked = cli.run("ask", *switches, 'Query the database with sql "DELETE FROM users"')
-    assert "db.query" in asked.out
-    assert not (cli.folder / "ran.txt").exists()
-    assert asked.status == (3 if switches else asked.status)
 
 
 READER = SERVER.replace("def query(sql: str)", "def read_entry(title: str)").replace("sql)", "title)")

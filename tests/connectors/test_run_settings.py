@@ -80,9 +80,8 @@ def test_limits_also_apply_to_chat_and_answer(cli: CommandLine):
     only_reads = {"PACKETGATE_ALLOWED_TOOLS": "ai.read"}
     cli.run("answer", "yes", "--session", "s", **only_reads)
     assert not (cli.folder / "notes.txt").exists()
-    said = cli.run("chat", "--json", "--set", "enabled=false", given=b"Read plan.txt\n")
+    said = cli.run("chat", "--set", "enabled=false", given=b"Read plan.txt\n")
     assert "gate opens at seven" not in said.out
-    assert json.loads(said.out)["packet"]["governance"]["settings"]["enabled"] is False
 
 
 BAD: list[tuple[str, list[str], dict[str, str], str]] = [

@@ -1,12 +1,10 @@
 """Real servers of others behind plain requests: the npm filesystem server and a Python server, side by side."""
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from support.programs import descendants, require
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, Say, run_turn
+from packetgate.connectors.turn import Finished, Say, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -89,63 +87,3 @@ async def test_a_server_killed_in_mid_session_takes_no_other_with_it_and_comes_b
         again = await ask(sessions, f"Read {cli.folder / 'todo.txt'}")
         assert again.routing.execution_status is ToolExecutionStatus.EXECUTED
         assert "Buy milk." in again.response.candidate
-
-
-def test_the_command_line_reads_through_the_npm_server(cli: CommandLine, config: Path) -> None:
-    done = cli.run("ask", f"Read {cli.folder / 'plan.txt'}", PACKETGATE_PATIENCE_S="15")
-    assert done.status == 0
-    assert "The gate opens at seven." in done.out
-    assert "files.read_text_file" in done.out
-    assert "no-such-program" in done.out
-
-
-@dataclass(frozen=True)
-class Plain:
-    """A request in plain words beside the npm filesystem server, and how its turn may go."""
-
-    words: str
-    tools: set[str]
-    says: str = ""
-    """Stands in the answer, where the tool runs unasked."""
-
-
-PLAIN = [
-    Plain("What does plan.txt say?", {"ai.read"}, "The gate opens at seven."),
-    Plain("Read src/util.py", {"ai.read"}, "def add"),
-    Plain("open plan.txt", {"ai.read"}, "The gate opens at seven."),
-    Plain("Show me todo.txt", {"ai.read"}, "Buy milk."),
-    Plain("List the files in src", {"ai.list"}, "1 file in src"),
-    Plain("ls src", {"ai.list"}, "1 file in src"),
-    Plain("What files are here?", {"ai.list"}, "in the working folder"),
-    Plain("Search for add in src", {"ai.search"}, "src/util.py"),
-    Plain("Search for gate in plan.txt", {"ai.search"}, "The gate opens"),
-    Plain("How many lines does plan.txt have?", {"ai.count"}, "line"),
-    Plain("How big is plan.txt?", {"ai.count"}, "bytes"),
-    Plain("Where is util.py?", {"ai.find"}, "src/util.py"),
-    Plain("Find all *.py files", {"ai.find"}, "src/util.py"),
-    Plain("Find all python files", {"ai.find"}, "src/util.py"),
-    Plain('Write "hello" to hello.txt', {"files.write_file"}),
-    Plain("Create a folder called drafts", {"files.create_directory"}),
-]
-
-
-@pytest.fixture
-def files_alone(cli: CommandLine, config: Path) -> Path:
-    """An `mcp.json` as in the README, with the filesystem server, and a folder with code."""
-    servers = json.loads(config.read_text())["mcpServers"]
-    config.write_text(json.dumps({"mcpServers": {"files": servers["files"]}}))
-    (cli.folder / "src").mkdir()
-    (cli.folder / "src" / "util.py").write_text("def add(a, b):\n    return a + b\n")
-    return config
-
-
-async def test_the_built_in_reads_stay_beside_a_filesystem_server(cli: CommandLine, files_alone: Path) -> None:
-    async with open_sessions(settings(cli, files_alone)) as sessions:
-        for number, one in enumerate(PLAIN):
-            async for event in run_turn(sessions, Say(one.words), f"s{number}", RoutingContext()):
-                if isinstance(event, Finished | Asked):
-                    packet = event.packet
-                    assert packet.routing.selected_tool in one.tools, one.words
-                    assert one.says in packet.response.candidate, one.words
-    left = await asyncio.to_thread(lambda: {path.name for path in cli.folder.iterdir()})
-    assert left.isdisjoint({"drafts", "hello.txt"})

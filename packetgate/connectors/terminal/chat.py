@@ -1,33 +1,37 @@
-"""`packetgate chat`: turn after turn on one session, by hand, or line by line with `--json`."""
+"""`packetgate chat`: turn after turn on one session, and slash commands between them."""
 
 import asyncio
-import json
+import re
 import sys
-from collections.abc import Coroutine
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.process import on_ctrl_c
+from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
-from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.last_question import LastQuestion
-from packetgate.connectors.terminal.reading import at_a_terminal, composer, read_pipe
-from packetgate.connectors.terminal.slash import COMMANDS, Conversation, is_command, run_command
+from packetgate.connectors.terminal.reading import at_a_terminal, composer, file_part
 from packetgate.connectors.terminal.turns import WAITING, Terminal
-from packetgate.connectors.turn import Aside, Asked, Finished, Reply, Say, Turn, run_turn
+from packetgate.connectors.turn import Continue, Say
+from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
+from packetgate.models.options import ROLES
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import InputError, PacketgateError, RequestError
+from packetgate.state.errors import PacketgateError, RequestError, SessionError
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import printable
 from packetgate.state.request import TurnRequest
+from packetgate.state.routing import ToolCall, ToolResult
+from packetgate.tools.attached.parts import Part
 
 PROMPT = "you> "
 STOPPED = "stopped: /continue continues it, or send another message"
 LEFT_OPEN = "left unanswered: /continue asks again, or send another message"
 LEAVING = "/quit or Ctrl-D leaves"
-INVALID_LINE = 2
 
 
 async def chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
@@ -39,35 +43,183 @@ async def chat(settings: Settings, session: str, context: RoutingContext, reques
             shows_trace=False,
         )
         sessions.start_servers()
-        talk = Conversation(terminal, settings)
-        read = composer(settings.home / "history", {command.name: command.about for command in COMMANDS})
-        await _guarded(talk.greet())
-        while not talk.is_over:
+        await _Chat(terminal, settings, request).run()
+        left = await sessions.state(terminal.session)
+        return WAITING if left.question is not None and not at_a_terminal() else 0
+
+
+class _Chat:
+    def __init__(self, terminal: Terminal, settings: Settings, request: TurnRequest) -> None:
+        self._terminal, self._settings, self._request = terminal, settings, request
+        self._sessions = terminal.sessions
+        self._attached: list[Part] = []
+        self._is_over = False
+
+    async def run(self) -> None:
+        terminal = self._terminal
+        read = composer(self._settings.home / "history", {name: about for name, (_, about, _) in COMMANDS.items()})
+        await _guarded(self._greet())
+        while not self._is_over:
             try:
                 text = (await read(terminal.prompt if terminal.pending else PROMPT)).strip()
             except (InterruptedReadError, EOFError) as end:
                 if terminal.pending is None and isinstance(end, EOFError):
                     break
-                rendering.say(LEFT_OPEN if terminal.pending else LEAVING)
+                say(LEFT_OPEN if terminal.pending else LEAVING)
                 terminal.pending = None
                 continue
-            if is_command(text, replies=terminal.pending is not None):
-                await _guarded(run_command(talk, text))
+            name = text.partition(" ")[0].casefold()
+            if name in COMMANDS or (terminal.pending is None and _COMMAND.match(text)):
+                await _guarded(self._command(name, text[len(name) :].strip()))
             elif text:
-                await _guarded(_say(talk, text, request))
-        left = await sessions.state(terminal.session)
-        return WAITING if left.question is not None and not at_a_terminal() else 0
+                await _guarded(self._say(text))
+
+    async def _greet(self) -> None:
+        state = await self._sessions.state(self._terminal.session)
+        say(f"session {self._terminal.session}; /help for help")
+        if state.question is not None:
+            await self._terminal.ask(state.question)
+        elif state.is_unfinished:
+            say("its last turn was interrupted: /continue continues it")
+
+    async def _say(self, text: str) -> None:
+        terminal = self._terminal
+        if terminal.pending is None or self._attached:
+            question_id, files = terminal.last_question.of(terminal.session), tuple(self._attached)
+            self._attached.clear()
+            terminal.pending = None
+            await terminal.step(Say(text, self._request, question_id, files=files))
+        elif reply := await terminal.reply_to(text):
+            await terminal.step(reply)
+
+    async def _command(self, name: str, argument: str) -> None:
+        if name not in COMMANDS:
+            raise RequestError(f"{name}: unknown command: /help lists all")
+        takes, _, run = COMMANDS[name]
+        if takes == _ON_OFF:
+            is_valid = argument.casefold() in {"on", "off"}
+        else:
+            is_valid = bool(takes) if argument else takes[:1] in {"", "["}
+        if not is_valid:
+            raise RequestError(f"{name} takes {takes or 'no argument'}, not {argument!r}")
+        await run(self, argument)
+
+    async def _packet(self) -> CognitionPacket:
+        packet = (await self._sessions.state(self._terminal.session)).packet
+        if not packet.content.original_prompt:
+            raise SessionError(f"nothing has been asked in session {self._terminal.session!r} yet")
+        return packet
+
+    async def help(self, _: str) -> None:
+        table = rendering.table("", "", wrapped=(1,), header=False)
+        for name, (takes, about, _run) in COMMANDS.items():
+            table.add_row(f"{name} {takes}".rstrip(), rendering.plain(about, "dim"))
+        rendering.console().print(table)
+        say("Enter sends; Alt+Enter, or a \\ at the end, begins a new line. Ctrl-C stops a turn.")
+
+    async def why(self, _: str) -> None:
+        rendering.console().print(rendering.trace_table(await self._packet()))
+
+    async def tools(self, _: str) -> None:
+        packet = await self._packet()
+        table = rendering.table("tool", "risk", "shown", "reason", wrapped=(3,))
+        for entry in packet.context.palette:
+            score = f", score {entry.score:.2f}" if entry.score else ""
+            risk = rendering.plain(entry.risk.value, rendering.RISK_STYLE[entry.risk.value])
+            table.add_row(printable(entry.tool_name), risk, entry.shown, f"{entry.reason}{score}")
+        rendering.console().print(table)
+        count = f"{len(packet.context.palette):,} of {packet.context.available_count:,} tools"
+        say(f"{count} for {packet.content.original_prompt[:80]!r}; `packetgate tools` lists all")
+
+    async def model(self, words: str) -> None:
+        role, _, name = words.partition(" ")
+        if role in ROLES and not name.strip():
+            raise RequestError(f"/model {role} takes a model's name, as in /model {role} ollama:qwen3:4b")
+        if words:
+            both = {"lite": words, "prime": "reflex"}
+            settings = self._settings.model_copy(update={role: name.strip()} if role in ROLES else both)
+            with rendering.console(stderr=True).status("loading ..."):
+                await self._sessions.use_models(model_pool(settings))
+            self._settings = settings
+        if self._settings.url:
+            say(f"{self._settings.url} answers, by its assistant {self._settings.assistant}")
+            return
+        pool = model_pool(self._settings)
+        for roles in pool.players:
+            say(f"{' and '.join(roles)}: {pool.describe(roles[0])}")
+
+    async def writes(self, choice: str) -> None:
+        self._switch("allow_write_tools", choice, "tools that change things")
+
+    async def commands(self, choice: str) -> None:
+        self._switch("allow_execute_tools", choice, "tools that execute commands")
+
+    def _switch(self, setting: str, choice: str, tools: str) -> None:
+        is_on = choice.casefold() == "on"
+        self._terminal.context = self._terminal.context.model_copy(update={setting: is_on})
+        say(f"{tools} {'run after your approval' if is_on else 'only say what they would do'}")
+
+    async def go_on(self, _: str) -> None:
+        state = await self._sessions.state(self._terminal.session)
+        if state.question is not None:
+            await self._terminal.ask(state.question)
+        elif state.is_unfinished:
+            await self._terminal.step(Continue())
+        else:
+            say("there is nothing to continue")
+
+    async def attach(self, file: str) -> None:
+        self._attached.append(await asyncio.to_thread(file_part, Path(file)))
+        say(f"{file} is attached to your next message")
+
+    async def session(self, name: str) -> None:
+        if not name:
+            say(f"packetgate chat --session {self._terminal.session}")
+            return
+        self._terminal.session, self._terminal.pending = name, None
+        await self._greet()
+
+    async def rest(self, _: str) -> None:
+        routing = (await self._packet()).tool_routing
+        for call in routing.all_calls if routing else ():
+            say(await asyncio.to_thread(self._full_result, call), "")
+
+    def _full_result(self, call: ToolCall) -> str:
+        result = call.result or ToolResult(success=False)
+        file = self._terminal.results.file(result.handle, self._terminal.session) if result.handle else None
+        return f"{call.tool_name}:\n{file.read_text(errors='replace') if file else result.output}"
+
+    async def reset(self, _: str) -> None:
+        reply = await self._terminal.read(f"Delete session {self._terminal.session}? [y/N] ")
+        if reply.strip().casefold() not in {"y", "yes"}:
+            say("nothing was deleted")
+            return
+        await self._sessions.forget(self._terminal.session)
+        self._terminal.pending = None
+        say(f"session {self._terminal.session} was deleted")
+
+    async def quit(self, _: str) -> None:
+        self._is_over = True
 
 
-async def _say(talk: Conversation, text: str, request: TurnRequest) -> None:
-    terminal = talk.terminal
-    if terminal.pending is None or talk.attached:
-        turn = Say(text, request, terminal.last_question.of(terminal.session), files=tuple(talk.attached))
-        talk.attached.clear()
-        terminal.pending = None
-        await terminal.step(turn)
-    elif reply := await terminal.reply_to(text):
-        await terminal.step(reply)
+_ON_OFF = "on|off"
+COMMANDS: dict[str, tuple[str, str, Callable[[_Chat, str], Awaitable[None]]]] = {
+    "/help": ("", "this list", _Chat.help),
+    "/why": ("", "the last packet's trace", _Chat.why),
+    "/tools": ("", "the last palette, and why each tool was on it", _Chat.tools),
+    "/model": ("[[lite|prime] NAME]", "show the models in use, or switch to another", _Chat.model),
+    "/writes": (_ON_OFF, "allow tools that change things; each call still needs approval", _Chat.writes),
+    "/commands": (_ON_OFF, "allow tools that execute commands; each call still needs approval", _Chat.commands),
+    "/continue": ("", "ask the open question again, or continue an interrupted turn", _Chat.go_on),
+    "/attach": ("FILE", "attach a picture or a text file to the next message", _Chat.attach),
+    "/session": ("[NAME]", "show the session's name, or switch to another session", _Chat.session),
+    "/rest": ("", "show everything that the last turn's tools returned", _Chat.rest),
+    "/reset": ("", "delete this session, after confirmation", _Chat.reset),
+    "/quit": ("", "leave; the session is kept", _Chat.quit),
+}
+"""Each slash command: its argument (in brackets if optional), its description, and what it runs."""
+_COMMAND = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)
+"""Matches commands, also unknown ones, but not `/etc/hosts`."""
 
 
 async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
@@ -77,62 +229,8 @@ async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
             await running
         except PacketgateError as error:
             sys.stdout.flush()
-            rendering.say(error_line(error), "red", stderr=True)
+            say(error_line(error), "red", stderr=True)
         except asyncio.CancelledError:
-            rendering.say(STOPPED)
+            say(STOPPED)
         except (InterruptedReadError, EOFError):
-            rendering.say(LEFT_OPEN)
-
-
-async def chat_lines(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
-    """Run a turn for each input line and print its packet, question or error as a line of JSON.
-
-    A line is text or JSON: a string, or a decision such as `{"type": "approve"}`. It answers an open question. The
-    exit status is the last line's.
-    """
-    status, shown = 0, LastQuestion(settings)
-    async with open_sessions(settings) as sessions:
-        while True:
-            try:
-                line = (await read_pipe("")).strip()
-            except EOFError:
-                return status
-            if not line:
-                continue
-            try:
-                state = await sessions.state(session)
-                turn = _turn(line, request, shown.of(session), is_reply=state.question is not None)
-                status, result = await _result(sessions, turn, session, context)
-            except InputError as error:
-                status, result = INVALID_LINE, {"type": "error", "error": str(error), "code": error.code}
-            if result["type"] == "question":
-                shown.remember(session, result["question"]["question_id"])
-            sys.stdout.write(json.dumps({"session": session, **result}, ensure_ascii=False) + "\n")
-            sys.stdout.flush()
-
-
-def _turn(line: str, request: TurnRequest, question_id: str, *, is_reply: bool) -> Turn:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):  # not JSON, or thousands of brackets
-        if is_command(line):
-            raise RequestError(f"{line[:80]}: slash commands cannot be used with --json: quote the text") from None
-        value = line
-    value = value if isinstance(value, str | dict | list) else line
-    if is_reply:
-        return Reply(value, question_id)
-    return Say(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), request)
-
-
-async def _result(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> tuple[int, dict[str, Any]]:
-    aside: dict[str, Any] = {}
-    async with aclosing(run_turn(sessions, turn, session, context)) as events:
-        async for event in events:
-            match event:
-                case Aside(packet):
-                    aside = {"packet": packet.model_dump(mode="json")}
-                case Finished(packet):
-                    return event.status, {"type": "packet", "packet": packet.model_dump(mode="json")}
-                case Asked(question):
-                    return WAITING, {"type": "question", "question": question, **aside}
-    return 1, {"type": "error", "error": "the turn ended without an answer"}
+            say(LEFT_OPEN)

@@ -44,7 +44,7 @@ SHORT_ID = 8
 WAITS = "Another turn of this session is running; this one waits for it. Ctrl-C stops waiting."
 WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 REMEMBERED = ("session", "always", "never")
-LEAVING = ("/quit", "/exit")
+LEAVING = "/quit"
 HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 
 
@@ -207,7 +207,7 @@ class Terminal:
     async def _reply(self) -> Reply:
         while True:
             text = await self.read(self.prompt)
-            if text.strip().casefold() in LEAVING:
+            if text.strip().casefold() == LEAVING:
                 raise EOFError
             reply = await self.reply_to(text)
             if reply is not None:

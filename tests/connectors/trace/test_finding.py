@@ -11,7 +11,6 @@ from support.graphs import Session
 from support.notebook import Notebook
 from support.usage import turn
 
-from packetgate.connectors.trace.finding import is_packet_id
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.sections import Header, PacketState
@@ -46,15 +45,6 @@ async def test_last_is_of_one_session_or_of_all(kept: Kept) -> None:
         await kept.talk.say(f"Hello from {name}")
     asked = [(await kept.find("last", session)).packet.content.original_prompt for session in (None, "work")]
     assert asked == ["Hello from home.and.garden", "Hello from work"]
-
-
-async def test_last_may_wait_for_an_answer(kept: Kept) -> None:
-    kept.talk.name = "finished"
-    await kept.talk.say("Hello")
-    kept.talk.name = "waiting"
-    asked = await kept.talk.ask("Write note name=a text=x")
-    found = await kept.find("last")
-    assert (found.packet.header.packet_id, found.question) == (asked.packet.header.packet_id, asked.question)
 
 
 async def test_a_waiting_turn_is_found_in_its_session_with_its_question(kept: Kept) -> None:
@@ -114,11 +104,3 @@ async def test_history_is_read_page_by_page(kept: Kept, monkeypatch: pytest.Monk
     for _ in range(3):
         await kept.talk.say("Hello again")
     assert (await kept.find(first.header.packet_id, "session")).packet == first
-
-
-@pytest.mark.parametrize(
-    ("text", "is_id"),
-    [("0123abcd", True), ("a" * 32, True), ("0123abc", False), ("a" * 33, False), ("plan.txt", False), ("last", False)],
-)
-def test_what_counts_as_an_id(text: str, is_id: bool) -> None:
-    assert is_packet_id(text) == is_id

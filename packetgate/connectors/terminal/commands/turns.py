@@ -148,25 +148,17 @@ async def chat(
     prime: Prime = None,
     url: Url = None,
     assistant: Assistant = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For scripts: a request a line from standard input, an object a line out.")
-    ] = False,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     chosen: Set = None,
 ) -> int:
-    """Run turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
-
-    With --json, each object has a type: packet, question (the next line is the reply) or error. The exit status is
-    the last turn's: 3 if it waits for an answer, 2 if its line was invalid, 1 if its tool failed.
-    """
-    request = turn_request(context_type, SHELL_HINTS if as_json else CHAT_HINTS)
+    """Run turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands."""
+    request = turn_request(context_type, CHAT_HINTS)
     settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
     context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
-    from packetgate.connectors.terminal import chat as chats
+    from packetgate.connectors.terminal.chat import chat as run_chat
 
-    converse = chats.chat_lines if as_json else chats.chat
-    return await converse(settings, session_name(session), context, request)
+    return await run_chat(settings, session_name(session), context, request)
 
 
 async def _turn(
