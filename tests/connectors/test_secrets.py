@@ -56,3 +56,13 @@ def test_no_secret_is_left_anywhere(cli: CommandLine) -> None:
     for secret in (VALUE, FILLED, NAMED, SHAPED):
         assert not [one for one in done if secret in one.out + one.err]
         assert not [file.name for file in kept if secret.encode() in file.read_bytes()]
+
+
+def test_a_redaction_mark_is_never_written(cli: CommandLine) -> None:
+    config = cli.folder / "config.env"
+    config.write_text(f"API_TOKEN={NAMED}\n")
+    words = "Write 'API_TOKEN=[redacted: API_TOKEN]' to config.env"
+    asked = cli.run("ask", "--session", "s", "--allow-writes", words)
+    answered = cli.run("answer", "--session", "s", "yes")
+    assert config.read_text() == f"API_TOKEN={NAMED}\n"
+    assert asked.status == 1 or answered.status == 1
