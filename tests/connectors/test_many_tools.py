@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.connectors.discord.interactions import tools_text
+from packetgate.connectors.discord.slash_commands import tools_text
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import MAX_NAMED_TOOLS, Content, Context, PaletteEntry

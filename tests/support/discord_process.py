@@ -1,6 +1,7 @@
-"""`packetgate discord` as a process that takes the stand-in for Discord."""
+"""`packetgate discord` as a process that connects to the stand-in for Discord."""
 
 import asyncio
+import os
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -19,17 +20,17 @@ from discord.http import Route
 Route.BASE = {api!r}
 DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL({gateway!r})
 """
-"""What Python runs before anything else, where it finds it on its path."""
+"""Python runs this as `sitecustomize.py`."""
 
 
 async def refused(cli: CommandLine, discord: DiscordStandIn, folder: Path, **variables: str) -> Outcome:
-    """Run the command, which ends by itself; `folder` is one of its own."""
+    """Run a command that ends by itself; `folder` must be new."""
     return await asyncio.to_thread(cli.run, "discord", **{**_pointed(discord, folder), **variables})
 
 
 @asynccontextmanager
 async def running(cli: CommandLine, discord: DiscordStandIn, folder: Path, **variables: str) -> AsyncIterator[Process]:
-    """Run the command, truly started, until the end of the block; then it is told to end, and does."""
+    """Run the command until the end of the block, and check that it ends in order."""
     environment = {**cli.environment, **_pointed(discord, folder), **variables}
     process = await asyncio.create_subprocess_exec(
         str(COMMAND), "discord", cwd=cli.folder, env=environment, stdout=PIPE, stderr=PIPE
@@ -49,4 +50,5 @@ def _pointed(discord: DiscordStandIn, folder: Path) -> dict[str, str]:
     folder.mkdir()
     patch = POINTED_HERE.format(api=f"{discord.url}{API}", gateway=f"{discord.gateway.url}/gateway")
     (folder / "sitecustomize.py").write_text(patch)
-    return {"PYTHONPATH": str(folder), "DISCORD_TOKEN": TOKEN}
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+    return {"PYTHONPATH": path, "DISCORD_TOKEN": TOKEN}

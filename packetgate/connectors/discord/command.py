@@ -17,23 +17,22 @@ async def discord(
     assistant: Assistant = None,
     chosen: Set = None,
 ) -> int:
-    """Answer on Discord until stopped. The bot's token is read from the environment alone: DISCORD_TOKEN."""
-
+    """Answer on Discord until stopped. The bot's token is read only from the environment: DISCORD_TOKEN."""
     from packetgate.connectors.discord.config import load_discord_config
     from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
 
     token = os.environ.get("DISCORD_TOKEN", "").strip()
     if not token:
         raise ConfigError(
-            "DISCORD_TOKEN is not set: make a bot at https://discord.com/developers/applications, "
-            "and put its token into the environment"
+            "DISCORD_TOKEN is not set: create a bot at https://discord.com/developers/applications, "
+            "and set the variable to its token"
         )
     settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
     found = run_settings_from(settings, chosen)
     for name, table in SWITCHED_ON_BY.items():
         if found.sources.get(name) == f"--set {name}" and getattr(found.context, name):
             raise ConfigError(f"--set {name} cannot be used with discord: set {table} in packetgate.toml")
-    config = load_discord_config(settings.preferences_path).over(others_context(found))
+    config = load_discord_config(settings.preferences_path).limited_by(others_context(found))
     if find_spec("discord") is None:
         raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
     from packetgate.connectors.discord.bot import serve

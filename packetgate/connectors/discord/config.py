@@ -11,15 +11,11 @@ from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.config_file import ConfigTable, Pattern, config_error, read_file
 
 Id = Annotated[int, Field(gt=0, lt=2**63)]
-"""A Discord id, as developer mode copies it: `Copy User ID`, `Copy Role ID`, `Copy Channel ID`."""
+"""A Discord id, as developer mode copies it."""
 
-SETTINGS = (
+KNOWN_SETTINGS = (
     "not known: `[discord]` may hold `question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
     "(each with users, roles, channels), `tools` (patterns by channel) and `rate` (turns, seconds)"
-)
-NOBODY = (
-    "nobody is allowed yet, so every message is passed over: write the ids of who may ask into packetgate.toml, "
-    "for example\n[discord.allowed]\nusers = [123456789012345678]"
 )
 
 
@@ -42,7 +38,7 @@ class Group(ConfigTable):
     channels: list[Id] = []
     """Everyone who can write in the channel and its threads."""
 
-    def holds(self, person: Person) -> bool:
+    def includes(self, person: Person) -> bool:
         """Whether the user belongs to the group in that channel."""
         return person.user in self.users or bool(person.roles & {*self.roles} or {*person.places} & {*self.channels})
 
@@ -75,37 +71,37 @@ class DiscordConfig(ConfigTable):
     """Seconds until a question expires; None means the run's own setting, a day by default."""
     _base: RoutingContext = PrivateAttr(default=RoutingContext())
 
-    def over(self, base: RoutingContext) -> Self:
+    def limited_by(self, base: RoutingContext) -> Self:
         """Return the table combined with the settings of every run, which can only forbid more."""
-        laid = self.model_copy()
-        laid._base = base
-        return laid
+        limited = self.model_copy()
+        limited._base = base
+        return limited
 
-    def context_for(self, person: Person) -> RoutingContext | None:
+    def settings_for(self, person: Person) -> RoutingContext | None:
         """Return the settings for a user's turns in a channel, or None if the user may not ask."""
-        if not self.allowed.holds(person):
+        if not self.allowed.includes(person):
             return None
-        given: dict[str, Any] = {name: getattr(self._base, name) for name in self._base.model_fields_set}
+        settings: dict[str, Any] = {name: getattr(self._base, name) for name in self._base.model_fields_set}
         for name, group in (("allow_write_tools", self.writes), ("allow_execute_tools", self.commands)):
-            given[name] = given.get(name, True) and group.holds(person)
+            settings[name] = settings.get(name, True) and group.includes(person)
         patterns = next((self.tools[place] for place in person.places if place in self.tools), None)
         if patterns is not None:
             limited = intersect_patterns(patterns, self._base.allowed_tools)
-            given |= {"allowed_tools": limited} if patterns else {"enabled": False}
+            settings |= {"allowed_tools": limited} if patterns else {"enabled": False}
         if self.question_timeout_s is not None:
-            given["ask_timeout_s"] = self.question_timeout_s
-        return RoutingContext.model_validate(given)
+            settings["ask_timeout_s"] = self.question_timeout_s
+        return RoutingContext.model_validate(settings)
 
     def may_decide(self, person: Person, asker: int) -> bool:
         """Whether a user may approve the calls of `asker`'s turn."""
-        return self.approvers.holds(person) or (person.user == asker and self.allowed.holds(person))
+        return self.approvers.includes(person) or (person.user == asker and self.allowed.includes(person))
 
 
 def load_discord_config(path: Path | None) -> DiscordConfig:
     """Read the table; without it nobody is allowed anything.
 
     Raises:
-        ConfigError: the file cannot be read, or the table says what is not understood.
+        ConfigError: the file cannot be read, or the table is invalid.
     """
     table = {} if path is None else read_file(path).get("discord", {})
     if path is not None and not isinstance(table, dict):
@@ -113,4 +109,4 @@ def load_discord_config(path: Path | None) -> DiscordConfig:
     try:
         return DiscordConfig.model_validate(table)
     except ValidationError as error:
-        raise config_error(path or Path("packetgate.toml"), error, SETTINGS, "discord") from error
+        raise config_error(path or Path("packetgate.toml"), error, KNOWN_SETTINGS, "discord") from error

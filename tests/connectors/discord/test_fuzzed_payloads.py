@@ -1,7 +1,6 @@
-"""Messages and presses that say anything at all: the bot goes on, and nothing of it breaks."""
+"""Messages and presses with any content: the bot continues, and logs no error."""
 
 import logging
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -19,13 +18,11 @@ CONFIG = {
     "approvers": {"users": [ADA]},
     "rate": {"turns": 10_000},
 }
-PRESSES = [
-    f"packetgate:{action}:{asker}:{'0' * 32}" for action in ("approve", "edit", "edited") for asker in (ADA, 10**19)
-]
+PRESSES = [f"packetgate:{action}:{'0' * 32}" for action in ("approve", "edit", "answer")]
 
 texts = any_texts.map(lambda text: text.encode(errors="replace").decode())
-"""Discord sends no half of a surrogate pair: its client would end there."""
-custom_ids = texts | st.sampled_from([*PRESSES, "packetgate:approve", "packetgate:always:٣:" + "a" * 32])
+"""Discord sends no half of a surrogate pair."""
+custom_ids = texts | st.sampled_from([*PRESSES, "packetgate:approve", "packetgate:always:" + "a" * 31 + "٣"])
 rows = st.lists(texts.map(lambda text: [{"type": 4, "custom_id": "x", "value": text}]), max_size=6)
 messages = st.fixed_dictionaries(
     {"content": texts | st.sampled_from(["Read plan.txt", f"<@{BOT}>", "Write x to y.txt", "never"])},
@@ -56,7 +53,7 @@ presses = st.one_of(
 
 
 def drawn(strategy: st.SearchStrategy[Any], examples: int, nightly: int) -> list[Any]:
-    """Return examples, always the same ones, to be used where no test function can be called for each."""
+    """Return examples, always the same ones."""
     found: list[Any] = []
 
     @fuzzed(examples, nightly)
@@ -68,8 +65,9 @@ def drawn(strategy: st.SearchStrategy[Any], examples: int, nightly: int) -> list
     return found
 
 
-async def test_the_bot_goes_on_whatever_is_said_and_pressed(
-    discord: DiscordStandIn, workshop: Workshop, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+@pytest.mark.slow
+async def test_the_bot_continues_after_any_payload(
+    discord: DiscordStandIn, workshop: Workshop, caplog: pytest.LogCaptureFixture
 ):
     said, pressed = drawn(messages, 40, 400), drawn(presses, 60, 600)
     caplog.set_level(logging.ERROR)
@@ -88,7 +86,4 @@ async def test_the_bot_goes_on_whatever_is_said_and_pressed(
         await discord.say(ADA, ADAS, "Read plan.txt", nonce=new_id())
         await discord.answer(ADAS, "opens at seven")
         assert not bot.is_closed()
-    broken = Counter(record.getMessage() for record in caplog.records)
-    with capsys.disabled():
-        print(f"\n{len(said)} messages, {len(pressed)} interactions: {dict(broken) or 'nothing broke'}")  # noqa: T201  the figures are the point
-    assert not broken
+    assert not caplog.records

@@ -1,101 +1,108 @@
-"""What the bot answers, what it passes over, and whose conversation it is."""
+"""Which messages the bot answers, in which session, and what comes with a message and its answer."""
 
+import json
+import logging
+import re
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.discord_bots import ADA_ALONE, Workshop
+from support.discord_gateway import IDENTIFY, RESUME
 from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, TEAM_ROLE, THREAD
 from support.discord_server import SUPPRESS_EMBEDS, DiscordStandIn
+from support.gated_notebook import GatedNotebook
+from support.graphs import session
+from support.media_server import PNG, entry
+from support.notebook import Notebook
+from support.pictures import NO_TOOL, png, shown
+from support.scripted_deciders import ScriptedResponder, call, scripted
+from support.scripted_openai import ScriptedOpenAI
 
+from packetgate.connectors.discord import messages
+from packetgate.connectors.discord.conversations import STOPPED
+from packetgate.connectors.discord.messages import MESSAGE_CHARS, pictures_of, split
 from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.sessions import Sessions
+from packetgate.deciders.protocols import Answer
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ResultAttachment
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.text.result_store import ResultStore, session_results
 
 OPENS, MILK = "The gate opens at seven.", "Buy milk."
+READ_NOTE = call("notebook.read_note", name="a")
 
 
 @pytest.mark.parametrize("where", [ADAS, LOBBY, THREAD])
-async def test_what_is_said_to_it_is_answered_in_place(discord: DiscordStandIn, workshop: Workshop, where: int):
-    """The answer stands in the one message that it sent, which pings nobody and unfolds no link."""
+async def test_an_answer_is_one_message_without_pings_and_embeds(
+    discord: DiscordStandIn, workshop: Workshop, where: int
+):
     async with workshop.bot(ADA_ALONE):
-        asked = await discord.say(ADA, where, f"<@{BOT}> Read plan.txt", mentions=[BOT])
+        message = await discord.say(ADA, where, f"<@{BOT}> Read plan.txt", mentions=[BOT])
         answer = await discord.answer(where, OPENS)
     assert discord.by_bot(where) == [answer]
     assert f"```\n{OPENS}\n```" in answer["content"]
     first, *edits = [one for one in discord.arrived if f"/channels/{where}/messages" in one.path]
     assert (first.method, {one.method for one in edits}) == ("POST", {"PATCH"})
-    assert str(first.body["message_reference"]["message_id"]) == asked["id"]
+    assert str(first.body["message_reference"]["message_id"]) == message["id"]
     assert all(one.body["allowed_mentions"]["parse"] == [] for one in [first, *edits])
-    assert not first.body["allowed_mentions"].get("replied_user")
     assert all(one.body["flags"] == SUPPRESS_EMBEDS for one in [first, *edits])
     assert any(one.path == f"/channels/{where}/typing" for one in discord.arrived)
 
 
-async def test_a_reply_to_it_is_answered_also_without_a_mention(discord: DiscordStandIn, workshop: Workshop):
-    async with workshop.bot(ADA_ALONE):
-        await discord.say(ADA, LOBBY, f"<@{BOT}> Read plan.txt", mentions=[BOT])
-        answer = await discord.answer(LOBBY, OPENS)
-        await discord.say(ADA, LOBBY, "Read todo.txt", to=answer)
-        await discord.answer(LOBBY, MILK)
-
-
 @dataclass(frozen=True)
-class Unheard:
+class Ignored:
     id: str
     who: int = ADA
     content: str = "Read plan.txt"
     more: dict[str, Any] = field(default_factory=dict)
 
 
-UNHEARD = [
-    Unheard("to nobody"),
-    Unheard("to everyone", more={"mention_everyone": True}),
-    Unheard("to somebody else", content=f"<@{BEN}> Read plan.txt", more={"mentions": [BEN]}),
-    Unheard("by somebody who is not allowed", who=BEN, more={"mentions": [BOT]}),
-    Unheard("by a bot", who=BOT, more={"mentions": [BOT]}),
-    Unheard("by a webhook", more={"webhook_id": "5", "mentions": [BOT]}),
-    Unheard("by Discord itself", more={"type": 6, "mentions": [BOT]}),
+IGNORED = [
+    Ignored("to nobody"),
+    Ignored("to everyone", more={"mention_everyone": True}),
+    Ignored("to somebody else", content=f"<@{BEN}> Read plan.txt", more={"mentions": [BEN]}),
+    Ignored("by somebody who is not allowed", who=BEN, more={"mentions": [BOT]}),
+    Ignored("by a bot", who=BOT, more={"mentions": [BOT]}),
+    Ignored("by a webhook", more={"webhook_id": "5", "mentions": [BOT]}),
+    Ignored("by Discord itself", more={"type": 6, "mentions": [BOT]}),
 ]
 
 
-@pytest.mark.parametrize("case", UNHEARD, ids=lambda case: case.id)
-async def test_all_else_is_passed_over(discord: DiscordStandIn, workshop: Workshop, case: Unheard):
+async def test_only_messages_of_allowed_people_to_the_bot_are_answered(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(ADA_ALONE):
-        unheard = await discord.say(case.who, LOBBY, case.content, **case.more)
-        heard = await discord.say(ADA, LOBBY, "Read todo.txt", mentions=[BOT])
-        await discord.answer(LOBBY, MILK)
-    sent = [one.body for one in discord.arrived if (one.method, one.path) == ("POST", f"/channels/{LOBBY}/messages")]
-    assert [str(one["message_reference"]["message_id"]) for one in sent] == [heard["id"]] != [unheard["id"]]
-
-
-async def test_a_reply_to_somebody_else_is_passed_over(discord: DiscordStandIn, workshop: Workshop):
-    async with workshop.bot(ADA_ALONE):
+        for case in IGNORED:
+            await discord.say(case.who, LOBBY, case.content, **case.more)
         await discord.say(ADA, LOBBY, "Read plan.txt", to=discord.keep(BEN, LOBBY, "What now?"))
         await discord.say(ADA, LOBBY, "Read todo.txt", mentions=[BOT])
-        await discord.answer(LOBBY, MILK)
-    assert len(discord.by_bot(LOBBY)) == 1
+        answer = await discord.answer(LOBBY, MILK)
+        posts = [one for one in discord.arrived if (one.method, one.path) == ("POST", f"/channels/{LOBBY}/messages")]
+        assert len(posts) == 1
+        await discord.say(ADA, LOBBY, "Read plan.txt", to=answer)
+        await discord.answer(LOBBY, OPENS)
 
 
-async def test_with_nobody_named_nobody_is_answered(
+async def test_without_a_table_nobody_is_answered(
     discord: DiscordStandIn, workshop: Workshop, caplog: pytest.LogCaptureFixture
 ):
     async with workshop.bot({}):
         await discord.say(ADA, ADAS, "Read plan.txt")
-        assert "not among those" in await discord.command(ADA, ADAS, "why")
+        await discord.command(ADA, ADAS, "why")
     assert discord.by_bot(ADAS) == []
-    assert "nobody is allowed yet" in caplog.text
     assert "[discord.allowed]" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("allowed", "who", "where"),
-    [
-        ({"roles": [TEAM_ROLE]}, ADA, LAB),
-        ({"channels": [LOBBY]}, BEN, LOBBY),
-        ({"channels": [LOBBY]}, BEN, THREAD),
-        ({"channels": [BENS]}, BEN, BENS),
-    ],
+    [({"roles": [TEAM_ROLE]}, ADA, LAB), ({"channels": [LOBBY]}, BEN, THREAD), ({"channels": [BENS]}, BEN, BENS)],
 )
-async def test_who_is_named_by_role_or_place_is_answered(
+async def test_people_are_allowed_by_role_or_channel(
     discord: DiscordStandIn, workshop: Workshop, allowed: dict[str, list[int]], who: int, where: int
 ):
     async with workshop.bot({"allowed": allowed}):
@@ -105,34 +112,26 @@ async def test_who_is_named_by_role_or_place_is_answered(
     assert [len(discord.by_bot(one)) for one in (where, LAB)] == [1, int(where == LAB)]
 
 
-async def test_each_direct_message_thread_and_channel_is_a_session(discord: DiscordStandIn, workshop: Workshop):
+async def test_each_channel_is_a_session_whose_turns_queue_up(discord: DiscordStandIn, workshop: Workshop):
     said = {ADAS: "Hello", LOBBY: "Read plan.txt", THREAD: "Read todo.txt"}
     async with workshop.bot(ADA_ALONE):
         for where, words in said.items():
             await discord.say(ADA, where, f"<@{BOT}> {words}", mentions=[BOT])
-        for where, words in said.items():
-            await discord.answer(where, {"Hello": "Hello!", "Read plan.txt": OPENS}.get(words, MILK))
+        for where, text in ((ADAS, "Hello!"), (LOBBY, OPENS), (THREAD, MILK)):
+            await discord.answer(where, text)
+        for words in ("Read plan.txt", "Read todo.txt"):
+            await discord.say(ADA, LAB, words, mentions=[BOT])
+        await discord.answer(LAB, MILK)
     async with open_sessions(workshop.settings) as sessions:
         states = [await sessions.state(f"discord:{where}") for where in said]
     assert [state.packet.content.original_prompt for state in states] == list(said.values())
-    assert {state.packet.header.origin for state in states} == {"discord"}
-
-
-async def test_turns_on_one_session_queue_up(discord: DiscordStandIn, workshop: Workshop):
-    async with workshop.bot(ADA_ALONE):
-        for words in ("Read plan.txt", "Read todo.txt"):
-            await discord.say(ADA, ADAS, words)
-        await discord.answer(ADAS, MILK)
-    first, second = discord.by_bot(ADAS)
-    assert OPENS in first["content"]
-    writes = [one for one in discord.arrived if f"/channels/{ADAS}/messages" in one.path]
+    first, _second = discord.by_bot(LAB)
+    writes = [one for one in discord.arrived if f"/channels/{LAB}/messages" in one.path]
     of_first = [index for index, one in enumerate(writes) if one.path.endswith(first["id"])]
-    started = [index for index, one in enumerate(writes) if one.method == "POST"]
-    assert max(of_first) < started[1]
-    assert writes[-1].path.endswith(second["id"])
+    assert max(of_first) < [index for index, one in enumerate(writes) if one.method == "POST"][1]
 
 
-async def test_who_asks_too_often_is_told_once_how_long_to_wait(discord: DiscordStandIn, workshop: Workshop):
+async def test_a_user_over_the_rate_is_told_once(discord: DiscordStandIn, workshop: Workshop):
     config = {"allowed": {"users": [ADA, BEN]}, "rate": {"turns": 1, "seconds": 3_600.0}}
     async with workshop.bot(config):
         for _ in range(3):
@@ -140,21 +139,205 @@ async def test_who_asks_too_often_is_told_once_how_long_to_wait(discord: Discord
         await discord.answer(LOBBY, OPENS)
         await discord.say(BEN, LOBBY, "Read todo.txt", mentions=[BOT])
         await discord.answer(LOBBY, MILK)
-    notes = [one["content"] for one in discord.by_bot(LOBBY) if "again in" in one["content"]]
-    assert len(notes) == 1
-    seconds, unit = notes[0].split()[-2:]
-    assert (0 < int(seconds) <= 3_600, unit) == (True, "seconds.")
+    assert len([one for one in discord.by_bot(LOBBY) if "again in" in one["content"]]) == 1
     assert len(discord.by_bot(LOBBY)) == 3
 
 
-async def test_no_words_are_logged(discord: DiscordStandIn, workshop: Workshop, caplog: pytest.LogCaptureFixture):
+async def test_no_text_of_messages_is_logged(
+    discord: DiscordStandIn, workshop: Workshop, caplog: pytest.LogCaptureFixture
+):
     caplog.set_level("INFO")
     async with workshop.bot(ADA_ALONE):
+        await discord.say(BEN, BENS, "larkspur is not for you")
         await discord.say(ADA, ADAS, "Read plan.txt please, dear larkspur")
         await discord.answer(ADAS, OPENS)
-        await discord.say(BEN, BENS, "larkspur is not for you")
-        await discord.say(ADA, ADAS, "Read todo.txt")
-        await discord.answer(ADAS, MILK)
     assert f"user {BEN} is not allowed in channel {BENS}" in caplog.text
     assert "larkspur" not in caplog.text
     assert "opens at seven" not in caplog.text
+
+
+async def test_a_dropped_connection_resumes(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(ADA_ALONE):
+        await discord.say(ADA, ADAS, "Read plan.txt")
+        await discord.answer(ADAS, OPENS)
+        await discord.gateway.drop()
+        await discord.say(ADA, ADAS, "Read todo.txt")
+        await discord.answer(ADAS, MILK)
+    identified, resumed = discord.gateway.received
+    assert (identified[1], resumed[1]) == (IDENTIFY, RESUME)
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_a_rate_limit_of_discord_is_waited_out(discord: DiscordStandIn, workshop: Workshop, method: str):
+    discord.limit(method, rf"/channels/{ADAS}/messages(/\d+)?", 0.05)
+    async with workshop.bot(ADA_ALONE):
+        await discord.say(ADA, ADAS, "Read plan.txt")
+        await discord.answer(ADAS, OPENS)
+    assert [one.path for one in discord.arrived if one.method == "429"]
+
+
+async def attached(workshop: Workshop, where: int) -> list[tuple[str, str]]:
+    """Return the attachments of the last turn."""
+    async with open_sessions(workshop.settings) as sessions:
+        packet = (await sessions.state(f"discord:{where}")).packet
+    return [(one.name, one.text) for one in packet.content.attachments]
+
+
+async def test_text_files_are_attached_and_others_named(discord: DiscordStandIn, workshop: Workshop):
+    files = [
+        discord.attach("notes.md", "Grüße\n".encode()),
+        discord.attach("photo.png", b"\x89PNG\xff"),
+        discord.attach("huge.log", b"", size=300_000),
+        discord.attach("lost.txt", b"x"),
+        discord.attach("bom\u202e\n.txt", "\ufeffhello".encode()),
+        discord.attach("sixth.txt", b"too many"),
+    ]
+    del discord.files[files[3]["id"]]
+    async with workshop.bot(ADA_ALONE):
+        await discord.say(ADA, ADAS, "Read plan.txt", attachments=files)
+        answer = await discord.answer(ADAS, OPENS)
+    assert await attached(workshop, ADAS) == [("notes.md", "Grüße\n"), ("bom??.txt", "hello")]
+    notes = [line.split()[1] for line in answer["content"].splitlines() if line.startswith("-# ")]
+    assert notes == ["photo.png", "huge.log", "lost.txt", "sixth.txt"]
+
+
+async def test_pictures_are_shown_to_a_model_with_vision(
+    discord: DiscordStandIn, workshop: Workshop, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    scripted_openai.script(NO_TOOL, "It is grey.")
+    pictures = [png(shade=number) for number in range(5)]
+    files = [discord.attach(f"{number}.png", data, kind="image/png") for number, data in enumerate(pictures)]
+    bot_settings = workshop.settings.model_copy(update={"prime": "openai:scripted"})
+    async with open_sessions(bot_settings) as sessions, workshop.bot(ADA_ALONE, sessions):
+        await discord.say(ADA, ADAS, "What colour is it?", attachments=files)
+        answer = await discord.answer(ADAS, "It is grey.")
+    assert shown(scripted_openai) == pictures[:4]
+    assert "-# 4.png was left out" in answer["content"]
+
+
+async def test_replied_messages_are_attached_unless_the_session_has_them(discord: DiscordStandIn, workshop: Workshop):
+    first = discord.keep(EVE, LOBBY, "Which gate?")
+    second = discord.keep(BEN, LOBBY, "The one at the lake.", to=first)
+    deleted = discord.keep(EVE, LAB, "What?")
+    third = discord.keep(BEN, LAB, "That one.", to=deleted)
+    del discord.messages[deleted["id"]]
+    async with workshop.bot(ADA_ALONE):
+        await discord.say(ADA, LOBBY, f"<@!{BOT}> Read plan.txt", mentions=[BOT], to=second)
+        await discord.answer(LOBBY, OPENS)
+        await discord.say(ADA, ADAS, "Read plan.txt")
+        answer = await discord.answer(ADAS, OPENS)
+        aside = discord.keep(ADA, ADAS, "Never mind.", to={**answer, "message_reference": None, "type": 0})
+        await discord.say(ADA, ADAS, "Read todo.txt", to=aside)
+        await discord.answer(ADAS, MILK)
+        await discord.say(ADA, LAB, "Read plan.txt", mentions=[BOT], to={**third, "referenced_message": None})
+        await discord.answer(LAB, OPENS)
+    assert await attached(workshop, LAB) == [("earlier message of ben", "That one.")]
+    assert await attached(workshop, LOBBY) == [
+        ("earlier message of eve", "Which gate?"),
+        ("earlier message of ben", "The one at the lake."),
+    ]
+    assert await attached(workshop, ADAS) == [("earlier message of ada", "Never mind.")]
+
+
+async def test_only_pictures_of_their_declared_type_are_uploaded(discord: DiscordStandIn, workshop: Workshop):
+    config = workshop.folder / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"media": entry()}, "builtin": True}))
+    bot_settings = workshop.settings.model_copy(update={"mcp_config": config})
+    async with open_sessions(bot_settings) as sessions, workshop.bot(ADA_ALONE, sessions):
+        for what in ("page", "poster", "blob", "sound"):
+            await discord.say(ADA, LAB, f"<@{BOT}> Get the {what} with media.get_{what}", mentions=[BOT])
+            assert "is not shown here" in (await discord.answer(LAB, f"media.get_{what}"))["content"]
+        assert not [one for one in discord.arrived if one.files]
+        await discord.say(ADA, LOBBY, f"<@{BOT}> Get the picture with media.get_picture", mentions=[BOT])
+        await discord.answer(LOBBY, "drawn")
+        (sent,) = await discord.until(lambda: [one for one in discord.arrived if one.files])
+    assert (sent.path, sent.files) == (f"/channels/{LOBBY}/messages", {"image-1.png": PNG})
+
+
+def test_a_changed_file_is_not_uploaded(tmp_path: Path):
+    results = ResultStore(tmp_path / "kept")
+    with session_results("one"):
+        handle = results.keep(PNG)
+    about = {"kind": "image", "mime_type": "image/png", "size": len(PNG), "handle": handle}
+    picture = ResultAttachment.model_validate({**about, "sha256": sha256(PNG).hexdigest()})
+    assert [len(pictures_of([picture], results, name)[0]) for name in ("one", "two")] == [1, 0]
+    file = results.file(handle, "one")
+    assert file is not None
+    file.write_bytes(PNG[:-1] + b"!")
+    assert pictures_of([picture], results, "one")[0] == []
+
+
+class FailingResponder(ScriptedResponder):
+    """Fails for a request to fail."""
+
+    async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+        if "fail" in packet.content.original_prompt:
+            raise ZeroDivisionError("/home/secret")
+        return await super().__call__(packet, catalogue, context)
+
+
+async def test_progress_is_replaced_by_the_answer(
+    discord: DiscordStandIn, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(messages, "PAUSE_S", 0.1)
+    for is_deleted in (False, True):
+        notebook = GatedNotebook()
+        async with session(scripted(READ_NOTE), notebook) as talk, workshop.bot(ADA_ALONE, Sessions(talk.graph)):
+            where = LAB if is_deleted else LOBBY
+            await discord.say(ADA, where, "Read a", mentions=[BOT])
+            progress = await discord.answer(where, "running it")
+            if is_deleted:
+                del discord.messages[progress["id"]]
+            notebook.gate.set()
+            answer = await discord.answer(where, "apples")
+            assert (answer["id"] == progress["id"]) is not is_deleted
+
+
+async def test_a_stopped_bot_tells_who_waits(discord: DiscordStandIn, workshop: Workshop):
+    async with session(scripted(READ_NOTE), GatedNotebook()) as talk:
+        async with workshop.bot(ADA_ALONE, Sessions(talk.graph)):
+            await discord.say(ADA, ADAS, "Read a")
+            await discord.answer(ADAS, "running it")
+        assert [one["content"] for one in discord.by_bot(ADAS)] == [STOPPED]
+
+
+async def test_a_failed_turn_is_reported_without_details_and_the_next_runs(
+    discord: DiscordStandIn, workshop: Workshop, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.ERROR)
+    deciders = scripted(responder=FailingResponder("All is well."))
+    async with session(deciders, Notebook()) as talk, workshop.bot(ADA_ALONE, Sessions(talk.graph)):
+        await discord.say(ADA, ADAS, "Please fail")
+        report = await discord.answer(ADAS, "Internal error in packet")
+        await discord.say(ADA, ADAS, "And now?")
+        await discord.answer(ADAS, "All is well.")
+    assert "secret" not in report["content"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_a_long_answer_is_several_messages_with_complete_code_blocks(discord: DiscordStandIn, workshop: Workshop):
+    code = "\n".join(f"line_{number} = {number}  # <@{BEN}> @everyone" for number in range(120))
+    deciders = scripted(responder=ScriptedResponder(f"Here it is:\n```python\n{code}\n```\nThat is all."))
+    async with session(deciders, Notebook()) as talk, workshop.bot(ADA_ALONE, Sessions(talk.graph)):
+        await discord.say(ADA, ADAS, "Show me the code")
+        await discord.answer(ADAS, "That is all.")
+    sent = [one["content"] for one in discord.by_bot(ADAS)]
+    assert all(len(one) <= 2_000 and one.count("```") == 2 for one in sent)
+    assert all(one.startswith("```python\n") for one in sent[1:])
+    assert [line for one in sent for line in one.splitlines() if line.startswith("line_")] == code.splitlines()
+
+
+LINES = ["word " * 9, "x" * 300, "`a` ``` b", "", "é漢字 " * 9, "```python", "```", f"```{'l' * 90}"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(LINES), max_size=60), st.sampled_from([300, 500, MESSAGE_CHARS]))
+def test_no_message_is_too_long_or_blank_and_nothing_is_lost(lines: list[str], limit: int):
+    text = "\n".join(lines)
+    pieces = split(text, limit)
+    assert all(piece.strip() and len(piece) <= limit for piece in pieces)
+    assert all(sum(line.startswith("```") for line in one.split("\n")) % 2 == 0 for one in pieces[:-1])
+    letters = re.compile(r"[`\s]|python|l+")
+    assert letters.sub("", "".join(pieces)) == letters.sub("", text)

@@ -1,0 +1,156 @@
+"""Turns on Discord: one at a time per session, with progress, questions and answers."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import discord
+
+from packetgate.connectors.discord.messages import REQUEST_ERRORS, LiveMessage, pictures_of, read_message, words_of
+from packetgate.connectors.discord.questions import (
+    NOT_AUTHORISED,
+    asker_of,
+    buttons,
+    has_expired,
+    headline,
+    question_parts,
+)
+from packetgate.connectors.sessions import Sessions
+from packetgate.connectors.turn import RESUMING, Aside, Asked, Finished, Reply, Resuming, Turn, Waiting, run_turn
+from packetgate.state.context import RoutingContext
+from packetgate.state.errors import PacketgateError, RequestError
+from packetgate.state.events import StageStarted
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.routing import ToolRouting
+from packetgate.tools.approval.replies import decides
+from packetgate.tools.text.result_store import ResultStore
+
+STOPPED = "The bot was stopped during this turn. Please ask again."
+ANSWERED = "💬 Answered by a message; the result is below."
+MOVED_ON = "💨 The conversation went on before this was answered: nothing was run, and it is asked again below."
+
+log = logging.getLogger(__name__)
+
+
+def session_of(channel_id: int) -> str:
+    """Return the session name of a direct message, thread or channel."""
+    return f"discord:{channel_id}"
+
+
+@dataclass(frozen=True)
+class _TurnPlace:
+    session: str
+    asker: int
+    rights: RoutingContext
+    live: LiveMessage
+
+
+class DiscordConversations:
+    """The turns of all channels."""
+
+    def __init__(self, sessions: Sessions, results: ResultStore) -> None:
+        self.sessions = sessions
+        self._results = results
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._shown: dict[str, tuple[discord.Message, str]] = {}
+        """By session: the message and the id of the question that was shown since the start of the bot."""
+
+    def lock(self, session: str) -> asyncio.Lock:
+        """Return the lock that allows one turn at a time in a session."""
+        return self._locks.setdefault(session, asyncio.Lock())
+
+    async def answer(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
+        """Run the turn of a message to the bot, after earlier turns of its session."""
+        session = session_of(message.channel.id)
+        place = _TurnPlace(session, message.author.id, rights, LiveMessage(message))
+        async with self.lock(session), self._errors_shown(place):
+            state, words = await self.sessions.state(session), words_of(message, me)
+            question = state.question
+            is_askers = question is not None and words != "" and asker_of(state.packet) == message.author.id
+            may_reply = is_askers and question is not None and not has_expired(question)
+            if question is not None and decides(words, question) and not (may_reply and state.may_go_on(rights)):
+                await place.live.end(NOT_AUTHORISED)
+            elif may_reply and question is not None and not message.attachments:
+                _, shown_id = self._shown.get(session, (None, ""))  # without it, the question is shown first
+                await self.close_question(session, ANSWERED)
+                await self._run(Reply(words, shown_id), place)
+            else:
+                turn, place.live.notes = await read_message(
+                    message, me, [one.text for one in state.packet.conversation]
+                )
+                await self.close_question(session, MOVED_ON)
+                await self._run(turn, place)
+
+    async def reply(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
+        """Resume a turn with the reply to its question. The caller holds the session's lock."""
+        place = _TurnPlace(session_of(to.channel.id), asker, rights, LiveMessage(to))
+        self._shown.pop(place.session, None)
+        async with self._errors_shown(place):
+            await self._run(reply, place)
+
+    async def forget(self, session: str) -> None:
+        """Delete a session once its turn is over."""
+        async with self.lock(session):
+            await self.close_question(session, MOVED_ON)
+            await self.sessions.forget(session)
+
+    async def close_question(self, session: str, line: str) -> None:
+        """Remove the buttons of a session's question, and write what happened above it."""
+        if session in self._shown:
+            message, _ = self._shown.pop(session)
+            with suppress(*REQUEST_ERRORS):
+                await message.edit(content=line, view=None)
+
+    async def _run(self, turn: Turn, place: _TurnPlace) -> None:
+        running = run_turn(self.sessions, turn, place.session, place.rights)
+        async with place.live.channel.typing(), aclosing(running) as events:
+            async for event in events:
+                match event:
+                    case Waiting():
+                        await place.live.show("wait")
+                    case Resuming():
+                        place.live.notes += [RESUMING]
+                    case StageStarted(stage=stage):
+                        await place.live.show(stage)
+                    case Aside(packet):
+                        await self._show_answer(packet, place)
+                        place.live.begin_anew()
+                    case Asked(question, packet):
+                        await self._ask(question, packet, place)
+                    case Finished(packet):
+                        await self._show_answer(packet, place)
+
+    async def _show_answer(self, packet: CognitionPacket, place: _TurnPlace) -> None:
+        attachments = (packet.tool_routing or ToolRouting()).attachments
+        pictures, notes = await asyncio.to_thread(pictures_of, attachments, self._results, place.session)
+        place.live.notes += notes
+        await place.live.end(packet.messages[-1].text.strip() or "(no answer)")
+        await place.live.attach(pictures)
+
+    async def _ask(self, question: dict[str, Any], packet: CognitionPacket, place: _TurnPlace) -> None:
+        line = headline(question, asker_of(packet) or place.asker)
+        sent = await place.live.ask(line, buttons(question), **question_parts(question))
+        self._shown[place.session] = sent, str(question.get("question_id"))
+
+    @asynccontextmanager
+    async def _errors_shown(self, place: _TurnPlace) -> AsyncIterator[None]:
+        """Report a turn's error to the user in one line: no turn may end the bot."""
+        try:
+            yield
+        except RequestError as error:
+            await place.live.end(str(error))
+        except asyncio.CancelledError:
+            if not place.live.is_over:
+                await place.live.end(STOPPED)
+            raise
+        except Exception:
+            try:
+                packet_id = (await self.sessions.state(place.session)).packet.header.packet_id
+            except PacketgateError:
+                packet_id = "unknown"
+            log.exception("%s: packet %s failed", place.session, packet_id)
+            await place.live.end(f"Internal error in packet `{packet_id}`; see the bot's log.")

@@ -1,0 +1,152 @@
+"""Render questions for Discord: text that cannot add Markdown, buttons, and forms."""
+
+import io
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, Self, get_args
+
+import discord
+from discord.utils import escape_markdown, format_dt
+
+from packetgate.connectors import rendering
+from packetgate.connectors.discord.messages import code_block
+from packetgate.state.base import now
+from packetgate.state.packet import CognitionPacket
+
+Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never"]
+REMEMBERED: tuple[Action, ...] = ("session", "always", "never")
+"""Answers that are remembered for further calls."""
+EMBED_CHARS = 4_000
+FORM_FIELDS = 5
+FIELD_CHARS = 4_000
+BLOCK_COLUMNS = 76
+"""Widest line of a code block that the desktop client does not wrap."""
+NOT_AUTHORISED = "Only the person who asked, or an approver, can decide this, and only what that person may still do."
+
+_STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
+    "approve": ("Approve", discord.ButtonStyle.success),
+    "edit": ("Edit", discord.ButtonStyle.secondary),
+    "reject": ("Reject", discord.ButtonStyle.danger),
+    "answer": ("Answer", discord.ButtonStyle.secondary),
+    "session": ("This session", discord.ButtonStyle.success),
+    "always": ("Always", discord.ButtonStyle.success),
+    "never": ("Never", discord.ButtonStyle.danger),
+}
+
+
+def asker_of(packet: CognitionPacket) -> int:
+    """Return the id of the user whose turn it is; 0 if it is not a Discord user's."""
+    person = packet.header.person
+    return int(person) if person.isdecimal() else 0
+
+
+def expiry_of(question: Mapping[str, Any]) -> datetime | None:
+    """Return when a question expires, or None."""
+    written = question.get("expires_at")
+    return datetime.fromisoformat(written) if isinstance(written, str) else None
+
+
+def has_expired(question: Mapping[str, Any]) -> bool:
+    """Whether a question has expired."""
+    expiry = expiry_of(question)
+    return expiry is not None and now() > expiry
+
+
+def calls_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls of a question; none if it asks for words."""
+    return [] if question.get("kind") == "question" else list(question.get("action_requests") or [])
+
+
+def headline(question: Mapping[str, Any], asker: int) -> str:
+    """Return the line above a question; mentions in it do not notify anybody."""
+    count, expiry = len(calls_of(question)), expiry_of(question)
+    what = "may this run?" if count == 1 else f"may these {count} run?" if count else "I need to know:"
+    until = f" (until {format_dt(expiry)}, {format_dt(expiry, 'R')})" if expiry is not None else ""
+    problem = str(question.get("problem") or "")
+    return f"<@{asker}>, {what}{until}" + (f"\n⚠️ {escape_markdown(problem)[:800]}" if problem else "")
+
+
+def question_parts(question: dict[str, Any]) -> dict[str, Any]:
+    """Return a question as an embed; if it is too long, also as a complete file."""
+    text = rendering.question(question, BLOCK_COLUMNS).plain
+    block = code_block(text)
+    if len(block) <= EMBED_CHARS:
+        return {"embeds": [discord.Embed(description=block)]}
+    cut = code_block(f"{text[: EMBED_CHARS // 4]}\n[…] complete in question.txt")
+    file = discord.File(io.BytesIO(text.encode()), "question.txt")
+    return {"embeds": [discord.Embed(description=cut)], "attachments": [file]}
+
+
+class DecisionButton(
+    discord.ui.DynamicItem[discord.ui.Button[Any]],
+    template=rf"packetgate:(?P<action>{'|'.join(get_args(Action))}):(?P<question>[0-9a-f]{{32}})",
+):
+    """A button of a question. Its id holds all that is needed to handle it after a restart."""
+
+    def __init__(self, action: Action, question_id: str, label: str = "") -> None:
+        text, style = _STYLES[action]
+        custom_id = f"packetgate:{action}:{question_id}"
+        super().__init__(discord.ui.Button(label=label or text, style=style, custom_id=custom_id))
+        self.action: Action = action
+        self.question_id = question_id
+
+    @classmethod
+    async def from_custom_id(cls, interaction: Any, item: Any, match: Any, /) -> Self:
+        """Return the button of a press."""
+        return cls(match["action"], match["question"])
+
+    async def callback(self, interaction: discord.Interaction[Any]) -> None:
+        """Let the bot decide."""
+        await interaction.client.decide(interaction, self.action, self.question_id, ())
+
+
+def buttons(question: Mapping[str, Any]) -> discord.ui.View:
+    """Return the buttons of a question."""
+    calls = calls_of(question)
+    offered: list[Action] = [
+        word for word in REMEMBERED if calls and all(word in one.get("remember", ()) for one in calls)
+    ]
+    fits_form = len(calls) <= FORM_FIELDS and all(len(_json(one["args"])) <= FIELD_CHARS for one in calls)
+    actions: list[Action] = ["answer"]
+    if calls:
+        actions = ["approve", *(["edit"] if fits_form else []), "reject", "answer", *offered]  # type: ignore[list-item]
+    view = discord.ui.View(timeout=None)
+    for action in actions:
+        is_for_all = len(calls) > 1 and action in {"approve", "reject"}
+        label = f"{_STYLES[action][0]} all" if is_for_all else ""
+        view.add_item(DecisionButton(action, str(question.get("question_id")), label))
+    return view
+
+
+Submit = Callable[[discord.Interaction[Any], Sequence[str]], Coroutine[Any, Any, None]]
+
+
+class DecisionForm(discord.ui.Modal):
+    """The form of a button: the arguments of each call as JSON, or a field for words."""
+
+    def __init__(self, question: Mapping[str, Any], action: Action, submit: Submit) -> None:
+        super().__init__(title="Your answer" if action == "answer" else "Arguments, as JSON")
+        self._submit = submit
+        self._inputs: list[discord.ui.TextInput[Any]] = []
+        fields = [("In your words", "")]
+        if action == "edit":
+            fields = [(f"{one['name']} (empty: do not run)", _json(one["args"])) for one in calls_of(question)]
+        for label, default in fields:
+            field: discord.ui.TextInput[Any] = discord.ui.TextInput(
+                label=label[:45],
+                style=discord.TextStyle.paragraph,
+                default=default or None,
+                required=action == "answer",
+                max_length=FIELD_CHARS,
+            )
+            self._inputs.append(field)
+            self.add_item(field)
+
+    async def on_submit(self, interaction: discord.Interaction[Any], /) -> None:
+        """Pass the texts of the fields on."""
+        await self._submit(interaction, [field.value for field in self._inputs])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

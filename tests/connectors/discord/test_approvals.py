@@ -1,0 +1,272 @@
+"""A call that needs approval: what is shown, who may press, and what each button does."""
+
+import json
+from typing import Any
+
+import pytest
+from support.discord_bots import ADA_ALONE, Workshop
+from support.discord_payloads import ADA, ADAS, BEN, BOT, CHIEF_ROLE, EVE, LOBBY, Payload
+from support.discord_server import EPHEMERAL, FORM, NOTE, UPDATE, DiscordStandIn
+from support.graphs import session
+from support.notebook import Notebook
+from support.scripted_deciders import calls, scripted, wanted
+
+from packetgate.connectors.discord.approvals import ASKER_GONE, EXPIRED, NOT_OPEN
+from packetgate.connectors.discord.conversations import ANSWERED
+from packetgate.connectors.discord.questions import NOT_AUTHORISED
+from packetgate.connectors.sessions import Sessions
+
+WRITING: dict[str, Any] = {
+    "allowed": {"channels": [LOBBY], "users": [ADA]},
+    "writes": {"channels": [LOBBY], "users": [ADA]},
+    "approvers": {"roles": [CHIEF_ROLE]},
+}
+WRITE = f'<@{BOT}> Write "hello" to notes.txt'
+DENIED = "you denied it"
+
+
+async def ask(discord: DiscordStandIn, words: str = WRITE) -> Payload:
+    """Have Ada ask for something that needs approval; return the question."""
+    await discord.say(ADA, LOBBY, words, mentions=[BOT])
+    return await discord.question(LOBBY)
+
+
+def labels(message: Payload) -> list[str]:
+    return [button["label"] for row in message["components"] for button in row["components"]]
+
+
+async def refused(discord: DiscordStandIn, who: int, question: Payload, label: str, reason: str) -> None:
+    """Check that a press is refused, and that only the user sees why."""
+    note = await discord.press(who, question, label)
+    assert (note["type"], note["data"]["content"], note["data"]["flags"]) == (NOTE, reason, EPHEMERAL)
+
+
+async def test_a_question_shows_the_call_and_an_approval_runs_it(discord: DiscordStandIn, workshop: Workshop):
+    notes = workshop.folder / "notes.txt"
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        assert not notes.exists()
+        assert labels(question) == ["Approve", "Edit", "Reject", "Answer"]
+        assert question["content"].startswith(f"<@{ADA}>, may this run? (until <t:")
+        (embed,) = question["embeds"]
+        for part in ("ai.write", "path = notes.txt", "content = hello", "review confidence"):
+            assert part in embed["description"]
+        assert embed["description"].count("```") == 2
+        assert (await discord.press(ADA, question, "Approve"))["type"] == UPDATE
+        await discord.answer(LOBBY, "Created notes.txt")
+    decided = discord.messages[question["id"]]
+    assert (decided["content"], decided["components"]) == (f"✅ Approved by <@{ADA}>.", [])
+    assert decided["embeds"]
+    assert notes.read_text() == "hello"
+
+
+async def test_an_edited_call_runs_as_edited(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        form = await discord.press(ADA, question, "Edit")
+        assert form["type"] == FORM
+        (row,) = form["data"]["components"]
+        args = json.loads(row["components"][0]["value"])
+        assert args == {"path": "notes.txt", "content": "hello"}
+        await discord.fill(ADA, question, form, json.dumps({**args, "path": "other.txt"}))
+        await discord.answer(LOBBY, "Created other.txt")
+    assert (workshop.folder / "other.txt").read_text() == "hello"
+    assert not (workshop.folder / "notes.txt").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "[" * 4_000, '{"path": 7}'])
+async def test_an_unusable_edit_leaves_a_question(discord: DiscordStandIn, workshop: Workshop, text: str):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        form = await discord.press(ADA, question, "Edit")
+        note = await discord.fill(ADA, question, form, text)
+        if text.startswith("{") and len(text) > 1:  # an object: the tool's schema refuses it
+            question = await discord.question(LOBBY, "not valid")
+        else:
+            assert (note["type"], note["data"]["flags"]) == (NOTE, EPHEMERAL)
+        await discord.press(ADA, question, "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+@pytest.mark.parametrize(("label", "text"), [("Reject", None), ("Edit", " "), ("Answer", "Not now, thank you")])
+async def test_a_denied_call_does_not_run(discord: DiscordStandIn, workshop: Workshop, label: str, text: str | None):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        pressed = await discord.press(ADA, question, label)
+        if text is not None:
+            await discord.fill(ADA, question, pressed, text)
+        await discord.answer(LOBBY, DENIED)
+        await refused(discord, ADA, question, "Approve", NOT_OPEN)
+    assert not (workshop.folder / "notes.txt").exists()
+
+
+async def test_only_the_asker_and_approvers_may_press(discord: DiscordStandIn, workshop: Workshop):
+    """An approver acts with the rights of the asker: Eve alone may not write."""
+    async with workshop.bot({**WRITING, "writes": {"users": [ADA]}}):
+        question = await ask(discord)
+        for label in ("Approve", "Edit", "Reject", "Answer"):
+            await refused(discord, BEN, question, label, NOT_AUTHORISED)
+        form = await discord.press(ADA, question, "Answer")
+        assert (await discord.fill(BEN, question, form, "yes"))["data"]["content"] == NOT_AUTHORISED
+        await discord.say(BEN, LOBBY, f"<@{BOT}> yes", mentions=[BOT])
+        await discord.answer(LOBBY, NOT_AUTHORISED)
+        assert discord.messages[question["id"]]["components"]
+        assert not (workshop.folder / "notes.txt").exists()
+        await discord.press(EVE, question, "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+async def test_nothing_runs_for_an_asker_who_left(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        discord.gone.add(ADA)
+        await refused(discord, EVE, question, "Approve", ASKER_GONE)
+    assert not (workshop.folder / "notes.txt").exists()
+
+
+async def test_a_new_request_is_answered_and_the_question_repeated(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        await discord.say(ADA, LOBBY, "Read todo.txt", mentions=[BOT])
+        await discord.answer(LOBBY, "Buy milk")
+        repeated = await discord.until(lambda: [one for one in discord.by_bot(LOBBY) if one["components"]])
+        left = discord.messages[question["id"]]
+        assert (left["components"], left["content"]) == ([], ANSWERED)
+        assert (await discord.press(ADA, {**question, "id": left["id"]}, "Approve"))["data"]["content"] == NOT_OPEN
+        assert not (workshop.folder / "notes.txt").exists()
+        await discord.say(BEN, LOBBY, f"<@{BOT}> Read todo.txt", mentions=[BOT])
+        again = await discord.until(
+            lambda: [one for one in discord.by_bot(LOBBY) if one["components"] and one["id"] != repeated[-1]["id"]]
+        )
+        assert again[-1]["content"].startswith(f"<@{ADA}>, may this run?")
+        await discord.press(ADA, again[-1], "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+@pytest.mark.parametrize(("words", "runs"), [("yes", True), ("no", False)])
+@pytest.mark.parametrize("as_reply", [True, False])
+async def test_the_asker_may_answer_by_a_message(
+    discord: DiscordStandIn, workshop: Workshop, words: str, runs: bool, as_reply: bool
+):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        more: dict[str, Any] = {"to": question} if as_reply else {"mentions": [BOT]}
+        await discord.say(ADA, LOBBY, words, **more)
+        await discord.answer(LOBBY, "Created notes.txt" if runs else DENIED)
+    assert discord.messages[question["id"]]["content"] == ANSWERED
+    assert (workshop.folder / "notes.txt").exists() is runs
+
+
+@pytest.mark.parametrize("words", ["/help", "what does it do?", "yes?"])
+async def test_an_unclear_reply_repeats_the_question(discord: DiscordStandIn, workshop: Workshop, words: str):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        await discord.say(ADA, LOBBY, f"<@{BOT}> {words}", mentions=[BOT])
+        await discord.until(lambda: [one for one in discord.by_bot(LOBBY) if one["id"] != question["id"]])
+        await discord.press(ADA, await discord.question(LOBBY, "may this run? "), "Approve")
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+async def test_a_question_in_words_takes_words(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(ADA_ALONE):
+        await discord.say(ADA, LOBBY, "Read the file", mentions=[BOT])
+        question = await discord.question(LOBBY)
+        assert labels(question) == ["Answer"]
+        assert "path" in question["embeds"][0]["description"]
+        await discord.fill(ADA, question, await discord.press(ADA, question, "Answer"), "plan.txt")
+        await discord.answer(LOBBY, "opens at seven")
+        await discord.say(ADA, ADAS, "Read the file")
+        await discord.question(ADAS)
+        await discord.say(ADA, ADAS, "plan.txt")
+        await discord.answer(ADAS, "opens at seven")
+    assert discord.messages[question["id"]]["content"] == f"💬 Answered by <@{ADA}>."
+
+
+@pytest.mark.parametrize("still_allowed", [True, False])
+async def test_buttons_work_after_a_restart_with_the_rights_of_now(
+    discord: DiscordStandIn, workshop: Workshop, still_allowed: bool
+):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+    async with workshop.bot(WRITING if still_allowed else {"allowed": WRITING["allowed"]}):
+        if still_allowed:
+            await discord.press(ADA, question, "Approve")
+            await discord.answer(LOBBY, "Created notes.txt")
+        else:
+            await refused(discord, ADA, question, "Approve", ASKER_GONE)
+    assert (workshop.folder / "notes.txt").exists() is still_allowed
+
+
+async def test_after_a_restart_a_message_answers_only_a_question_that_is_shown(
+    discord: DiscordStandIn, workshop: Workshop
+):
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+    async with workshop.bot(WRITING):
+        await discord.say(ADA, LOBBY, "yes", mentions=[BOT])
+        shown = await discord.until(lambda: [one for one in discord.by_bot(LOBBY) if one["id"] != question["id"]])
+        await discord.until(lambda: discord.messages[shown[0]["id"]]["components"])
+        assert not (workshop.folder / "notes.txt").exists()
+        await discord.say(ADA, LOBBY, "yes", mentions=[BOT])
+        await discord.answer(LOBBY, "Created notes.txt")
+
+
+async def test_a_press_after_the_expiry_runs_nothing(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot({**WRITING, "question_timeout_s": 0.01}):
+        question = await ask(discord)
+        assert (await discord.press(ADA, question, "Approve"))["data"]["content"] == EXPIRED
+    assert discord.messages[question["id"]]["components"] == []
+    assert not (workshop.folder / "notes.txt").exists()
+
+
+TWO = calls(wanted("notebook.write_note", name="x", text="one"), wanted("notebook.write_note", name="y", text="two"))
+
+
+@pytest.mark.parametrize("label", ["Approve all", "Edit"])
+async def test_several_calls_are_decided_together(discord: DiscordStandIn, workshop: Workshop, label: str):
+    notebook = Notebook()
+    async with session(scripted(TWO), notebook) as talk, workshop.bot(WRITING, Sessions(talk.graph)):
+        await discord.say(ADA, ADAS, "Write one to x and two to y")
+        question = await discord.question(ADAS)
+        assert labels(question) == ["Approve all", "Edit", "Reject all", "Answer"]
+        assert question["embeds"][0]["description"].count("notebook.write_note") >= 2
+        form = await discord.press(ADA, question, label)
+        if label == "Edit":
+            await discord.fill(ADA, question, form, '{"name": "x", "text": "three"}', "")
+        await discord.answer(ADAS, "wrote x")
+    expected = {"x": "one", "y": "two"} if label == "Approve all" else {"x": "three"}
+    assert {name: notebook.notes.get(name) for name in expected} == expected
+    assert ("y" in notebook.notes) is ("y" in expected)
+
+
+async def test_a_long_question_is_complete_in_a_file(discord: DiscordStandIn, workshop: Workshop):
+    text = "``` [a link](http://example.com) @everyone " * 300
+    long = calls(wanted("notebook.write_note", name="x", text=text))
+    async with session(scripted(long), Notebook()) as talk, workshop.bot(WRITING, Sessions(talk.graph)):
+        await discord.say(ADA, ADAS, "Write it")
+        question = await discord.question(ADAS)
+    assert labels(question) == ["Approve", "Reject", "Answer"], "too long for a form"
+    shown = question["embeds"][0]["description"]
+    assert len(shown) <= 4_096
+    assert shown.count("```") == 2
+    (sent,) = [one.files for one in discord.arrived if one.files]
+    assert sent["question.txt"].decode().count("@everyone") == 300
+
+
+@pytest.mark.parametrize("presser", [ADA, EVE])
+async def test_a_remembered_answer_holds_only_for_the_asker(discord: DiscordStandIn, workshop: Workshop, presser: int):
+    (workshop.folder / "packetgate.toml").write_text('[policy]\nremember = "always"\n')
+    notes = workshop.folder / "notes.txt"
+    async with workshop.bot(WRITING):
+        await discord.press(presser, await ask(discord), "Always")
+        await discord.answer(LOBBY, "Created notes.txt")
+        for other in (BEN, EVE):
+            notes.unlink(missing_ok=True)
+            await discord.say(other, LOBBY, WRITE, mentions=[BOT])
+            question = await discord.question(LOBBY, f"<@{other}>, may this run?")
+            assert not notes.exists()
+            await discord.press(other, question, "Reject")
+            await discord.answer(LOBBY, DENIED)
+        answers = len(discord.by_bot(LOBBY))
+        await discord.say(ADA, LOBBY, WRITE, mentions=[BOT])
+        await discord.until(lambda: len(discord.by_bot(LOBBY)) > answers and notes.exists())

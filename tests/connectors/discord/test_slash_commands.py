@@ -1,0 +1,125 @@
+"""The slash commands, and the tools that are allowed to a person in a channel."""
+
+from typing import Any
+
+import pytest
+from support.discord_bots import ADA_ALONE, Workshop
+from support.discord_payloads import ADA, ADAS, BEN, BOT, LAB, LOBBY, THREAD
+from support.discord_server import EPHEMERAL, NOTE, DiscordStandIn
+from support.turn_places import Place, answering, wanting
+
+from packetgate.connectors.discord.bot import INTENTS
+from packetgate.connectors.discord.slash_commands import NOT_ALLOWED, model_text
+from packetgate.connectors.opening import open_sessions
+from packetgate.graph.settings import Settings
+
+WRITE = 'Write "hello" to notes.txt'
+
+
+async def test_why_shows_the_trace_and_reset_deletes_the_conversation(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot({**ADA_ALONE, "writes": {"users": [ADA]}}):
+        (synced,) = [one.body for one in discord.arrived if one.path == f"/applications/{BOT}/commands"]
+        assert {one["name"] for one in synced} == {"tools", "why", "reset", "model"}  # type: ignore[index]
+        await discord.say(ADA, ADAS, "Read plan.txt")
+        await discord.answer(ADAS, "opens at seven")
+        why = await discord.command(ADA, ADAS, "why")
+        assert (why[:4], why[-4:]) == ("```\n", "\n```")
+        assert all(part in why for part in ("open_packet", "select_tool", "ai.read"))
+        await discord.say(ADA, ADAS, WRITE)
+        question = await discord.question(ADAS)
+        await discord.command(ADA, ADAS, "reset")
+        assert discord.messages[question["id"]]["components"] == []
+    async with open_sessions(workshop.settings) as sessions:
+        state = await sessions.state(f"discord:{ADAS}")
+    assert (state.packet.content.original_prompt, state.question) == ("", None)
+
+
+async def test_tools_lists_what_may_be_used_here(discord: DiscordStandIn, workshop: Workshop):
+    config = {**ADA_ALONE, "writes": {"users": [ADA]}, "tools": {str(LOBBY): ["ai.read"], str(LAB): []}}
+    async with workshop.bot(config):
+        for where in (ADAS, LOBBY):
+            await discord.say(ADA, where, "Read plan.txt", mentions=[BOT])
+            await discord.answer(where, "opens at seven")
+        everywhere, lobby, lab = [await discord.command(ADA, where, "tools") for where in (ADAS, LOBBY, LAB)]
+    assert "* ai.read" in everywhere
+    assert "writes after approval, commands only as a dry run" in everywhere
+    assert [("ai.read" in text, "ai.write" in text) for text in (everywhere, lobby, lab)] == [
+        (True, True),
+        (True, False),
+        (False, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown", "hidden"),
+    [
+        (Settings(), "`reflex`", "secret"),
+        (Settings(lite="llamacpp:/home/ada/secret/tiny.gguf", prime="openai:large"), "`llamacpp:tiny.gguf`", "secret"),
+        (Settings(url="http://inside:8123", assistant="mine"), "`mine`", "inside"),
+    ],
+)
+def test_model_hides_folders_and_addresses(settings: Settings, shown: str, hidden: str):
+    text = model_text(settings)
+    assert shown in text
+    assert hidden not in text
+
+
+async def test_strangers_get_no_reply(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot(ADA_ALONE):
+        for name in ("tools", "why", "reset", "model"):
+            reply = await discord.interact(BEN, LOBBY, 2, {"id": "1", "name": name, "type": 1})
+            assert (reply["type"], reply["data"]["content"], reply["data"]["flags"]) == (NOTE, NOT_ALLOWED, EPHEMERAL)
+
+
+@pytest.mark.parametrize(
+    ("config", "where", "asks"),
+    [
+        ({}, ADAS, False),
+        ({"writes": {"channels": [LAB]}}, LOBBY, False),
+        ({"writes": {"channels": [LOBBY]}}, LOBBY, True),
+        ({"writes": {"channels": [LOBBY]}}, THREAD, True),
+        ({"commands": {"users": [ADA]}}, ADAS, False),
+        ({"writes": {"users": [BEN]}}, LOBBY, False),
+    ],
+)
+async def test_writes_are_off_unless_the_table_switches_them_on(
+    discord: DiscordStandIn, workshop: Workshop, config: dict[str, Any], where: int, asks: bool
+):
+    async with workshop.bot({**ADA_ALONE, **config}):
+        await discord.say(ADA, where, WRITE, mentions=[BOT])
+        if asks:
+            await discord.question(where)
+        else:
+            await discord.answer(where, "`[discord.writes]`")
+    assert not (workshop.folder / "notes.txt").exists()
+
+
+async def test_in_a_channel_only_its_tools_are_used(discord: DiscordStandIn, workshop: Workshop):
+    async with workshop.bot({**ADA_ALONE, "tools": {str(LOBBY): ["embedding.*"], str(LAB): []}}):
+        for where in (LOBBY, THREAD, LAB):
+            await discord.say(ADA, where, "Read plan.txt", mentions=[BOT])
+            await discord.until(lambda where=where: [one for one in discord.by_bot(where) if "*" not in one["content"]])
+    assert not [one for where in (LOBBY, THREAD, LAB) for one in discord.by_bot(where) if "opens" in one["content"]]
+    async with open_sessions(workshop.settings) as sessions:
+        packets = [(await sessions.state(f"discord:{where}")).packet for where in (LOBBY, LAB)]
+    assert all({*packet.context.available_mcp_tools} <= {"embedding.query"} for packet in packets)
+
+
+def test_the_bot_has_only_the_intents_that_it_needs():
+    assert {name for name, on in INTENTS if on} == {"guilds", "guild_messages", "dm_messages", "message_content"}
+
+
+async def test_an_approval_here_and_on_a_langgraph_server(place: Place, discord: DiscordStandIn, workshop: Workshop):
+    call = wanting("ai.write", "write", path="from_discord.txt", content="hello")
+    place.model.script(*call, *answering("It is written."))
+    writing = {"allowed": {"users": [ADA]}, "writes": {"users": [ADA]}}
+    async with open_sessions(place.settings) as sessions, workshop.bot(writing, sessions):
+        await discord.say(ADA, ADAS, 'Write "hello" to from_discord.txt')
+        question = await discord.question(ADAS)
+        assert not (place.root / "from_discord.txt").exists()
+        await discord.press(ADA, question, "Approve")
+        await discord.answer(ADAS, "It is written.")
+        assert "review_selection" in await discord.command(ADA, ADAS, "why")
+        await discord.command(ADA, ADAS, "reset")
+        assert (await sessions.state(f"discord:{ADAS}")).packet.content.original_prompt == ""
+    assert (place.root / "from_discord.txt").read_text() == "hello"
