@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
@@ -179,42 +179,34 @@ def _tests(wanted: str, *, in_place: bool) -> Iterator[Callable[[str], bool]]:
     if words:
         yield lambda name: words <= _path_words(name) and bool(words & _path_words(_base(name)))
     if len(words) > 1:
-        yield (
-            lambda name: (
-                len(squeezed(_stem(name))) >= _MIN_LETTERS and _words(re.split(r"[\W_]+", _stem(name))) <= words
-            )
-        )
+        yield lambda name: len(_stem(name)) >= _MIN_LETTERS and _words(re.split(r"[\W_]+", _stem(name))) <= words
 
 
 def _similar(wanted: str, names: list[str]) -> PathMatches:
-    scored = sorted(((_similarity(wanted, name.casefold()), name) for name in names), key=lambda one: (-one[0], one[1]))
-    best = scored[0][0] if scored else 0.0
-    if best >= _MISSPELT:
-        numbers = _numbers(wanted)
-        return PathMatches(tuple(name for score, name in scored if score == best and _numbers(name) == numbers))
-    return PathMatches(nearest=tuple(name for score, name in scored[:_MAX_NEAREST] if score >= _NEAR))
-
-
-def _similarity(wanted: str, name: str) -> float:
     suffix = Path(wanted).suffix
-    if not suffix or name.endswith(suffix):
-        own, other = _bare(wanted.removesuffix(suffix)), squeezed(_stem(name))
-    else:
-        own, other = _bare(wanted), squeezed(_base(name))
-    return max(_ratio(one, other) for one in {own, *_words(wanted.split())})
+    own = _bare(wanted.removesuffix(suffix))
+    by_stem: dict[str, list[str]] = {}
+    for name in names:
+        by_stem.setdefault(squeezed(_stem(name.casefold())), []).append(name)
+    close = get_close_matches(own, [stem for stem in by_stem if len(stem) >= _MIN_LETTERS], _MAX_NEAREST, _NEAR)
+    is_misspelt = bool(close) and len(own) >= _MIN_LETTERS and _is_misspelt(own, close[0])
+    meant = [
+        name
+        for name in (by_stem[close[0]] if is_misspelt else ())
+        if name.casefold().endswith(suffix) and _numbers(name) == _numbers(wanted)
+    ]
+    if meant:
+        return PathMatches(tuple(meant))
+    return PathMatches(nearest=tuple(name for stem in close for name in by_stem[stem])[:_MAX_NEAREST])
 
 
-def _ratio(own: str, other: str) -> float:
-    if min(len(own), len(other)) < _MIN_LETTERS:
-        return 0.0
-    if own[0] == other[0] and sorted(own) == sorted(other):  # letters in another order
-        return max(_MISSPELT, SequenceMatcher(None, own, other).ratio())
-    matcher = SequenceMatcher(None, own, other)
-    return matcher.ratio() if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= _NEAR else 0.0
+def _is_misspelt(own: str, stem: str) -> bool:
+    swapped = own[0] == stem[0] and sorted(own) == sorted(stem)
+    return swapped or SequenceMatcher(None, stem, own).ratio() >= _MISSPELT
 
 
-def _numbers(name: str) -> Counter[str]:
-    return Counter(_NUMBERS.findall(_base(name.casefold())))
+def _numbers(name: str) -> list[str]:
+    return sorted(_NUMBERS.findall(_base(name.casefold())))
 
 
 def _bare(wanted: str) -> str:
