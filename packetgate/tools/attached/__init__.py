@@ -1,1 +1,1 @@
-"""What users attach to a request, and pictures wherever they come from."""
+"""Files that users attach to a request, and pictures."""

@@ -1,8 +1,7 @@
-"""The parts of a user's message: text, pictures and files, in the forms that chat clients send them."""
+"""The parts of a user's message: text, pictures and files, in the forms of LangChain and OpenAI."""
 
 import base64
-import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -16,11 +15,12 @@ from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4
 MAX_FILES = 8
-"""Of one request, pictures included."""
+"""Files of one request, including pictures."""
 MAX_TEXT_BYTES = 200_000
 SEE_ATTACHED = "See what is attached."
-"""The request of somebody who attached something and said nothing."""
-NAME_CHARS = 80
+"""The request of a message that has files and no text."""
+_NAME_CHARS = 80
+_NAME_KEYS = ("name", "filename", "title")
 
 Part = dict[str, Any]
 """A part of a message, as LangChain has it."""
@@ -32,8 +32,7 @@ def part_of(name: str, data: bytes) -> Part:
     Raises:
         RequestError: it is neither text nor a picture, or too large.
     """
-    problem = problem_with(data)
-    if problem:
+    if problem := problem_with(data):
         raise RequestError(f"{plain_name(name)} cannot be attached: {problem}")
     kind = picture_type(data)
     if not kind:
@@ -42,11 +41,10 @@ def part_of(name: str, data: bytes) -> Part:
 
 
 def problem_with(data: bytes) -> str:
-    """Return why this cannot be attached; empty where it can."""
+    """Return why a file cannot be attached; empty if it can."""
     if not data:
         return "it is empty"
-    kind = picture_type(data)
-    if kind:
+    if kind := picture_type(data):
         return problem_of(kind, data)
     try:
         is_text = "\0" not in data.decode("utf-8-sig")
@@ -54,81 +52,72 @@ def problem_with(data: bytes) -> str:
         is_text = False
     if not is_text:
         return "it is neither text in UTF-8 nor a picture (PNG, JPEG, GIF, WebP)"
-    if len(data) > MAX_TEXT_BYTES:
-        return f"it has {len(data):,} bytes, {MAX_TEXT_BYTES:,} are the most"
-    return ""
+    return f"it has {len(data):,} bytes, {MAX_TEXT_BYTES:,} are the most" if len(data) > MAX_TEXT_BYTES else ""
 
 
 def plain_name(name: str) -> str:
-    """Return a name that somebody else chose, on one short line."""
-    return "".join(char if char.isprintable() else "?" for char in name)[:NAME_CHARS]
+    """Return an untrusted name on one short line."""
+    return "".join(char if char.isprintable() else "?" for char in name)[:_NAME_CHARS]
 
 
 def take_files(
     messages: Sequence[BaseMessage], kept: ResultStore | None, session: str
 ) -> tuple[list[BaseMessage], tuple[Attachment, ...]]:
-    """Return messages in text alone, and what came with the last one: pictures are kept for the session. Blocking.
+    """Return the messages as text, and the files of the last one; pictures are stored for the session. Blocking.
 
-    In earlier messages a mark stands for what is no text.
+    In earlier messages, a mark replaces each file.
 
     Raises:
         RequestError: a part of the last message cannot be used.
     """
-    texts: list[BaseMessage] = [_in_text(one) for one in messages]
+    texts = [_as_text(message) for message in messages]
     if not messages or not isinstance(messages[-1], HumanMessage):
         return texts, ()
     words, files = _read(messages[-1])
     if files:
-        texts[-1] = _saying(messages[-1], words.strip() or SEE_ATTACHED)
-    found = [_attachment(name, data, kept, session) for name, data in files]
-    return texts, tuple(found)
+        texts[-1] = _with_text(messages[-1], words.strip() or SEE_ATTACHED)
+    return texts, tuple(_attachment(name, data, kept, session) for name, data in files)
 
 
 def check_files(messages: Sequence[BaseMessage]) -> None:
-    """Make sure that what comes with the last message can be used, wherever it will be kept. Blocking.
+    """Check that the files of the last message can be used. Blocking.
 
     Raises:
-        RequestError: it cannot.
+        RequestError: they cannot.
     """
     if messages and isinstance(messages[-1], HumanMessage):
         _read(messages[-1])
 
 
-def _in_text(message: BaseMessage) -> BaseMessage:
+def _as_text(message: BaseMessage) -> BaseMessage:
     if isinstance(message.content, str) or not isinstance(message, HumanMessage):
         return message
     parts = [part.get("text") or f"[{part.get('type')}]" for part in message.content_blocks]
-    return _saying(message, "\n".join(map(str, parts)))
+    return _with_text(message, "\n".join(map(str, parts)))
 
 
-def _saying(message: HumanMessage, text: str) -> HumanMessage:
-    """Return a message with other words; who heard it stays with it."""
+def _with_text(message: HumanMessage, text: str) -> HumanMessage:
     return HumanMessage(text, id=message.id, additional_kwargs=message.additional_kwargs)
 
 
 def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
-    """Return a message's words, and what else it holds, by name.
-
-    Raises:
-        RequestError: it cannot be used.
-    """
+    """Return the words of a message, and its files with their names; raise RequestError for unusable ones."""
     words: list[str] = []
     files: list[tuple[str, bytes]] = []
-    blocks: Iterable[Any] = [] if isinstance(message.content, str) else message.content_blocks
-    for block in blocks:
-        part: Part = block.get("value", block) if block.get("type") == "non_standard" else block
+    for block in [] if isinstance(message.content, str) else message.content_blocks:
+        part: Part = dict(block["value"] if block["type"] == "non_standard" else block)
         match part:
             case {"type": "text" | "input_text", "text": str(text)}:
                 words.append(text)
             case {"type": "text-plain", "text": str(text)}:
                 files.append((_name(part, len(files)), text.encode(errors="replace")))
             case _:
-                files.append((_name(part, len(files)), _bytes(part)))
-    pictures = [name for name, data in files if picture_type(data)]
-    if len(files) > MAX_FILES or len(pictures) > MAX_PICTURES:
+                files.append((_name(part, len(files)), _decoded(part)))
+    pictures = sum(bool(picture_type(data)) for _, data in files)
+    if len(files) > MAX_FILES or pictures > MAX_PICTURES:
         raise RequestError(
-            f"{len(files)} files are attached, {len(pictures)} of them pictures: "
-            f"{MAX_FILES} are the most, and {MAX_PICTURES} pictures"
+            f"{len(files)} files are attached, {pictures} of them pictures: {MAX_FILES} files and {MAX_PICTURES} "
+            "pictures are the most"
         )
     for name, data in files:
         if problem := problem_with(data):
@@ -136,45 +125,35 @@ def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
     return "\n".join(words), files
 
 
-def _bytes(part: Part) -> bytes:
+def _decoded(part: Part) -> bytes:
     kind = str(part.get("type"))
-    if kind in {"input_image", "input_file"}:  # as another protocol of OpenAI's has them
-        url = part.get("image_url") or part.get("file_data")
-        part = {"url": url} if isinstance(url, str) else part
-    encoded, url = part.get("base64") or part.get("data"), part.get("url")
+    url = part.get("url") or part.get("image_url") or part.get("file_data")
+    encoded = part.get("base64") or part.get("data")
     if isinstance(url, str) and url.startswith("data:"):
-        head, _, encoded = url.partition(",")
-        encoded = encoded if head.endswith(";base64") else None
+        head, _, data = url.partition(",")
+        encoded = data if head.endswith(";base64") else None
     elif url:
-        raise RequestError(
-            f"{shorten(str(url), 80)} is not fetched: send the picture or file itself, in base64 as a data: URL"
-        )
+        raise RequestError(f"{shorten(str(url), 80)} is not fetched: send the file itself, in base64 as a data: URL")
     if not isinstance(encoded, str):
         raise RequestError(
-            f"the message holds a part of type {kind!r} that is not read here: "
-            "send text, or a picture or text file in base64 as a data: URL"
+            f"a part of type {kind!r} cannot be read: send text, or a picture or text file in base64 as a data: URL"
         )
     if len(encoded) > 2 * MAX_BYTES:
-        raise RequestError(f"what is attached is larger than {byte_size(MAX_BYTES)}")
+        raise RequestError(f"an attached file is larger than {byte_size(MAX_BYTES)}")
     try:
         return base64.b64decode("".join(encoded.split()), validate=True)
-    except (binascii.Error, ValueError) as error:
+    except ValueError as error:
         raise RequestError(f"a part of type {kind!r} is not in base64: {error}") from error
 
 
 def _name(part: Part, number: int) -> str:
-    extras = _table(part.get("extras"))
-    places = (part, extras, _table(part.get("metadata")), _table(extras.get("metadata")))
-    known = (place.get(key) for place in places for key in _NAMES)
-    given = next((one for one in known if isinstance(one, str) and one.strip()), "")
-    return plain_name(given) or f"attached-{number + 1}"
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-_NAMES = ("name", "filename", "title")
+    extras = part.get("extras")
+    inner = extras.get("metadata") if isinstance(extras, dict) else None
+    places = [place for place in (part, extras, part.get("metadata"), inner) if isinstance(place, dict)]
+    names = (place.get(key) for place in places for key in _NAME_KEYS)
+    return plain_name(
+        next((name for name in names if isinstance(name, str) and name.strip()), f"attached-{number + 1}")
+    )
 
 
 def _attachment(name: str, data: bytes, kept: ResultStore | None, session: str) -> Attachment:
@@ -186,6 +165,6 @@ def _attachment(name: str, data: bytes, kept: ResultStore | None, session: str) 
         handle = kept.keep(data) if kept else ""
     if not handle:
         raise RequestError(
-            f"{name} cannot be kept here, as pictures must be: send it on a thread, or check the folder of sessions"
+            f"{name} cannot be stored, as pictures must be: send it in a session, or check the data folder"
         )
     return Attachment(**known, mime_type=kind, handle=handle)

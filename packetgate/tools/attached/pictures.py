@@ -1,4 +1,4 @@
-"""Pictures by what stands in their headers: nothing of them is decoded here."""
+"""Check pictures by their headers, without decoding them."""
 
 import struct
 from hashlib import sha256
@@ -10,7 +10,7 @@ from packetgate.tools.attached.media_types import SIGNATURES, has_signature
 from packetgate.tools.text.result_store import ResultStore
 
 MAX_BYTES = 5_000_000
-"""Of a picture that a model is shown: hosted models take no larger ones."""
+"""Largest picture that a model is shown: hosted models accept no larger ones."""
 MAX_PIXELS = 50_000_000
 
 _START_OF_FRAME = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
@@ -19,13 +19,13 @@ _ALONE = {0x01, *range(0xD0, 0xD9)}
 
 
 def picture_type(data: bytes) -> str:
-    """Return the media type of a picture, by what it begins with; empty where it is none that is known here."""
+    """Return the media type of a picture by its first bytes; empty for other data."""
     kinds = [kind for kind in SIGNATURES if kind.startswith("image/")]
     return next((kind for kind in kinds if has_signature(kind, data)), "")
 
 
 def problem_of(kind: str, data: bytes) -> str:
-    """Return why a model cannot be shown a picture of this type; empty where it can."""
+    """Return why a model cannot be shown a picture of this type; empty if it can."""
     if len(data) > MAX_BYTES:
         return f"it has {byte_size(len(data))}, {byte_size(MAX_BYTES)} are the most"
     try:
@@ -33,14 +33,14 @@ def problem_of(kind: str, data: bytes) -> str:
     except (struct.error, KeyError, IndexError):
         width = height = 0
     if not width or not height:
-        return "it begins as a picture does, and is broken"
+        return "it begins like a picture, and is broken"
     if width * height > MAX_PIXELS:
-        return f"it is {width:,} by {height:,} pixels large, {MAX_PIXELS:,} in all are the most"
+        return f"it has {width:,} by {height:,} pixels, {MAX_PIXELS:,} in all are the most"
     return ""
 
 
 def kept_picture(one: Attachment | ResultAttachment, kept: ResultStore, session: str) -> bytes | None:
-    """Return a picture as a session keeps it; None where it is none, or kept no more. Blocking."""
+    """Return a stored picture; None if it is not a picture, has changed or is no longer stored. Blocking."""
     if not one.mime_type.startswith("image/"):
         return None
     file = kept.file(one.handle, session)
@@ -48,8 +48,8 @@ def kept_picture(one: Attachment | ResultAttachment, kept: ResultStore, session:
         data = file.read_bytes() if file else b""
     except OSError:  # it was removed just now
         return None
-    as_recorded = len(data) == one.size and sha256(data).hexdigest() == one.sha256
-    return data if as_recorded and has_signature(one.mime_type, data) else None
+    unchanged = len(data) == one.size and sha256(data).hexdigest() == one.sha256
+    return data if unchanged and has_signature(one.mime_type, data) else None
 
 
 def _of_png(data: bytes) -> tuple[int, int]:

@@ -8,9 +8,8 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import anyio
 from pydantic import Field
@@ -28,8 +27,7 @@ _PASSED = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
 """Environment variables that a program gets; all others may be secrets."""
 
 
-@dataclass(frozen=True)
-class _Finished:
+class _Finished(NamedTuple):
     status: int
     """Exit status; negative signal number if a signal ended it."""
     timed_out: bool
@@ -59,11 +57,12 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         command = shlex.join(argv)
         if not argv[0].strip():
             raise ToolFailure('argv has no program: give the program first, then its arguments, as in ["ls", "-l"]')
-        environment = _minimal_environment(os.environ)
+        environment = {"PATH": os.defpath} | {name: os.environ[name] for name in _PASSED if name in os.environ}
         folder = await asyncio.to_thread(lambda: root.path)
         if dry_run:
-            program = await asyncio.to_thread(_find, argv[0], root, environment["PATH"])
-            which = f"The program is {program}." if program else f"The program {argv[0]!r} was not found."
+            program = str(folder / argv[0]) if os.sep in argv[0] else argv[0]
+            found = await asyncio.to_thread(shutil.which, program, path=environment["PATH"])
+            which = f"The program is {found}." if found else f"The program {argv[0]!r} was not found."
             confinement = await sandbox.description(folder)
             return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {confinement}."
         try:
@@ -84,14 +83,6 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
     return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
 
 
-def _minimal_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {"PATH": os.defpath} | {name: environment[name] for name in _PASSED if name in environment}
-
-
-def _find(program: str, root: Root, path: str) -> str | None:
-    return shutil.which(str(root.path / program) if os.sep in program else program, path=path)
-
-
 def _report(command: str, finished: _Finished, timeout_s: float) -> str:
     if finished.timed_out:
         end = f"Stopped after {timeout_s:g} s (time-out)"
@@ -104,10 +95,11 @@ def _report(command: str, finished: _Finished, timeout_s: float) -> str:
     return "\n".join([f"{end}: {command}", *(written or ["(no output)"])])
 
 
-class _Captured:  # the first and the last half of MAX_OUTPUT_BYTES
+class _Captured:
+    """The first and the last half of MAX_OUTPUT_BYTES."""
+
     def __init__(self) -> None:
-        self._head = bytearray()
-        self._tail = bytearray()
+        self._head, self._tail = bytearray(), bytearray()
         self._cut = 0
 
     def add(self, data: bytes) -> None:
@@ -126,7 +118,9 @@ class _Captured:  # the first and the last half of MAX_OUTPUT_BYTES
         return f"{head}\n[{self._cut:,} bytes cut]\n{tail}"
 
 
-class _Watch(asyncio.SubprocessProtocol):  # a background child can hold the pipes open after the program's own end
+class _Watch(asyncio.SubprocessProtocol):
+    """Waits for the end of the program, not of its output: a background child can hold the pipes open."""
+
     def __init__(self) -> None:
         self.output = {1: _Captured(), 2: _Captured()}
         self.exited = asyncio.Event()
@@ -145,6 +139,11 @@ class _Watch(asyncio.SubprocessProtocol):  # a background child can hold the pip
 async def _run_program(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, wrapper: Sequence[str]
 ) -> _Finished:
+    """Run the program by the launcher where there is one.
+
+    Raises:
+        OSError: it cannot be started.
+    """
     if not HAS_LAUNCHER:
         return await _started(argv, folder, environment, timeout_s)
     reading, writing = os.pipe()
@@ -163,7 +162,7 @@ async def _run_program(
         os.close(reading)
     if "errno" in reported:
         raise OSError(reported["errno"], os.strerror(reported["errno"]))
-    return replace(finished, status=reported["status"])
+    return finished._replace(status=reported["status"])
 
 
 async def _started(

@@ -1,1 +1,1 @@
-"""Words, stems, tokens, passages and differences of texts: what several families need."""
+"""Words, tokens, passages, differences and documents."""

@@ -1,4 +1,4 @@
-"""The passages of a long text that are nearest to a request, by SQLite's full-text search."""
+"""Find passages of a long text by SQLite's full-text search."""
 
 import sqlite3
 from contextlib import closing
@@ -7,7 +7,7 @@ from packetgate.tools.text.words import query_terms
 
 
 def nearest_passages(text: str, request: str, limit: int) -> list[str]:
-    """Return at most `limit` paragraphs that share words with `request`, in the text's order; none when none does."""
+    """Return at most `limit` paragraphs that share words with `request`, in the order of the text."""
     terms = query_terms(request)
     paragraphs = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
     if not terms or not paragraphs:

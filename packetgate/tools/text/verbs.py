@@ -1,4 +1,4 @@
-"""Verbs of a request, by the kind of access that they ask for."""
+"""Verbs that ask for reading, writing or executing."""
 
 READ_VERBS = frozenset(
     "analyze calculate check compare compute convert count describe diff discover echo evaluate explain explore extract"

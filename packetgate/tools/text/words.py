@@ -1,4 +1,4 @@
-"""The words of a text and of an identifier, and their stems, as searches and checks go by them."""
+"""Split texts and identifiers into words, and stem them."""
 
 import re
 import unicodedata
@@ -14,17 +14,17 @@ STOP_WORDS = frozenset(
     " they this those to too under up us use ve want was we were what when where which who why will with would you"
     " your".split()
 )
-"""Words that say nothing of what a tool does. What else is too common to tell tools apart shows in how many hold it."""
+"""Words that say nothing about what a tool does."""
 
 _UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-"""Thai, kana, Chinese characters and Hangul: runs of them hold several words, or words with endings."""
+"""Thai, kana, Chinese characters and Hangul: several words may follow each other without a space."""
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
 
-_ONE_AT_A_TIME = Lock()
-"""A stemmer holds the word that it works on."""
+_STEMMER_LOCK = Lock()
+"""A stemmer is not thread-safe."""
 
 
 def words_of(name: str) -> list[str]:
@@ -33,9 +33,9 @@ def words_of(name: str) -> list[str]:
 
 
 def words_in(text: str) -> list[str]:
-    """Return a text's words in order: lower-case, without accents; identifiers whole and in parts.
+    """Return the words of a text in order: lower-case, without accents; identifiers also in parts.
 
-    Where words are not spaced, each pair of neighbouring characters stands for a word.
+    In scripts without spaces, each pair of neighbouring characters counts as a word.
     """
     plain = text if text.isascii() else _without_accents(text)
     return [*chain.from_iterable(map(_words_of_token, _TOKEN.findall(plain)))]
@@ -51,21 +51,21 @@ def _words_of_token(token: str) -> tuple[str, ...]:
 
 
 def _without_accents(text: str) -> str:
-    letters = (one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
+    letters = (char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
     return unicodedata.normalize("NFC", "".join(letters))
 
 
 def query_terms(request: str) -> list[str]:
-    """Return the request's words that say something, in order, without repeats."""
+    """Return the words of a request without stop words and repeats, in order."""
     return [*filterfalse(STOP_WORDS.__contains__, dict.fromkeys(words_in(request)))]
 
 
 @lru_cache(maxsize=50_000)
 def stem_of(word: str) -> str:
-    """Return a word's stem, by Porter; a word that is not plain ASCII is its own."""
+    """Return the Porter stem of a word; a word that is not ASCII is returned unchanged."""
     if not word.isascii():
         return word
-    with _ONE_AT_A_TIME:
+    with _STEMMER_LOCK:
         return str(_porter().stemWord(word))
 
 

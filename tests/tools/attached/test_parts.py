@@ -80,11 +80,11 @@ def test_all_forms_come_to_the_same(case: Case, tmp_path: Path) -> None:
 REFUSED = {
     "an address": ({"type": "image_url", "image_url": {"url": "http://evil.test/a.png"}}, "is not fetched: send"),
     "a file's address": ({"type": "image", "url": "file:///etc/passwd"}, "is not fetched: send"),
-    "a file of the server's": ({"type": "file", "file": {"file_id": "file-1"}}, "a part of type 'file' that is not"),
+    "a file of the server's": ({"type": "file", "file": {"file_id": "file-1"}}, "a part of type 'file' cannot"),
     "a sound": ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, "cannot be attached: it is"),
     "no base64": ({"type": "image", "base64": "%%%", "mime_type": "image/png"}, "is not in base64"),
-    "an unknown part": ({"type": "hologram"}, "a part of type 'hologram' that is not read here"),
-    "a picture in words": ({"type": "image_url", "image_url": {"url": "data:image/png,cat"}}, "is not read here"),
+    "an unknown part": ({"type": "hologram"}, "a part of type 'hologram' cannot be read"),
+    "a picture in words": ({"type": "image_url", "image_url": {"url": "data:image/png,cat"}}, "cannot be read"),
     "too large": ({"type": "image", "base64": "A" * 11_000_000, "mime_type": "image/png"}, "is larger than 5.0 MB"),
     "another kind": ({"type": "file", "base64": base64.b64encode(b"\xff\0").decode()}, "neither text in UTF-8 nor a"),
 }
@@ -107,5 +107,5 @@ def test_earlier_messages_carry_a_mark(tmp_path: Path) -> None:
 def test_where_nothing_is_kept_a_picture_is_refused_and_a_text_is_not() -> None:
     picture, text = part_of("a.png", CAT), part_of("a.txt", b"Ask.")
     assert take_files([HumanMessage([text])], None, "s")[1][0].text == "Ask."
-    with pytest.raises(RequestError, match=r"a\.png cannot be kept here"):
+    with pytest.raises(RequestError, match=r"a\.png cannot be stored"):
         take_files([HumanMessage([picture])], None, "s")

@@ -34,7 +34,7 @@ def test_a_header_that_breaks_off_is_told(form: str) -> None:
     kind, make = FORMS[form]
     whole = make(640, 480)
     problems = [problem_of(kind, whole[:length]) for length in range(len(whole))]
-    assert problems[0] == problems[9] == "it begins as a picture does, and is broken"
+    assert problems[0] == problems[9] == "it begins like a picture, and is broken"
     assert set(problems) <= {"", problems[0]}
 
 
