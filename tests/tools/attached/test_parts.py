@@ -62,7 +62,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("case", TAKEN.values(), ids=TAKEN)
-def test_all_forms_come_to_the_same(case: Case, tmp_path: Path) -> None:
+def test_forms_of_files(case: Case, tmp_path: Path) -> None:
     kept = ResultStore(tmp_path)
     message = HumanMessage([{"type": "text", "text": "What is it?"}, case.part], id="m")
     (said,), (one,) = take_files([message], kept, "s")
@@ -91,20 +91,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("part", "why"), REFUSED.values(), ids=REFUSED)
-def test_what_is_not_taken_is_told(part: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_refused_parts(part: dict[str, Any], why: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as told:
         take_files([HumanMessage([{"type": "text", "text": "What?"}, part])], ResultStore(tmp_path), "s")
     assert why in str(told.value)
 
 
-def test_earlier_messages_carry_a_mark(tmp_path: Path) -> None:
+def test_earlier_files_become_marks(tmp_path: Path) -> None:
     earlier = HumanMessage([{"type": "text", "text": "Look"}, {"type": "image", "url": "http://evil.test/a.png"}])
     messages, files = take_files([earlier, AIMessage("I see."), HumanMessage("And?")], ResultStore(tmp_path), "s")
     assert [one.content for one in messages] == ["Look\n[image]", "I see.", "And?"]
     assert files == ()
 
 
-def test_where_nothing_is_kept_a_picture_is_refused_and_a_text_is_not() -> None:
+def test_without_a_store_pictures_are_refused_and_texts_are_not() -> None:
     picture, text = part_of("a.png", CAT), part_of("a.txt", b"Ask.")
     assert take_files([HumanMessage([text])], None, "s")[1][0].text == "Ask."
     with pytest.raises(RequestError, match=r"a\.png cannot be stored"):

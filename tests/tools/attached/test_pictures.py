@@ -21,7 +21,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_type_and_size_stand_in_the_header(form: str) -> None:
+def test_type_and_size_are_read_from_the_header(form: str) -> None:
     kind, make = FORMS[form]
     small, large = make(640, 480), make(16_000, 9_000)
     assert picture_type(small) == kind
@@ -30,7 +30,7 @@ def test_type_and_size_stand_in_the_header(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_header_that_breaks_off_is_told(form: str) -> None:
+def test_a_truncated_header_is_refused(form: str) -> None:
     kind, make = FORMS[form]
     whole = make(640, 480)
     problems = [problem_of(kind, whole[:length]) for length in range(len(whole))]
@@ -38,11 +38,11 @@ def test_a_header_that_breaks_off_is_told(form: str) -> None:
     assert set(problems) <= {"", problems[0]}
 
 
-def test_bytes_are_bounded() -> None:
+def test_the_size_is_limited() -> None:
     assert problem_of("image/png", png().ljust(MAX_BYTES + 1)) == "it has 5.0 MB, 5.0 MB are the most"
 
 
-def test_only_what_a_session_kept_is_read_back(tmp_path: Path) -> None:
+def test_only_unchanged_pictures_of_the_session_are_returned(tmp_path: Path) -> None:
     kept, data = ResultStore(tmp_path), png()
     with session_results("one"):
         handle = kept.keep(data)

@@ -12,20 +12,20 @@ def sleepers() -> Sleepers:
     return Sleepers()
 
 
-async def test_no_shell_reads_the_arguments(succeed):
+async def test_there_is_no_shell(succeed):
     answer = await succeed("ai.execute", argv=["echo", "$(id)", "*", ">x"], dry_run=False)
 
     assert answer == "Exit status 0: echo '$(id)' '*' '>x'\n--- stdout\n$(id) * >x"
 
 
-async def test_it_starts_in_the_working_folder_without_input(succeed, folder):
+async def test_a_program_starts_in_the_working_folder_without_input(succeed, folder):
     answer = await succeed("ai.execute", argv=["sh", "-c", "pwd; cat"], dry_run=False)
 
     assert answer.endswith(f"--- stdout\n{folder}")
 
 
 @pytest.mark.parametrize(("program", "found"), [("sh", "The program is /"), ("no-such-thing", "was not found")])
-async def test_a_dry_run_only_says_what_would_run(succeed, folder, unchanged, program, found):
+async def test_a_dry_run_runs_nothing(succeed, folder, unchanged, program, found):
     unchanged()
 
     answer = await succeed("ai.execute", argv=[program, "-c", "touch x"])
@@ -43,7 +43,7 @@ async def test_a_program_below_the_folder_is_found(succeed, folder):
     assert (await succeed("ai.execute", argv=["./hello.sh"], dry_run=False)).endswith("hello")
 
 
-async def test_another_status_is_an_error_that_carries_the_output(fail):
+async def test_a_failure_has_status_and_output(fail):
     error = await fail("ai.execute", argv=["sh", "-c", "echo out; echo err >&2; exit 3"], dry_run=False)
 
     assert error.startswith("Exit status 3: sh -c")
@@ -66,13 +66,13 @@ async def test_a_signal_is_named(fail):
         (["  "], "argv has no program"),
     ],
 )
-async def test_what_cannot_start_is_named(fail, folder, argv, says):
+async def test_a_program_that_cannot_start(fail, folder, argv, says):
     (folder / "plain.txt").write_text("text")
 
     assert says in await fail("ai.execute", argv=argv, dry_run=False)
 
 
-async def test_the_environment_holds_no_secret(succeed, monkeypatch):
+async def test_the_environment_has_no_secrets(succeed, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("HOME", "/home/someone")
 
@@ -96,25 +96,25 @@ async def test_long_output_is_cut_in_the_middle(succeed):
     assert stderr == "y" * 45_000
 
 
-async def test_output_that_is_not_text_is_still_told(succeed):
+async def test_output_that_is_not_text_is_decoded(succeed):
     answer = await succeed("ai.execute", argv=["printf", r"a\377b"], dry_run=False)
 
     assert answer.endswith("a\ufffdb")
 
 
-async def test_silence_is_said(succeed):
+async def test_empty_output_is_reported(succeed):
     assert await succeed("ai.execute", argv=["true"], dry_run=False) == "Exit status 0: true\n(no output)"
 
 
-async def test_the_time_out_ends_all_that_was_started(fail, sleepers):
-    error = await fail("ai.execute", argv=["sh", "-c", f"{sleepers.script}wait"], timeout_s=3, dry_run=False)
+async def test_the_timeout_ends_all_processes(fail, sleepers):
+    error = await fail("ai.execute", argv=["sh", "-c", f"{sleepers.script}wait"], timeout_s=1, dry_run=False)
 
-    assert error.startswith("Stopped after 3 s (time-out): sh -c")
+    assert error.startswith("Stopped after 1 s (time-out): sh -c")
     assert error.endswith("--- stdout\nstarted")
     assert sleepers.end()
 
 
-async def test_the_end_of_the_program_ends_what_it_left_in_the_background(succeed, sleepers):
+async def test_background_processes_end_with_the_program(succeed, sleepers):
     answer = await succeed("ai.execute", argv=["sh", "-c", sleepers.script], timeout_s=200, dry_run=False)
 
     assert answer.endswith("--- stdout\nstarted")
@@ -131,10 +131,10 @@ async def test_a_cancelled_call_leaves_no_process(folder, sleepers):
     assert await asyncio.to_thread(sleepers.end)
 
 
-async def test_term_comes_before_kill(fail, folder):
+async def test_sigterm_is_sent_before_sigkill(fail, folder):
     script = "trap 'echo bye > bye; exit 0' TERM; sleep 300 & wait"
 
-    await fail("ai.execute", argv=["sh", "-c", script], timeout_s=2, dry_run=False)
+    await fail("ai.execute", argv=["sh", "-c", script], timeout_s=1, dry_run=False)
 
     assert (folder / "bye").read_text() == "bye\n"
     assert [entry.name for entry in folder.iterdir()] == ["bye"]

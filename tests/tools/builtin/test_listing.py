@@ -34,7 +34,7 @@ def entries(call):
     return entries
 
 
-async def test_a_folder_is_listed_with_sizes_and_dates(succeed, files):
+async def test_a_list_has_sizes_and_dates(succeed, files):
     answer = await succeed("ai.list")
 
     assert answer.splitlines()[0] == "3 files and 2 folders in the working folder:"
@@ -62,7 +62,7 @@ async def test_a_folder_is_listed_with_sizes_and_dates(succeed, files):
     ],
     ids=str,
 )
-async def test_what_a_folder_holds(entries, files, arguments, found):
+async def test_lists(entries, files, arguments, found):
     assert await entries("ai.list", **arguments) == found
 
 
@@ -73,6 +73,7 @@ async def test_what_a_folder_holds(entries, files, arguments, found):
         ({"name": "plan.md"}, ["docs/plan.md"]),
         ({"name": "*.md", "path": "docs/old"}, ["docs/old/plan-2024.md"]),
         ({"name": "old"}, ["docs/old"]),
+        ({"name": "markdown", "path": "docs"}, ["docs/plan.md", "docs/old/plan-2024.md"]),
         ({"name": "raedme"}, ["README.md"]),
         ({"name": "nothing-like-it"}, []),
         ({"larger_than": 299, "sort": "largest"}, ["notes.txt", "docs/plan.md"]),
@@ -87,31 +88,31 @@ async def test_what_a_folder_holds(entries, files, arguments, found):
     ],
     ids=str,
 )
-async def test_files_are_found(entries, files, arguments, found):
+async def test_find(entries, files, arguments, found):
     dates = {key: f"{day(arguments[key]):%Y-%m-%d}" for key in ("changed_before", "changed_after") if key in arguments}
     arguments = arguments | dates
 
     assert await entries("ai.find", **arguments) == found
 
 
-async def test_what_was_not_looked_into_is_said(succeed, files):
+async def test_skipped_folders_are_counted(succeed, files):
     assert "[not shown: 1 folders of built or installed files]" in await succeed("ai.find", name="index.js")
 
 
-async def test_where_nothing_is_found_the_nearest_is_named(succeed, files):
+async def test_the_nearest_names_are_shown_if_nothing_is_found(succeed, files):
     answer = await succeed("ai.find", name="plant-2025")
 
     assert answer.startswith("NOTHING FOUND in the working folder, named like plant-2025.")
     assert "Nearest: docs/old/plan-2024.md" in answer
 
 
-async def test_what_is_not_there_is_named(fail, files):
+async def test_wrong_arguments_are_named(fail, files):
     assert "dosc does not exist in the working folder. Nearest: docs" in await fail("ai.list", path="dosc")
     assert "is a file, not a folder" in await fail("ai.find", path="notes.txt")
     assert "changed_after" in await fail("ai.find", changed_after="last Tuesday")
 
 
-async def test_the_walk_has_an_end(succeed, files, monkeypatch):
+async def test_the_number_of_entries_is_limited(succeed, files, monkeypatch):
     monkeypatch.setattr("packetgate.tools.builtin.tree.MAX_ENTRIES", 3)
 
     assert "beyond the limits" in await succeed("ai.list", recursive=True)

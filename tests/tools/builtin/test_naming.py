@@ -67,7 +67,7 @@ UNCLEAR = [
 ]
 
 
-async def test_a_file_is_found_by_what_it_is_called(checked):
+async def test_a_file_is_found_by_an_inexact_name(checked):
     calls = {said: checked("ai.read", path=said) for said in FOUND}
 
     assert {said: call.params["path"] for said, call in calls.items()} == FOUND
@@ -75,11 +75,11 @@ async def test_a_file_is_found_by_what_it_is_called(checked):
     assert not any(call.problems for call in calls.values())
 
 
-async def test_what_is_not_clear_stays_as_it_is_said(checked):
+async def test_an_ambiguous_or_unknown_name_stays_unchanged(checked):
     assert [checked("ai.read", path=said).params["path"] for said in UNCLEAR] == UNCLEAR
 
 
-async def test_what_is_there_is_never_taken_for_something_else(checked, files):
+async def test_an_existing_path_is_never_replaced(checked, files):
     (files / "budget").write_text("its own file")
 
     assert checked("ai.read", path="budget").params == {"path": "budget"}
@@ -108,11 +108,11 @@ MEANT: list[tuple[str, dict[str, str], dict[str, str]]] = [
 ]
 
 
-async def test_every_tool_reads_its_paths(checked):
+async def test_every_tool_resolves_its_paths(checked):
     assert [(tool, params, checked(tool, **params).params) for tool, params, _ in MEANT] == MEANT
 
 
-async def test_a_destination_keeps_its_shape(checked, files):
+async def test_a_destination_keeps_its_form(checked, files):
     def destination(said):
         return checked("ai.move", path="README.md", destination=said).params["destination"]
 
@@ -121,7 +121,7 @@ async def test_a_destination_keeps_its_shape(checked, files):
     assert destination(f"{files}/old/") == "./old/"
 
 
-async def test_a_link_is_read_as_what_it_leads_to_but_deleted_itself(checked, files):
+async def test_a_link_is_read_as_its_target_but_deleted_itself(checked, files):
     (files / "link").symlink_to("data/budget.csv")
     (files / "innocent.txt").symlink_to(".env")
 
@@ -130,14 +130,14 @@ async def test_a_link_is_read_as_what_it_leads_to_but_deleted_itself(checked, fi
     assert checked("ai.delete", path="link").params == {"path": "link"}
 
 
-async def test_of_several_the_failure_says_which(fail, files):
+async def test_a_failure_names_the_candidates(fail, files):
     assert await fail("ai.read", path="same.txt") == "same.txt may be one of: a/same.txt, b/same.txt. Say which"
     assert await fail("ai.read", path="budget") == (
         "budget does not exist in the working folder. Nearest: data/budget.csv"
     )
 
 
-def test_folders_and_files_are_told_apart(files):
+def test_files_and_folders_are_distinguished(files):
     root = Root(files)
 
     assert matching_paths(root, "note", "folder").names == ("notes",)

@@ -8,25 +8,25 @@ from packetgate.tools.builtin.reading import MAX_READ_BYTES
 @pytest.mark.parametrize(
     "text", ["one\ntwo\n", "no newline at the end", "grüße ☃\n", "\r\nwindows\r\n", "\x0cform\u2028feed\n"]
 )
-async def test_a_whole_file_comes_as_it_is(succeed, folder, text):
+async def test_a_file_is_read_unchanged(succeed, folder, text):
     (folder / "a.txt").write_bytes(text.encode())
 
     assert await succeed("ai.read", path="a.txt") == text
 
 
-async def test_a_byte_order_mark_is_left_out(succeed, folder):
+async def test_a_byte_order_mark_is_removed(succeed, folder):
     (folder / "a.txt").write_bytes(b"\xef\xbb\xbftext")
 
     assert await succeed("ai.read", path="a.txt") == "text"
 
 
-async def test_an_empty_file_is_said_to_be_empty(succeed, folder):
+async def test_an_empty_file_is_reported(succeed, folder):
     (folder / "a.txt").touch()
 
     assert await succeed("ai.read", path="a.txt") == "[a.txt is empty]"
 
 
-async def test_a_cut_file_says_how_to_read_on(succeed, folder):
+async def test_a_range_says_how_to_read_on(succeed, folder):
     (folder / "a.txt").write_text("one\ntwo\nthree\nfour\n")
 
     cut = await succeed("ai.read", path="a.txt", first_line=2, max_lines=2)
@@ -44,7 +44,7 @@ async def test_long_files_are_cut_at_two_thousand_lines(succeed, folder):
     assert text.endswith("[lines 1 to 2000 of 2,001 lines in a.txt; read on with first_line=2001]")
 
 
-async def test_beyond_the_end_says_where_the_end_is(fail, folder):
+async def test_a_line_beyond_the_end(fail, folder):
     (folder / "a.txt").write_text("one\n")
 
     assert await fail("ai.read", path="a.txt", first_line=2) == "a.txt has 1 line: first_line=2 is beyond its end"
@@ -57,7 +57,7 @@ async def test_other_data_than_utf8_is_refused(fail, folder, data):
     assert (await fail("ai.read", path="a.txt")).startswith("a.txt is not UTF-8 text")
 
 
-async def test_a_folder_lists_what_it_holds(fail, folder):
+async def test_reading_a_folder_names_its_files(fail, folder):
     (folder / "docs").mkdir()
     for number in range(25):
         (folder / "docs" / f"{number:02}.md").touch()
@@ -68,7 +68,7 @@ async def test_a_folder_lists_what_it_holds(fail, folder):
     assert error.endswith("19.md, and 5 more")
 
 
-async def test_a_missing_file_names_its_neighbours(fail, folder):
+async def test_a_missing_file_names_the_nearest(fail, folder):
     (folder / "README.md").touch()
 
     assert await fail("ai.read", path="readme.txt") == (
@@ -77,13 +77,13 @@ async def test_a_missing_file_names_its_neighbours(fail, folder):
     assert await fail("ai.read", path="zzz/a") == "zzz does not exist in the working folder. It holds: README.md"
 
 
-async def test_a_file_is_no_folder(fail, folder):
+async def test_a_path_below_a_file(fail, folder):
     (folder / "a.txt").touch()
 
     assert await fail("ai.read", path="a.txt/b") == "cannot read a.txt/b: Not a directory"
 
 
-async def test_too_large_a_file_is_refused(fail, folder):
+async def test_a_too_large_file_is_refused(fail, folder):
     with (folder / "big.txt").open("wb") as file:
         file.truncate(MAX_READ_BYTES + 1)
 
@@ -121,7 +121,7 @@ async def test_ranges_and_ends(succeed, folder, wanted, lines):
     ],
     ids=str,
 )
-async def test_what_cannot_all_be_meant_is_refused(fail, folder, wanted, says):
+async def test_contradicting_ranges_are_refused(fail, folder, wanted, says):
     (folder / "a.txt").write_text("1\n2\n3\n4\n5\n")
 
     assert says in await fail("ai.read", path="a.txt", **wanted)

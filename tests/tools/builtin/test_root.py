@@ -9,7 +9,7 @@ from packetgate.tools.builtin.files import Root, ToolFailure, read_bytes
     "path", ["../secret.txt", "sub/../../secret.txt", "/etc/hosts", "~/secret.txt", "..", "link.txt", "away/secret.txt"]
 )
 @pytest.mark.parametrize("tool", ["ai.read", "ai.write"])
-async def test_nothing_outside_is_reached(fail, folder, unchanged, tool, path):
+async def test_paths_outside_the_folder_are_refused(fail, folder, unchanged, tool, path):
     (folder / "sub").mkdir()
     (folder / "link.txt").symlink_to(folder.parent / "secret.txt")
     (folder / "away").symlink_to(folder.parent)
@@ -31,14 +31,14 @@ async def test_nothing_outside_is_reached(fail, folder, unchanged, tool, path):
         ("loop", "is not a usable path"),
     ],
 )
-async def test_what_is_no_path_is_refused(fail, folder, path, says):
+async def test_unusable_paths_are_refused(fail, folder, path, says):
     (folder / "loop").symlink_to("loop")
 
     assert says in await fail("ai.read", path=path)
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./sub/../a.txt", "link.txt", "ABSOLUTE"])
-async def test_every_way_inside_is_open(succeed, folder, path):
+async def test_forms_of_paths_inside(succeed, folder, path):
     (folder / "sub").mkdir()
     (folder / "a.txt").write_text("inside\n")
     (folder / "link.txt").symlink_to("a.txt")
@@ -46,25 +46,25 @@ async def test_every_way_inside_is_open(succeed, folder, path):
     assert await succeed("ai.read", path=path.replace("ABSOLUTE", str(folder / "a.txt"))) == "inside\n"
 
 
-async def test_a_root_behind_a_link_is_its_real_folder(folder, tmp_path):
+async def test_the_root_may_be_a_link(folder, tmp_path):
     (tmp_path / "alias").symlink_to(folder)
 
     assert Root(tmp_path / "alias").resolve("a.txt") == folder / "a.txt"
 
 
-def test_a_lone_surrogate_is_no_path(folder):
+def test_a_lone_surrogate_is_refused(folder):
     with pytest.raises(ToolFailure, match="not a usable path"):
         Root(folder).resolve("\ud800")
 
 
-def test_a_sibling_with_the_same_beginning_is_outside(folder, tmp_path):
+def test_a_sibling_with_the_same_prefix_is_outside(folder, tmp_path):
     (tmp_path / "work-too").mkdir()
 
     with pytest.raises(ToolFailure, match="outside the working folder"):
         Root(folder).resolve("../work-too/a.txt")
 
 
-def test_a_folder_swapped_for_a_link_after_resolving_is_not_followed(folder):
+def test_a_folder_replaced_by_a_link_is_not_followed(folder):
     root = Root(folder)
     (folder / "sub").mkdir()
     (folder / "sub" / "secret.txt").write_text("inside\n")
@@ -76,7 +76,7 @@ def test_a_folder_swapped_for_a_link_after_resolving_is_not_followed(folder):
         read_bytes(root, real, 100)
 
 
-def test_a_file_swapped_for_a_link_after_resolving_is_not_followed(folder):
+def test_a_file_replaced_by_a_link_is_not_followed(folder):
     root = Root(folder)
     (folder / "a.txt").write_text("inside\n")
     real = root.resolve("a.txt")
@@ -87,7 +87,7 @@ def test_a_file_swapped_for_a_link_after_resolving_is_not_followed(folder):
         read_bytes(root, real, 100)
 
 
-def test_making_folders_does_not_follow_a_link_put_there_after_resolving(folder):
+def test_new_folders_do_not_follow_a_new_link(folder):
     root = Root(folder)
     real = root.resolve("sub/deep")
     outside: Path = folder.parent / "outside"

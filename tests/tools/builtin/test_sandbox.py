@@ -66,7 +66,7 @@ async def run(mode: Mode, folder: Path):
     return run
 
 
-async def test_what_lies_outside_is_not_written_or_read(run, folder):
+async def test_outside_files_are_neither_written_nor_read(run, folder):
     outside = folder.parent / "secret.txt"
 
     answer = await run("sh", "-c", f"cat {outside}; echo x > {outside}; echo x > {folder.parent}/new; echo in > in")
@@ -78,7 +78,7 @@ async def test_what_lies_outside_is_not_written_or_read(run, folder):
     assert not (folder.parent / "new").exists()
 
 
-async def test_folders_that_the_user_names_are_open_as_named(run, folder):
+async def test_configured_folders_are_open(run, folder):
     beside = folder.parent / "beside"
     beside.mkdir()
     script = f"cat {folder.parent}/secret.txt; echo x > {beside}/new"
@@ -100,15 +100,16 @@ def test_the_environment_of_packetgate_cannot_be_read(mode, folder):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_nothing_of_a_program_outlives_it(run):
+async def test_no_process_outlives_the_program(run):
     sleepers = Sleepers()
 
     assert (await run("sh", "-c", sleepers.script)).endswith("--- stdout\nstarted")
     assert sleepers.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_outlives_packetgate_killed_outright(mode, folder):
+def test_no_process_outlives_a_killed_packetgate(mode, folder):
     sleepers = Sleepers()
     with subprocess.Popen(packetgate(mode, folder, f"{sleepers.script}wait\n")) as started:
         sleepers.begin()
@@ -116,7 +117,7 @@ def test_nothing_outlives_packetgate_killed_outright(mode, folder):
     assert sleepers.end()
 
 
-async def test_there_is_no_network_unless_it_is_allowed(run):
+async def test_the_network_is_closed_unless_allowed(run):
     code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('reached')"
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -126,7 +127,7 @@ async def test_there_is_no_network_unless_it_is_allowed(run):
         assert (await run(sys.executable, "-c", code, port, network=True)).endswith("reached")
 
 
-async def test_a_program_can_reach_itself_over_the_network(run):
+async def test_the_loopback_of_the_sandbox_works(run):
     code = (
         "import socket; s = socket.create_server(('127.0.0.1', 0)); "
         "socket.create_connection(s.getsockname()); print('reached')"
@@ -135,7 +136,7 @@ async def test_a_program_can_reach_itself_over_the_network(run):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_usual_programs_work(run, folder):
+async def test_common_programs_work(run, folder):
     (folder / "Makefile").write_text("all:\n\t@echo made > made\n")
     commands = {
         "python": [sys.executable, "-c", "import ssl, sqlite3, multiprocessing as m; m.Lock(); print('works')"],
@@ -150,7 +151,7 @@ async def test_the_usual_programs_work(run, folder):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_cannot_start_is_told_as_without_a_sandbox(run, folder):
+async def test_failures_are_the_same_with_and_without_a_sandbox(run, folder):
     (folder / "plain.txt").write_text("text")
 
     assert "cannot run 'no-such-thing': no such program" in await run("no-such-thing")
@@ -159,7 +160,7 @@ async def test_what_cannot_start_is_told_as_without_a_sandbox(run, folder):
 
 
 @pytest.mark.parametrize("bwrap", ["", "exit 1"], ids=["not installed", "not allowed"])
-async def test_without_bubblewrap_nothing_runs_where_it_is_required(folder, tmp_path, monkeypatch, bwrap: str):
+async def test_a_required_sandbox_is_enforced(folder, tmp_path, monkeypatch, bwrap: str):
     (tmp_path / "bin").mkdir()
     if bwrap:
         (tmp_path / "bin" / "bwrap").write_text(f"#!/bin/sh\n{bwrap}\n")

@@ -13,7 +13,7 @@ def library(folder):
     return folder
 
 
-async def test_every_place_is_told_with_its_line(succeed, library):
+async def test_places_have_path_and_line(succeed, library):
     answer = await succeed("ai.search", query="owl")
 
     assert answer.splitlines() == [
@@ -26,7 +26,7 @@ async def test_every_place_is_told_with_its_line(succeed, library):
     ]
 
 
-async def test_a_single_place_is_opened(succeed, library):
+async def test_a_single_place_is_shown_with_its_passage(succeed, library):
     answer = await succeed("ai.search", query="a beautiful pea-green boat")
 
     head, passage = answer.split("\n", 1)
@@ -47,13 +47,13 @@ async def test_a_single_place_is_opened(succeed, library):
     ],
     ids=str,
 )
-async def test_where_it_stands(call, library, arguments, found):
+async def test_search_arguments(call, library, arguments, found):
     result = await call("ai.search", **arguments)
 
     assert [(place["path"], place["first_line"]) for place in result.structured["places"]] == found
 
 
-async def test_what_nobody_says_so_is_looked_for_by_its_words(call, library):
+async def test_without_an_exact_place_the_nearest_passages_are_shown(call, library):
     result = await call("ai.search", query="when does an owl hunt", path="docs")
 
     assert result.output.startswith("NO PLACE in 2 text files of docs says 'when does an owl hunt' word for word.")
@@ -62,7 +62,7 @@ async def test_what_nobody_says_so_is_looked_for_by_its_words(call, library):
 
 
 @pytest.mark.parametrize("query", ["zebra", "???"])
-async def test_nothing_is_said_loudly(succeed, library, query):
+async def test_no_place_is_reported(succeed, library, query):
     assert (await succeed("ai.search", query=query)).startswith("NO PLACE in 3 text files")
 
 

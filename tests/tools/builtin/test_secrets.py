@@ -50,7 +50,7 @@ def files(folder):
     ],
     ids=str,
 )
-async def test_it_is_passed_over(call, files, tool, arguments):
+async def test_secret_files_are_skipped(call, files, tool, arguments):
     assert not any(sensitive_part(value, name) for name, value in arguments.items())  # that would be asked about
     result = await call(tool, **arguments)
 
@@ -59,7 +59,7 @@ async def test_it_is_passed_over(call, files, tool, arguments):
     assert not [name for name in WITHHELD if f"{name} " in told or f"{name}:" in told or f"'{name}'" in told]
 
 
-async def test_it_is_counted(succeed, files):
+async def test_skipped_files_are_counted(succeed, files):
     assert "[not shown: 5 secret or denied]" in await succeed("ai.list")
     assert "5 secret or denied" in await succeed("embedding.query", query="alarm")
 
@@ -78,7 +78,7 @@ async def test_it_is_counted(succeed, files):
     ],
     ids=str,
 )
-async def test_whoever_names_it_was_asked_and_sees_it(call, files, tool, arguments):
+async def test_named_secret_files_are_shown(call, files, tool, arguments):
     assert any(sensitive_part(value, name) for name, value in arguments.items())
 
     result = await call(tool, **arguments)
@@ -86,14 +86,14 @@ async def test_whoever_names_it_was_asked_and_sees_it(call, files, tool, argumen
     assert any(name in result.output + str(result.structured) for name in WITHHELD) or "alarm" in result.output
 
 
-async def test_naming_one_opens_no_other(call, files):
+async def test_naming_one_secret_file_opens_no_other(call, files):
     result = await call("ai.search", query="alarm", pattern=".env")
 
     assert {place["path"] for place in result.structured["places"]} == {".env"}
 
 
 @pytest.mark.parametrize("tool", ["ai.read", "ai.edit", "ai.append", "ai.count", "ai.search", "ai.write"])
-async def test_no_link_leads_to_it(fail, files, unchanged, tool):
+async def test_links_to_secret_files_are_refused(fail, files, unchanged, tool):
     (files / "innocent.txt").symlink_to(".env")
     unchanged()
     more = {
@@ -118,7 +118,7 @@ async def test_no_link_leads_to_it(fail, files, unchanged, tool):
     ],
     ids=str,
 )
-async def test_no_dry_run_shows_it(succeed, files, tool, arguments):
+async def test_dry_runs_show_no_secret(succeed, files, tool, arguments):
     answer = await succeed(tool, path=".env", **arguments)
 
     assert "no difference shown" in answer
@@ -127,7 +127,7 @@ async def test_no_dry_run_shows_it(succeed, files, tool, arguments):
 
 @pytest.mark.parametrize("effect", [Effect.DENY, Effect.ASK])
 @pytest.mark.parametrize("rule", [{"tool": "ai.read"}, {"tool": "ai.*"}, {"server": "ai"}])
-async def test_what_a_rule_keeps_from_reading_is_passed_over(folder, effect, rule):
+async def test_files_that_a_rule_withholds_are_skipped(folder, effect, rule):
     (folder / "private").mkdir()
     (folder / "private" / "diary.txt").write_text(f"alarm {SECRET}\n")
     (folder / "plain.txt").write_text("alarm clock\n")
@@ -147,7 +147,7 @@ async def test_what_a_rule_keeps_from_reading_is_passed_over(folder, effect, rul
         assert "diary.txt " not in result.output
 
 
-def test_other_rules_hide_nothing(folder):
+def test_other_rules_withhold_nothing(folder):
     rules = [
         Rule(effect=Effect.ALLOW, tool="ai.read", arguments={"path": "a/*"}),
         Rule(effect=Effect.DENY, tool="ai.write", arguments={"path": "a/*"}),
@@ -157,7 +157,7 @@ def test_other_rules_hide_nothing(folder):
     assert not Root(folder, rules).withholds("a/b.txt")
 
 
-def test_a_walk_follows_no_link(folder):
+def test_links_are_not_followed(folder):
     (folder / "away").symlink_to(folder.parent)
     (folder / "loop").symlink_to(folder)
     (folder / "in").mkdir()

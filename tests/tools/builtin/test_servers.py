@@ -13,7 +13,7 @@ async def tools_of(servers) -> dict[str, ToolSpec]:
     return {spec.name: spec for server in servers.values() for spec in server.specs}
 
 
-async def test_offers_the_tools_and_describes_every_parameter(folder):
+async def test_all_tools_and_parameters_are_described(folder):
     tools = await tools_of(builtin_servers(folder))
 
     assert sorted(tools) == ALL
@@ -31,13 +31,13 @@ async def test_offers_the_tools_and_describes_every_parameter(folder):
         ("ai.execute", Risk.EXECUTE, True, True),
     ],
 )
-async def test_each_says_what_it_does_to_the_world(folder, tool, risk, has_dry_run, is_external):
+async def test_risks_and_dry_runs(folder, tool, risk, has_dry_run, is_external):
     spec = (await tools_of(builtin_servers(folder)))[tool]
 
     assert (spec.risk, spec.has_dry_run, spec.is_external) == (risk, has_dry_run, is_external)
 
 
-async def test_a_query_with_embeddings_sends_text_away(folder):
+async def test_a_query_with_embeddings_reaches_outside(folder):
     tools = await tools_of(builtin_servers(folder, DeterministicFakeEmbedding(size=8)))
 
     assert tools["embedding.query"].open_world is True
@@ -47,7 +47,7 @@ async def test_a_query_with_embeddings_sends_text_away(folder):
     ("params", "told"),
     [({"path": 5}, "path"), ({"path": "a.txt", "first_line": 0}, "first_line"), ({"path": "a.txt", "to": "b"}, "to")],
 )
-async def test_arguments_that_do_not_fit_are_named(call, params, told):
+async def test_invalid_arguments_are_named(call, params, told):
     result = await call("ai.read", **params)
 
     assert result.error is not None

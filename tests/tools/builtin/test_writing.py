@@ -1,3 +1,5 @@
+"""`ai.write`, `ai.append` and `ai.edit`."""
+
 import asyncio
 import os
 import stat
@@ -5,90 +7,95 @@ import stat
 import pytest
 
 NEW = {"path": "docs/new/a.txt", "content": "one\ntwo\n"}
+TEXT = b"one\ntwo\nthree\ntwo\n"
+
+
+@pytest.fixture
+def file(folder):
+    file = folder / "a.txt"
+    file.write_bytes(TEXT)
+    return file
 
 
 def names_in(folder):
     return [entry.name for entry in folder.iterdir()]
 
 
-async def test_create_makes_the_folders_on_the_way(succeed, folder):
-    answer = await succeed("ai.write", **NEW, dry_run=False)
+@pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
+async def test_every_mode_creates_a_missing_file(succeed, folder, mode):
+    assert (await succeed("ai.write", **NEW, mode=mode)).startswith("Would create docs/new/a.txt: 2 lines, 8 bytes\n")
+    assert not (folder / "docs").exists()
 
-    assert answer == "Created docs/new/a.txt: 2 lines, 8 bytes"
+    assert await succeed("ai.write", **NEW, mode=mode, dry_run=False) == "Created docs/new/a.txt: 2 lines, 8 bytes"
     assert (folder / "docs/new/a.txt").read_bytes() == b"one\ntwo\n"
     assert names_in(folder / "docs/new") == ["a.txt"]
 
 
-@pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
-async def test_a_dry_run_changes_nothing(succeed, unchanged, mode):
+@pytest.mark.parametrize(
+    ("tool", "arguments", "start", "end"),
+    [
+        ("ai.write", {"content": "new\n", "mode": "overwrite"}, "Would overwrite a.txt: 1 line, 4 bytes", "+new"),
+        ("ai.write", {"content": "new\n", "mode": "append"}, "Would append 1 line, 4 bytes to a.txt", "+new"),
+        ("ai.edit", {"old_text": "three", "new_text": "3"}, "Would change 1 place in a.txt", "-three\n+3\n two"),
+        ("ai.edit", {"old_text": "two", "new_text": "2", "every": True}, "Would change 2 places in a.txt", "-two\n+2"),
+        ("ai.append", {"text": "four"}, "Would append 1 line to a.txt", "+four"),
+        ("ai.append", {"text": "four", "path": "new/b.txt"}, "Would create new/b.txt with 1 line", "+four"),
+    ],
+    ids=str,
+)
+async def test_a_dry_run_shows_the_difference(succeed, file, unchanged, tool, arguments, start, end):
     unchanged()
 
-    answer = await succeed("ai.write", **NEW, mode=mode)
+    answer = await succeed(tool, **{"path": "a.txt", **arguments})
 
-    assert answer.startswith("Would create docs/new/a.txt: 2 lines, 8 bytes\n")
-    assert answer.endswith("+one\n+two")
+    assert answer.startswith(start)
+    assert "\n@@ " in answer
+    assert answer.endswith(end)
+
+
+async def test_a_difference_is_complete_or_replaced_by_a_reason(succeed, folder):
+    (folder / "a.txt").write_text("same\n")
+    (folder / "a.bin").write_bytes(b"\0\1")
+    overwrite = {"mode": "overwrite"}
+
+    assert (await succeed("ai.write", path="b.txt", content="x\n" * 5000)).count("\n+x") == 5000
+    assert "no difference shown" in await succeed("ai.write", path="b.txt", content="x" * 200_001)
+    assert "no difference shown" in await succeed("ai.write", path="a.bin", content="x", **overwrite)
+    changed = await succeed("ai.write", path="a.txt", content="same", **overwrite)
+    assert changed.endswith("+same\n\\ No newline at end of file")
+    assert (await succeed("ai.write", path="a.txt", content="same\n", **overwrite)).endswith(
+        "[the text stays the same]"
+    )
 
 
 @pytest.mark.parametrize(
-    ("mode", "told", "shown"),
+    ("tool", "arguments"),
     [
-        ("overwrite", "Would overwrite a.txt: 1 line, 4 bytes", "-old\n+new"),
-        ("append", "Would append 1 line, 4 bytes to a.txt", " old\n+new"),
+        ("ai.write", {"content": "new\n", "mode": "overwrite"}),
+        ("ai.edit", {"old_text": "one", "new_text": "1"}),
+        ("ai.append", {"text": "x"}),
     ],
 )
-async def test_a_dry_run_shows_the_difference(succeed, folder, unchanged, mode, told, shown):
-    (folder / "a.txt").write_text("old\n")
-    unchanged()
+async def test_a_file_is_replaced_atomically_and_keeps_its_mode(succeed, file, tool, arguments):
+    file.chmod(0o640)
 
-    answer = await succeed("ai.write", path="a.txt", content="new\n", mode=mode)
+    with file.open("rb") as reader:
+        await succeed(tool, path="a.txt", **arguments, dry_run=False)
+        assert reader.read() == TEXT, "an open reader still sees the old text"
 
-    assert answer.startswith(told)
-    assert answer.endswith(shown)
-
-
-async def test_overwrite_replaces_in_one_step_and_keeps_the_mode(succeed, folder):
-    file = folder / "run.sh"
-    file.write_text("old\n")
-    file.chmod(0o750)
-    before = file.stat()
-
-    with file.open() as reader:
-        answer = await succeed("ai.write", path="run.sh", content="new\n", mode="overwrite", dry_run=False)
-        assert reader.read() == "old\n", "who reads the file now must see the old text whole"
-
-    assert answer == "Overwrote run.sh: 1 line, 4 bytes"
-    assert file.read_text() == "new\n"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o750
-    assert file.stat().st_ino != before.st_ino
-    assert names_in(folder) == ["run.sh"]
-
-
-async def test_append_adds_at_the_end(succeed, folder):
-    (folder / "a.txt").write_text("old\n")
-
-    answer = await succeed("ai.write", path="a.txt", content="new\n", mode="append", dry_run=False)
-
-    assert answer == "Appended 1 line, 4 bytes to a.txt"
-    assert (folder / "a.txt").read_text() == "old\nnew\n"
-
-
-@pytest.mark.parametrize("mode", ["overwrite", "append"])
-async def test_what_is_not_there_is_created(succeed, folder, mode):
-    assert (await succeed("ai.write", **NEW, mode=mode, dry_run=False)).startswith("Created docs/new/a.txt")
-    assert (folder / "docs/new/a.txt").read_text() == "one\ntwo\n"
+    assert file.read_bytes() != TEXT
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert names_in(file.parent) == ["a.txt"]
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-async def test_create_keeps_what_is_there(fail, folder, unchanged, dry_run):
-    (folder / "a.txt").write_text("old\n")
+async def test_create_replaces_nothing(fail, file, unchanged, dry_run):
     unchanged()
 
-    error = await fail("ai.write", path="a.txt", content="new\n", dry_run=dry_run)
-
-    assert error == "a.txt exists already: choose another name, or mode 'overwrite' or 'append'"
+    assert "a.txt exists already" in await fail("ai.write", path="a.txt", content="new\n", dry_run=dry_run)
 
 
-async def test_of_many_creators_one_wins_and_its_text_is_whole(call, folder):
+async def test_of_concurrent_creators_one_wins(call, folder):
     texts = [f"{number}\n" * 2000 for number in range(12)]
 
     results = await asyncio.gather(*(call("ai.write", path="a.txt", content=text, dry_run=False) for text in texts))
@@ -99,68 +106,73 @@ async def test_of_many_creators_one_wins_and_its_text_is_whole(call, folder):
     assert names_in(folder) == ["a.txt"]
 
 
-async def test_a_link_inside_the_folder_stays_a_link(succeed, folder):
-    (folder / "a.txt").write_text("old\n")
+async def test_a_link_inside_the_folder_stays_a_link(succeed, file, folder):
     (folder / "link.txt").symlink_to("a.txt")
 
     await succeed("ai.write", path="link.txt", content="new\n", mode="overwrite", dry_run=False)
 
     assert (folder / "link.txt").is_symlink()
-    assert (folder / "a.txt").read_text() == "new\n"
+    assert file.read_text() == "new\n"
 
 
-async def test_a_folder_cannot_be_written(fail, folder, unchanged):
-    (folder / "docs").mkdir()
-    unchanged()
-
-    assert "docs is a folder" in await fail("ai.write", path="docs", content="x", mode="overwrite", dry_run=False)
-
-
-async def test_a_file_is_no_folder_to_write_in(fail, folder, unchanged):
-    (folder / "a.txt").touch()
-    unchanged()
-
-    error = await fail("ai.write", path="a.txt/b.txt", content="x", dry_run=False)
-    assert error == "cannot write a.txt/b.txt: Not a directory"
-
-
-async def test_a_pipe_is_not_replaced(fail, folder, unchanged):
+@pytest.mark.parametrize(
+    ("tool", "arguments", "reason"),
+    [
+        ("ai.write", {"path": ".", "content": "x", "mode": "overwrite"}, "is a folder"),
+        ("ai.write", {"path": "a.txt/b.txt", "content": "x"}, "Not a directory"),
+        ("ai.write", {"path": "pipe", "content": "x", "mode": "overwrite"}, "not a regular file"),
+        ("ai.write", {"path": "a.bin", "content": "x", "mode": "append"}, "not UTF-8 text"),
+        ("ai.append", {"path": "a.bin", "text": "x"}, "not UTF-8 text"),
+        ("ai.edit", {"path": "a.bin", "old_text": "a", "new_text": "b"}, "not UTF-8 text"),
+        ("ai.edit", {"old_text": "two", "new_text": "y"}, "2 times, first on line 2"),
+        ("ai.edit", {"old_text": "xyz", "new_text": "y"}, "a.txt does not have 'xyz'"),
+        ("ai.edit", {"old_text": "Three", "new_text": "y"}, "nearest is line 3: 'three'"),
+        ("ai.edit", {"old_text": "tree", "new_text": "y"}, "nearest is line 3: 'three'"),
+        ("ai.edit", {"old_text": "x", "new_text": "y", "path": "b.txt"}, "b.txt does not exist"),
+        ("ai.edit", {"old_text": "x", "new_text": "y", "path": "."}, "is a folder"),
+    ],
+    ids=str,
+)
+async def test_refused_changes(fail, file, folder, unchanged, tool, arguments, reason):
+    (folder / "a.bin").write_bytes(b"a\0b")
     os.mkfifo(folder / "pipe")
     unchanged()
 
-    assert "not a regular file" in await fail("ai.write", path="pipe", content="x", mode="overwrite", dry_run=False)
+    assert reason in await fail(tool, **{"path": "a.txt", "dry_run": False, **arguments})
 
 
-async def test_nothing_is_appended_to_what_is_not_text(fail, folder, unchanged):
-    (folder / "a.bin").write_bytes(b"\0\1")
-    unchanged()
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", b"x\r\ny\r\nz\r\nc\r\n"),
+        (b"\xef\xbb\xbfone\ntwo", "one", "1", b"\xef\xbb\xbf1\ntwo"),
+        (b"a\r\nb\nc\nd\n", "a\r\nb", "x", b"x\nc\nd\n"),
+        ("grüße ☃".encode(), "☃", "❄", "grüße ❄".encode()),
+        (b"one\x0ctwo\n", "two", "2", b"one\x0c2\n"),
+    ],
+)
+async def test_an_edit_changes_no_other_byte(succeed, folder, before, old, new, after):
+    (folder / "a.txt").write_bytes(before)
 
-    assert "not UTF-8 text" in await fail("ai.write", path="a.bin", content="x", mode="append", dry_run=False)
+    await succeed("ai.edit", path="a.txt", old_text=old, new_text=new, dry_run=False)
 
-
-async def test_without_a_text_to_compare_the_dry_run_says_why(succeed, folder):
-    (folder / "a.bin").write_bytes(b"\0\1")
-
-    answer = await succeed("ai.write", path="a.bin", content="x", mode="overwrite")
-
-    assert "[no difference shown: a.bin is not UTF-8 text" in answer
-
-
-async def test_a_missing_newline_at_the_end_is_a_difference(succeed, folder):
-    (folder / "a.txt").write_text("same\n")
-
-    changed = await succeed("ai.write", path="a.txt", content="same", mode="overwrite")
-    same = await succeed("ai.write", path="a.txt", content="same\n", mode="overwrite")
-
-    assert changed.endswith("+same\n\\ No newline at end of file")
-    assert same.endswith("[the text stays the same]")
+    assert (folder / "a.txt").read_bytes() == after
 
 
-async def test_the_difference_is_whole_or_not_there(succeed):
-    many = await succeed("ai.write", path="a.txt", content="x\n" * 5000)
-    wide = await succeed("ai.write", path="a.txt", content="x" * 5000)
-    huge = await succeed("ai.write", path="a.txt", content="x" * 200_001)
+@pytest.mark.parametrize(
+    ("before", "text", "after"),
+    [
+        (b"one\n", "two", b"one\ntwo\n"),
+        (b"one", "two", b"one\ntwo\n"),
+        (b"one\r\ntwo\r\n", "three\nfour", b"one\r\ntwo\r\nthree\r\nfour\r\n"),
+        (b"\xef\xbb\xbfone", "two", b"\xef\xbb\xbfone\ntwo\n"),
+        (None, "milk", b"milk\n"),
+    ],
+)
+async def test_appended_text_is_on_its_own_lines(succeed, folder, before, text, after):
+    if before is not None:
+        (folder / "a.txt").write_bytes(before)
 
-    assert many.count("\n+x") == 5000
-    assert wide.endswith("+" + "x" * 5000 + "\n\\ No newline at end of file")
-    assert "[no difference shown: the new text has more than 200,000 bytes]" in huge
+    await succeed("ai.append", path="a.txt", text=text, dry_run=False)
+
+    assert (folder / "a.txt").read_bytes() == after

@@ -24,7 +24,7 @@ def kept(tmp_path: Path) -> ResultStore:
     return ResultStore(tmp_path / "home" / "kept")
 
 
-def test_a_session_reads_what_it_kept_and_no_other_does(kept: ResultStore, tmp_path: Path):
+def test_a_session_reads_only_its_own_results(kept: ResultStore, tmp_path: Path):
     with session_results("one"):
         handle = kept.keep("first\n" + "x" * (_LINE_CHARS + 5))
         assert handle.startswith(HANDLE_PREFIX)
@@ -39,7 +39,7 @@ def test_a_session_reads_what_it_kept_and_no_other_does(kept: ResultStore, tmp_p
     assert stat.S_IMODE(files[0].parent.stat().st_mode) == 0o700
 
 
-def test_a_session_keeps_its_newest_few(kept: ResultStore):
+def test_the_number_of_results_is_limited(kept: ResultStore):
     with session_results("one"):
         handles = [kept.keep(f"text {number}") for number in range(MAX_RESULTS + 5)]
         left = [handle for handle in handles if kept.read(handle) is not None]
@@ -47,7 +47,7 @@ def test_a_session_keeps_its_newest_few(kept: ResultStore):
     assert handles[-1] in left
 
 
-def test_what_is_old_or_too_much_is_removed(kept: ResultStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_old_and_excess_results_are_removed(kept: ResultStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with session_results("old"):
         kept.keep("old")
     (old,) = (tmp_path / "home" / "kept").glob("*/*")
@@ -64,7 +64,7 @@ def test_what_is_old_or_too_much_is_removed(kept: ResultStore, tmp_path: Path, m
         assert kept.read(handle) is None
 
 
-def test_what_is_no_text_is_kept_as_it_came_and_not_read_as_text(kept: ResultStore):
+def test_a_file_is_stored_unchanged_and_not_read_as_text(kept: ResultStore):
     data = b"\x89PNG\r\n\x1a\n\xff"
     with session_results("one"):
         handle = kept.keep(data)
@@ -78,7 +78,7 @@ def test_what_is_no_text_is_kept_as_it_came_and_not_read_as_text(kept: ResultSto
     assert kept.file(f"{HANDLE_PREFIX}{'a' * 5_000}", "one") is None
 
 
-def test_files_push_older_ones_out(kept: ResultStore, monkeypatch: pytest.MonkeyPatch):
+def test_files_replace_older_ones(kept: ResultStore, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(result_store, "_MAX_TOTAL_BYTES", 1_000)
     with session_results("one"):
         first, second = kept.keep(bytes(600)), kept.keep(bytes(600))

@@ -35,6 +35,6 @@ def test_the_estimate_is_rather_too_high(exact_tokens: Callable[[str], int], nam
     assert exact <= estimated_tokens(TEXTS[name]) <= 1.8 * exact
 
 
-def test_what_is_not_there_takes_nothing():
+def test_empty_texts_have_no_tokens():
     assert [estimated_tokens(text) for text in ("", " ", "a", "\ud800")] == [0, 0, 1, 1]
     assert not ESTIMATE.is_exact
