@@ -21,7 +21,7 @@ from packetgate.state.base import Section, new_id
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
 from packetgate.tools.evaluation.passport import Passport, Played, PlayedCall
-from packetgate.tools.usage.calibration import Calibration, read_history
+from packetgate.tools.usage.calibration import Calibration, read_calibration
 from packetgate.tools.usage.learning import Learned
 from packetgate.tools.usage.record import record_of
 from packetgate.tools.usage.store import (
@@ -154,7 +154,7 @@ async def calibration_for(store: BaseStore, known_as: KnownAs | None) -> Calibra
     name = await known_as() if known_as else None
     passport = await read_passport(store, name) if name else None
     curves = passport.curves if passport and passport.version == evaluation_version() else {}
-    return Calibration(curves=curves | (await read_history(store)).current.curves)
+    return Calibration(curves=curves | (await read_calibration(store)).curves)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Reading what is learned and shipped with Packetgate: as it should be, or one clear error."""
+"""Load the shipped weights; missing or broken files raise `WeightsError`."""
 
 import json
 from collections.abc import Callable
@@ -14,21 +14,17 @@ if TYPE_CHECKING:
 Form = TypeVar("Form")
 
 DIGITS = 3
-"""Decimal places that scores are rounded to where they leave a model, before anything is compared with them.
-
-Processors add floats in different orders: what the models return differs between them by up to 1e-4.
-"""
+"""Decimal places to which scores are rounded before they are compared: processors differ by up to 1e-4."""
 
 
 def session_of(path: Path, threads: int = 1) -> Any:
-    """Return an encoder, ready to run in ONNX Runtime.
+    """Return an ONNX Runtime session for a model.
 
     Args:
-        path: Its file.
-        threads: That share the work; more than one pays only where it reads several long texts at once.
+        threads: more than one pays only if several long texts are read at once.
 
     Raises:
-        WeightsError: it is missing or broken.
+        WeightsError: the file is missing or broken.
     """
     import onnxruntime
 
@@ -45,10 +41,10 @@ def session_of(path: Path, threads: int = 1) -> Any:
 
 @cache
 def tokenizer_of(path: Path) -> Any:
-    """Return a tokenizer that cuts no text and pads none, read once.
+    """Return a cached tokenizer without truncation and padding.
 
     Raises:
-        WeightsError: it is missing or broken.
+        WeightsError: the file is missing or broken.
     """
     from tokenizers import Tokenizer
 
@@ -62,7 +58,7 @@ def tokenizer_of(path: Path) -> Any:
 
 
 def readable(text: str) -> str:
-    """Return a text as a tokenizer takes it: half a surrogate pair, which no encoding has, is a question mark."""
+    """Return a text with lone surrogates replaced, which a tokenizer does not accept."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -70,22 +66,22 @@ def arrays_of(path: Path) -> "dict[str, NDArray[Any]]":
     """Return the arrays of a file.
 
     Raises:
-        WeightsError: it is missing or broken.
+        WeightsError: the file is missing or broken.
     """
     import numpy as np
 
     try:
         with np.load(path, allow_pickle=False) as read:
             return dict(read)
-    except Exception as error:  # whatever numpy and zipfile make of a broken file
+    except Exception as error:  # numpy and zipfile raise various classes
         raise _broken(path, error) from error
 
 
 def json_of(path: Path, form: Callable[[Any], Form]) -> Form:
-    """Return what `form` makes of a file of JSON.
+    """Return `form` of the content of a JSON file.
 
     Raises:
-        WeightsError: it is missing or broken, or of another form.
+        WeightsError: the file is missing, broken, or of another form.
     """
     try:
         return form(json.loads(path.read_text(encoding="utf-8")))

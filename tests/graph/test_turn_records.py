@@ -51,7 +51,7 @@ async def test_a_turn_is_recorded(store: BaseStore, notebook: Notebook) -> None:
     assert [shown.tool for shown in record.palette] == [entry.tool_name for entry in packet.context.palette]
     assert record.missed == ("notebook.sing",)
     read, weather = record.calls
-    assert (read.tool, read.arguments, read.status, read.decided_by) == (READ, ("name",), Status.EXECUTED, "model")
+    assert (read.tool, read.arguments, read.status) == (READ, ("name",), Status.EXECUTED)
     assert (read.selection_confidence, read.review_confidence, read.approval) == (0.8, 0.9, None)
     assert (weather.status, weather.error) == (Status.FAILED, "tool_error")
     assert weather.execution_ms

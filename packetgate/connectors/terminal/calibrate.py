@@ -14,14 +14,15 @@ from packetgate.state.printing import counted
 from packetgate.tools.usage.calibration import (
     FEWEST,
     Bin,
+    Calibration,
     answered,
     calibration_error,
     fitted,
-    left_out,
+    held_out,
     loss,
-    read_history,
+    read_calibration,
     reliability,
-    save_history,
+    save_calibration,
 )
 from packetgate.tools.usage.store import read_usage
 
@@ -37,18 +38,18 @@ async def calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
     Curves are compared on answers that they were not fitted on. With `keep` false nothing is changed.
     """
     async with open_store(settings) as store:
-        answers, history = answered((await read_usage(store)).records), await read_history(store)
-        found, held_out = fitted(answers), left_out(answers)
+        answers = answered((await read_usage(store)).records)
+        found, unseen = fitted(answers), held_out(answers)
         reviewed = [(answer.score, answer.right) for answer in answers]
-        better = bool(found.curves) and loss(held_out) < loss(reviewed)
+        better = bool(found.curves) and loss(unseen) < loss(reviewed)
         kept = keep and better
         if kept:
-            await save_history(store, history.with_next(found))
+            await save_calibration(store, found)
     if as_json:
         curves = {kind: curve.model_dump() for kind, curve in found.curves.items()}
-        write_json({"curves": curves, "kept": kept, "reviewed": _figures(reviewed), "fitted": _figures(held_out)})
+        write_json({"curves": curves, "kept": kept, "reviewed": _figures(reviewed), "fitted": _figures(unseen)})
         return 0
-    for title, decisions in (("as the review said", reviewed), ("as fitted, on held-out answers", held_out)):
+    for title, decisions in (("as the review said", reviewed), ("as fitted, on held-out answers", unseen)):
         if decisions and (found.curves or decisions is reviewed):
             bins = reliability(decisions)
             say(f"{title}: off by {calibration_error(bins):.2f} on average", "bold")
@@ -63,14 +64,11 @@ async def calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
 
 
 async def undo(settings: Settings) -> int:
-    """Remove the last calibration, so that the one before it applies again."""
+    """Remove the calibration, so that the review's own confidence applies again."""
     async with open_store(settings) as store:
-        history = await read_history(store)
-        if history.fitted:
-            await save_history(store, history.undone())
-    before = history.undone().fitted
-    restored = f"calibration of {before[-1].at.astimezone():%Y-%m-%d %H:%M}" if before else "review's own confidence"
-    say(f"the {restored} applies again" if history.fitted else "nothing to undo", "")
+        has_curves = bool((await read_calibration(store)).curves)
+        await save_calibration(store, Calibration())
+    say("the review's own confidence applies again" if has_curves else "nothing to undo", "")
     return 0
 
 

@@ -25,7 +25,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.grants import Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.record import by_tool, with_context
+from packetgate.tools.usage.record import by_tool
 from packetgate.tools.usage.store import forget, read_usage
 
 OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
@@ -97,8 +97,8 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
     async with open_store(settings) as store:
         usage = await read_usage(store, session)
     tools = [tool for tool in by_tool(usage.records) if name is None or f"{tool.tool}.".startswith(f"{name}.")]
-    if usage.newer or usage.unreadable:
-        say(f"! skipped records that cannot be read: {usage.newer + usage.unreadable:,}", "yellow", stderr=True)
+    if usage.unreadable:
+        say(f"! skipped records that cannot be read: {usage.unreadable:,}", "yellow", stderr=True)
     if as_json:
         write_json([tool.model_dump(mode="json") for tool in tools])
         return 0
@@ -110,9 +110,6 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
         shown.add_row(plain(tool.tool), f"{tool.asked:,}", outcomes, review, last)
     rendering.console().print(shown)
     say(f"{counted(len(usage.records), 'recorded turn')}; PACKETGATE_USAGE_DAYS is {settings.usage_days}")
-    contexts, sessions = with_context(usage.records)
-    if sessions:
-        say(f"{contexts:,} of {counted(sessions, 'proxy session')} set a context ({contexts / sessions:.0%})")
     return 0
 
 

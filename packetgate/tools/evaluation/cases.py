@@ -21,16 +21,18 @@ class RightCall(Section):
 
     tool: str
     args: dict[str, list[JsonValue]] = {}
-    """Of each argument that must be there, the values that will do; any where none is listed."""
+    """Accepted values of each required argument; any value if the list is empty."""
     may: dict[str, list[JsonValue]] = {}
-    """The same of arguments that can be left out."""
+    """The same of optional arguments."""
 
     def is_made_by(self, tool: str, params: Mapping[str, JsonValue]) -> bool:
         """Whether a call is this one."""
         known = self.args | self.may
         if tool != self.tool or not self.args.keys() <= params.keys() <= known.keys():
             return False
-        return all(not known[name] or any(_same(value, one) for one in known[name]) for name, value in params.items())
+        return all(
+            not known[name] or any(_is_same(value, one) for one in known[name]) for name, value in params.items()
+        )
 
 
 class MadeCall(Section):
@@ -42,7 +44,7 @@ class MadeCall(Section):
 
 
 class Case(Section):
-    """A request, the tools that are offered, and what is right; the file says what each field means."""
+    """A request, the offered tools, and the right calls; `cases.toml` describes the fields."""
 
     name: str
     kind: str
@@ -53,7 +55,7 @@ class Case(Section):
     after: MadeCall | None = None
 
     def judged(self, calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> list[bool]:
-        """Return of each call, by its tool and arguments, whether it is right; the same is so only once."""
+        """Return for each call (tool, arguments) whether it is right; a repetition is wrong."""
         left, found = list(self.calls), []
         for tool, params in calls:
             fitting = next((one for one in left if one.is_made_by(tool, params)), None)
@@ -63,10 +65,10 @@ class Case(Section):
 
 
 class Cases(Section):
-    """What the file holds."""
+    """The content of `cases.toml`."""
 
     kinds: dict[str, str]
-    """What each kind is called in a report."""
+    """Titles of the kinds."""
     tools: dict[str, dict[str, Any]]
     cases: tuple[Case, ...]
 
@@ -78,7 +80,7 @@ class Cases(Section):
 
 @cache
 def load_cases() -> Cases:
-    """Return the cases that are shipped, each named by its kind and place."""
+    """Return the shipped cases, each named by kind and number."""
     read = tomllib.loads(FILE.read_text(encoding="utf-8"))
     named = [{"name": f"{one['kind']}-{at}", **one} for at, one in enumerate(read["cases"], 1)]
     return Cases.model_validate({**read, "cases": named})
@@ -90,8 +92,8 @@ def _spec(name: str, *, risk: str, about: str, needs: list[str], takes: dict[str
     return ToolSpec(name, server, own_name, about, about, schema, Risk(risk), open_world=False)
 
 
-def _same(given: JsonValue, right: JsonValue) -> bool:
-    """Whether a value is the right one. In a text that is no path, case and the marks around it do not count."""
-    if isinstance(given, str) and isinstance(right, str) and (" " in right or {".", "/"}.isdisjoint(right)):
-        return " ".join(given.split()).strip(_MARKS).casefold() == right.strip(_MARKS).casefold()
-    return given == right and isinstance(given, bool) == isinstance(right, bool)
+def _is_same(value: JsonValue, right: JsonValue) -> bool:
+    """Whether a value is right; case and outer punctuation of a text that is no path do not count."""
+    if isinstance(value, str) and isinstance(right, str) and (" " in right or {".", "/"}.isdisjoint(right)):
+        return " ".join(value.split()).strip(_MARKS).casefold() == right.strip(_MARKS).casefold()
+    return value == right and isinstance(value, bool) == isinstance(right, bool)

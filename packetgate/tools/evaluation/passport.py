@@ -1,4 +1,4 @@
-"""A model's passport: what came of its cases, how far its reviews can be believed, and the settings that fit."""
+"""A model's passport: the results of its cases, its calibration, and recommended settings."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,37 +11,37 @@ from packetgate.tools.usage.calibration import Answered, Calibration, Curve, aur
 
 ENOUGH_RIGHT = 0.95
 FEWEST = 20
-"""Calls below which no setting is told by their share."""
-NEVER = 0.5
-"""Confidence up to which a review does not approve, whatever is made of it afterwards."""
+"""Calls below which no setting is recommended."""
+NOT_APPROVED = 0.5
+"""Confidence up to which a review does not approve."""
 
 
 class PlayedCall(Section):
-    """A call that was chosen for a case."""
+    """A call that was selected for a case."""
 
     tool: str
     right: bool
     review: str
-    """Who reviewed it, and by what kind of confidence: the name of its curve."""
+    """Name of its calibration curve."""
     score: Confidence
-    """How sure the review was, before any curve."""
+    """The review's confidence before calibration."""
     passed: bool
-    """Whether it passed the gate so."""
+    """Whether it passed the gate."""
     only_reads: bool
-    """Whether `review = "risky"` would spare it the review."""
+    """Whether `review = "risky"` would skip its review."""
 
 
 class Played(Section):
-    """What came of a case."""
+    """The result of a case."""
 
     version: str
-    """Of the cases, and of what confidences are weighed with."""
+    """Of the cases and the weights of the evidence."""
     case: str
     kind: str
     right: bool
     calls: tuple[PlayedCall, ...] = ()
     evaluated: int = 0
-    """Tokens of prompts that were not known from an earlier one."""
+    """Prompt tokens that were not cached."""
     written: int = 0
     seconds: float = 0.0
     problem: str = ""
@@ -55,13 +55,13 @@ class Share(NamedTuple):
     of: int
 
     def __str__(self) -> str:
-        """Return it in words, with the interval that so few leave."""
+        """Return the share as text, with its confidence interval."""
         low, high = interval(self.right, self.of) if self.of else (0, 1)
         return f"{self.right} of {self.of} right ({low:.0%} to {high:.0%})" if self.of else "none"
 
 
 class Figures(NamedTuple):
-    """Of some cases, how many there are, were right, had a wrong call, and had one that passed the gate."""
+    """Numbers of cases: all, right, with a wrong call, and with a wrong call that passed the gate."""
 
     cases: int
     right: int
@@ -70,60 +70,61 @@ class Figures(NamedTuple):
 
 
 class Passport(Section):
-    """What is known of a model by its cases, of which there is at least one."""
+    """The evaluation of a model, of at least one case."""
 
     version: str
     at: datetime = Field(default_factory=now)
     model: str
     own_language: bool
-    """Whether it is offered tools and calls them; else it is asked in a form of JSON."""
+    """Whether the model calls tools in its own syntax; otherwise it answers in JSON."""
     threshold: Confidence
-    """Where the gate stood."""
+    """The gate's threshold."""
     of: int
-    """How many cases there are; fewer may have been played."""
+    """Number of all cases; fewer may have been played."""
     rows: tuple[Played, ...]
     curves: dict[str, Curve]
 
     @property
     def answers(self) -> list[tuple[float, bool]]:
-        """Of each call, how sure its review was, and whether it was right."""
+        """The review's confidence in each call, and whether the call was right."""
         return [(call.score, call.right) for row in self.rows for call in row.calls]
 
     @property
     def auroc(self) -> float | None:
-        """How often a right call has the higher confidence than a wrong one."""
-        return auroc([one for one, right in self.answers if right], [one for one, right in self.answers if not right])
+        """How often a right call has a higher confidence than a wrong one."""
+        scores = {right: [score for score, is_right in self.answers if is_right is right] for right in (True, False)}
+        return auroc(scores[True], scores[False])
 
     @property
     def passed(self) -> Share:
-        """The calls that passed the gate, before any curve."""
+        """The calls that passed the gate."""
         return _share(call.right for row in self.rows for call in row.calls if call.passed)
 
     @property
     def reads(self) -> Share:
-        """The calls that `review = "risky"` would spare the review."""
+        """The calls whose review `review = "risky"` would skip."""
         return _share(call.right for row in self.rows for call in row.calls if call.only_reads)
 
     @property
     def review(self) -> str:
-        """The setting `review` that fits."""
+        """The recommended setting `review`."""
         return "risky" if self.reads.of >= FEWEST and self.reads.right >= ENOUGH_RIGHT * self.reads.of else "all"
 
     @property
     def fitting(self) -> tuple[float, Share] | None:
-        """The lowest threshold from which on enough were right, by the curve; None: so few calls cannot tell."""
-        held = Calibration(curves=self.curves)
-        calls = [call for row in self.rows for call in row.calls if call.score >= NEVER]
-        sure = [(held.confidence(call.review, call.score), call.right) for call in calls]
-        for least in sorted({int(one * 100) / 100 for one, _ in sure}):
-            share = _share(right for one, right in sure if one >= least)
+        """The lowest calibrated threshold above which enough calls were right, if there are enough calls."""
+        calibration = Calibration(curves=self.curves)
+        calls = [call for row in self.rows for call in row.calls if call.score >= NOT_APPROVED]
+        decisions = [(calibration.confidence(call.review, call.score), call.right) for call in calls]
+        for least in sorted({int(confidence * 100) / 100 for confidence, _ in decisions}):
+            share = _share(right for confidence, right in decisions if confidence >= least)
             if share.of >= FEWEST and share.right >= ENOUGH_RIGHT * share.of:
                 return least, share
         return None
 
     @property
     def believed(self) -> str:
-        """How far its reviews can be believed, in a line."""
+        """A line about the reliability of its reviews."""
         area = "" if self.auroc is None else f", AUROC {self.auroc:.2f} over {len(self.answers)}"
         return f"of the calls past the gate {self.passed}{area}"
 
@@ -134,14 +135,14 @@ class Passport(Section):
         passed = sum(any(call.passed for call in calls) for calls in wrong)
         return Figures(len(rows), sum(row.right for row in rows), sum(map(bool, wrong)), passed)
 
-    def mean(self, what: str) -> float:
-        """Return the mean of a number over the cases for which the model was asked."""
-        values = [getattr(row, what) for row in self.rows if not row.problem]
+    def mean(self, field: str) -> float:
+        """Return the mean of a number of `Played` over the cases without a problem."""
+        values = [getattr(row, field) for row in self.rows if not row.problem]
         return sum(values) / len(values) if values else 0.0
 
 
 def curves_of(rows: Sequence[Played]) -> dict[str, Curve]:
-    """Return what a model's confidences come to, by what came of its cases."""
+    """Return the calibration curves of a model by the results of its cases."""
     return measured([Answered(call.review, call.score, call.right) for row in rows for call in row.calls]).curves
 
 

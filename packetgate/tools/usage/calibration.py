@@ -1,102 +1,77 @@
-"""What the user's own answers say of a review's confidence, and the curve that makes it a probability (Platt's method).
+"""Calibrate a review's confidence by the user's answers, with Platt's method.
 
-Only what a person decided counts: a call that was approved as it was put was right; one that was denied, edited or
-answered with something else was not. What ran unasked says nothing.
+A call that a person approved unchanged was right. A call that a person denied, edited or answered otherwise was wrong.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain
 from math import exp, log, sqrt
 from statistics import fmean
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from packetgate.state.base import Confidence, ConfidenceSource, Section, now
+from packetgate.state.base import Confidence, ConfidenceSource, Section
 from packetgate.state.sections import ApprovalOutcome, DecidedBy
 from packetgate.tools.usage.record import UsageRecord
 
-ROOT = ("packetgate", "calibration")
 FEWEST = 20
-"""Answers below which nothing is fitted."""
+"""Answers below which no curve is fitted."""
 FOLDS = 5
-HALF = 100
-"""Calls of an evaluation at which half counts of what its curve adds."""
+HALF_WEIGHT = 100
+"""Calls of an evaluation at which a curve's raise counts half."""
 PRIOR = 1.0
-"""How strongly a curve is held to what was said, in answers."""
-_KEY = "curves"
-_KEPT = 20
+"""Weight of the review's own confidence against the answers, in answers."""
+_PLACE = ("packetgate", "calibration"), "curves"
 _STEPS = 300
 _LEAST_SLOPE = 0.05
-"""A surer review never counts for less."""
+"""So that a higher confidence never becomes the lower one."""
 _EDGE = 1e-3
-CHANGED = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
-"""What a person did to a call that was not right as it was put."""
+_WRONG = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
 
 
 class Answered(NamedTuple):
     """A call that a person decided."""
 
     kind: str
-    """Who reviewed it, and by what kind of confidence: each has a curve of its own."""
+    """Who reviewed it, and the source of the confidence: each kind has its own curve."""
     score: float
-    """How sure the review was, before any calibration."""
+    """The review's confidence before calibration."""
     right: bool
 
 
 class Curve(Section):
-    """From how sure a review was to how probable it is to be right: the logistic of a line over the log-odds."""
+    """Maps a review's confidence to a probability: a line over the log-odds."""
 
     slope: float = Field(gt=0)
     offset: float
     answers: int
-    """How many it was fitted on."""
+    """Number of answers that it was fitted on."""
     adds: float = Field(default=1.0, ge=0, le=1)
-    """How much counts of what it adds to the log-odds; what it takes from them always does."""
+    """Share of a raise that is applied; a reduction is always applied in full."""
 
     def shrunk(self) -> "Curve":
-        """Return the curve with less counted of what it adds, the fewer it was fitted on."""
-        return self.changed(adds=self.answers / (self.answers + HALF))
+        """Return the curve with a smaller share of its raises, the fewer answers it has."""
+        return self.changed(adds=self.answers / (self.answers + HALF_WEIGHT))
 
     def at(self, score: float) -> Confidence:
-        """Return the probability that a review this sure is right."""
-        said = _log_odds(score)
-        change = self.slope * said + self.offset - said
-        return _logistic(said + (self.adds * change if change > 0 else change))
+        """Return the calibrated confidence."""
+        odds = _log_odds(score)
+        change = self.slope * odds + self.offset - odds
+        return _logistic(odds + (self.adds * change if change > 0 else change))
 
 
 class Calibration(Section):
-    """The curves that were fitted at one time."""
+    """The curves by kind of review."""
 
-    at: datetime = Field(default_factory=now)
     curves: dict[str, Curve] = {}
 
     def confidence(self, kind: str, score: float) -> Confidence:
-        """Return the confidence that counts; where there is no curve, what the review said."""
+        """Return the calibrated confidence, or the review's own if there is no curve."""
         curve = self.curves.get(kind)
         return curve.at(score) if curve else score
-
-
-class History(Section):
-    """What was fitted so far, oldest first; the last one holds."""
-
-    fitted: tuple[Calibration, ...] = ()
-
-    @property
-    def current(self) -> Calibration:
-        """The curves that hold; none at first."""
-        return self.fitted[-1] if self.fitted else Calibration()
-
-    def with_next(self, one: Calibration) -> Self:
-        """Return the history with a new calibration, the oldest forgotten."""
-        return self.changed(fitted=(*self.fitted, one)[-_KEPT:])
-
-    def undone(self) -> Self:
-        """Return the history without the last calibration."""
-        return self.changed(fitted=self.fitted[:-1])
 
 
 def kind_of(decided_by: DecidedBy, source: ConfidenceSource) -> str:
@@ -105,71 +80,64 @@ def kind_of(decided_by: DecidedBy, source: ConfidenceSource) -> str:
 
 
 def answered(records: Iterable[UsageRecord]) -> list[Answered]:
-    """Return the calls that a person decided, oldest first."""
+    """Return the reviewed calls that a person decided, oldest first."""
     return [
-        Answered(call.review_kind, call.review_score, call.approval not in CHANGED)
+        Answered(call.review_kind, call.review_score, call.approval not in _WRONG)
         for record in records
         for call in record.calls
-        if call.review_score is not None and call.approval in {*CHANGED, ApprovalOutcome.APPROVED}
+        if call.review_score is not None and call.approval in {*_WRONG, ApprovalOutcome.APPROVED}
     ]
 
 
 def fitted(answers: Sequence[Answered]) -> Calibration:
-    """Return the curve of each kind that was answered about often enough, in both ways."""
-    curves = {
-        kind: _fitted([one for one in answers if one.kind == kind]) for kind in sorted({one.kind for one in answers})
-    }
+    """Return the curve of each kind with enough answers, both right and wrong."""
+    by_kind: dict[str, list[Answered]] = {}
+    for one in answers:
+        by_kind.setdefault(one.kind, []).append(one)
+    curves = {kind: _fitted(by_kind[kind]) for kind in sorted(by_kind)}
     return Calibration(curves={kind: curve for kind, curve in curves.items() if curve})
 
 
 def measured(answers: Sequence[Answered]) -> Calibration:
-    """Return the curves of a model that was evaluated: the fewer the calls, the less counts of what a curve adds."""
+    """Return the curves of an evaluated model, shrunk by their number of calls."""
     return Calibration(curves={kind: one.shrunk() for kind, one in fitted(answers).curves.items()})
 
 
-def left_out(answers: Sequence[Answered]) -> list[tuple[float, bool]]:
-    """Return for each answer what curves say that were fitted without it, and whether the call was right."""
+def held_out(answers: Sequence[Answered]) -> list[tuple[float, bool]]:
+    """Return for each answer the confidence by curves that were fitted without it, and whether the call was right."""
     parts = [answers[fold::FOLDS] for fold in range(FOLDS)]
-    told = []
+    decisions = []
     for part in parts:
         calibration = fitted([*chain.from_iterable(other for other in parts if other is not part)])
-        told += [(calibration.confidence(one.kind, one.score), one.right) for one in part]
-    return told
+        decisions += [(calibration.confidence(one.kind, one.score), one.right) for one in part]
+    return decisions
 
 
-def loss(decisions: Sequence[tuple[float, bool]]) -> float:
-    """Return the Brier score: the mean of the squared distance between what was said and what was so."""
-    return fmean((said - right) ** 2 for said, right in decisions) if decisions else 0.0
+async def read_calibration(store: BaseStore) -> Calibration:
+    """Return the stored calibration; without curves if there is none."""
+    item = await store.aget(*_PLACE)
+    return Calibration.model_validate(item.value) if item else Calibration()
 
 
-async def read_history(store: BaseStore) -> History:
-    """Return what was fitted so far."""
-    item = await store.aget(ROOT, _KEY)
-    return History.model_validate(item.value) if item else History()
-
-
-async def save_history(store: BaseStore, history: History) -> None:
-    """Keep it in place of the last."""
-    await store.aput(ROOT, _KEY, history.model_dump(mode="json"), index=False)
+async def save_calibration(store: BaseStore, calibration: Calibration) -> None:
+    """Replace the stored calibration."""
+    await store.aput(*_PLACE, calibration.model_dump(mode="json"), index=False)
 
 
 def _fitted(answers: Sequence[Answered]) -> Curve | None:
-    """Return the likeliest line: slope and offset in turn, by steps that take the curvature for the most it can be.
-
-    So each step comes closer, whatever the answers (Böhning and Lindsay 1988).
-    """
+    """Return the likeliest line, by steps that use an upper bound of the curvature (Böhning and Lindsay 1988)."""
     right = sum(one.right for one in answers)
     if len(answers) < FEWEST or right in {0, len(answers)}:
         return None
-    seen = [(_log_odds(one.score), one.right) for one in answers]
-    steep = PRIOR + sum(odds**2 for odds, _ in seen) / 4
-    flat = PRIOR + len(seen) / 4
+    points = [(_log_odds(one.score), one.right) for one in answers]
+    slope_bound = PRIOR + sum(odds**2 for odds, _ in points) / 4
+    offset_bound = PRIOR + len(points) / 4
     slope, offset = 1.0, 0.0
     for _ in range(_STEPS):
-        down = sum(odds * (_logistic(slope * odds + offset) - right) for odds, right in seen)
-        slope = max(slope - (PRIOR * (slope - 1) + down) / steep, _LEAST_SLOPE)
-        aside = sum(_logistic(slope * odds + offset) - right for odds, right in seen)
-        offset -= (PRIOR * offset + aside) / flat
+        gradient = sum(odds * (_logistic(slope * odds + offset) - right) for odds, right in points)
+        slope = max(slope - (PRIOR * (slope - 1) + gradient) / slope_bound, _LEAST_SLOPE)
+        gradient = sum(_logistic(slope * odds + offset) - right for odds, right in points)
+        offset -= (PRIOR * offset + gradient) / offset_bound
     return Curve(slope=slope, offset=offset, answers=len(answers))
 
 
@@ -187,7 +155,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Bin:
-    """The decisions whose confidence lies from `low` up to `high`; the last bin holds 1.0 as well."""
+    """The decisions with a confidence from `low` up to `high`; the last bin includes 1.0."""
 
     low: float
     high: float
@@ -195,11 +163,11 @@ class Bin:
     confidence: float
     """Their mean."""
     right: float
-    """The share of them that was right, from 0 to 1."""
+    """Share of right decisions, from 0 to 1."""
 
 
 def reliability(decisions: Iterable[tuple[float, bool]]) -> list[Bin]:
-    """Return the bins that hold any decisions, each a confidence and whether it was right; the least sure first."""
+    """Return the non-empty bins of decisions (confidence, right), lowest confidence first."""
     placed: dict[int, list[tuple[float, bool]]] = {}
     for confidence, right in decisions:
         at = int(confidence * BINS + 1e-9)  # 0.7 * 10 falls short of 7
@@ -209,28 +177,33 @@ def reliability(decisions: Iterable[tuple[float, bool]]) -> list[Bin]:
             low=at / BINS,
             high=(at + 1) / BINS,
             count=len(held),
-            confidence=sum(confidence for confidence, _ in held) / len(held),
+            confidence=fmean(confidence for confidence, _ in held),
             right=sum(right for _, right in held) / len(held),
         )
         for at, held in sorted(placed.items())
     ]
 
 
+def loss(decisions: Sequence[tuple[float, bool]]) -> float:
+    """Return the Brier score: the mean squared difference between confidence and outcome."""
+    return fmean((confidence - right) ** 2 for confidence, right in decisions) if decisions else 0.0
+
+
 def calibration_error(bins: Sequence[Bin]) -> float:
-    """Return how far confidence and correctness lie apart, on average (ECE); from 0 to 1, 0 is best."""
+    """Return the expected calibration error (ECE), from 0 (best) to 1."""
     decisions = sum(one.count for one in bins)
     return sum(one.count * abs(one.confidence - one.right) for one in bins) / decisions if decisions else 0.0
 
 
 def auroc(right: Sequence[float], wrong: Sequence[float]) -> float | None:
-    """Return how often what is right has the higher confidence, ties counting half; None without both kinds."""
+    """Return how often a right decision has the higher confidence; ties count half. None without both kinds."""
     if not right or not wrong:
         return None
     return sum((one > other) + (one == other) / 2 for one in right for other in wrong) / (len(right) * len(wrong))
 
 
 def interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
-    """Return between which shares the true one lies with a probability of 95 % (Wilson), of at least one trial."""
+    """Return the 95 % confidence interval of a share (Wilson), of at least one trial."""
     share, spread = part / whole, z * z / whole
     middle, half = share + spread / 2, z * sqrt(share * (1 - share) / whole + spread / whole / 4)
     return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))

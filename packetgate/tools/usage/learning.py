@@ -1,9 +1,7 @@
-"""What a user's confirmed calls teach: which tools served requests like this one.
+"""Learn from a user's confirmed calls which tools served similar requests.
 
-A request is compared with those that led to a call which ran, by the stems they share, the rare ones counting more.
-What failed, was denied or only tried teaches nothing, nor does a call that goes by an earlier
-output. A use counts as far as the ranking did not have the tool first by itself: what it knows already would only push
-others aside.
+Requests are compared by their stems; rare stems count more. Only calls that ran teach, unless their arguments come from
+an earlier output. A use counts more, the lower the ranking had its tool.
 """
 
 import math
@@ -18,29 +16,24 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome, Header, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.ranking.bm25 import Ranked
-from packetgate.tools.text.words import query_terms, stem_of
-from packetgate.tools.usage.record import ASKED_CHARS
+from packetgate.tools.ranking.bm25 import Ranked, words_by_stem
+from packetgate.tools.usage.record import MAX_REQUEST_CHARS
 
 HALF_LIFE_DAYS = 60.0
-"""After which a use counts half."""
-UNASKED = 0.5
-"""What a call counts that ran without a person's approval."""
-ELSEWHERE = 0.5
-"""What a use counts in a conversation of another type."""
+UNASKED_WEIGHT = 0.5
+"""Weight of a call that ran without a person's approval."""
+OTHER_CONTEXT_WEIGHT = 0.5
+"""Weight of a use in another kind of conversation."""
 USES_A_TOOL = 20
-"""The newest uses of a tool that count."""
+"""Newest uses of a tool that count."""
 GENERAL = "general"
-"""The type of a conversation on nothing in particular."""
-SECOND = 0.5
-"""What the second-nearest use of a tool adds to the nearest."""
+"""The default kind of conversation."""
+SECOND_WEIGHT = 0.5
+"""Weight of a tool's second-nearest use."""
 WEIGHT = 1.0
-"""What a use in the very same words adds to a score, as a multiple of the best. More helps tools that were used, and
-costs the tools beside them that were not."""
-
-
+"""Weight of an identical request, in best scores. More helps used tools, and harms similar unused ones."""
 MOST_ADDED = 6
-"""Tools that earlier uses add to a ranking that does not have them."""
+"""Most tools that are added to a ranking without them."""
 
 
 class ConfirmedUse(Section):
@@ -55,99 +48,89 @@ class ConfirmedUse(Section):
 
 
 def confirmed_uses(packet: CognitionPacket) -> Iterator[ConfirmedUse]:
-    """Yield what a turn that has come to its end teaches."""
+    """Yield the uses of an ended turn."""
     approved = {one.call_id for one in packet.governance.approvals if one.outcome is ApprovalOutcome.APPROVED}
-    scores = {entry.tool_name: entry.score for entry in packet.context.palette}
-    most = max(scores.values(), default=0.0)
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
-        missing = surprise(scores.get(call.tool_name, 0.0), most)
-        ran = call.status is ToolExecutionStatus.EXECUTED and call.chain is None
-        if ran and not call.foreign and missing:
-            yield ConfirmedUse(
-                tool=call.tool_name,
-                asked=packet.content.original_prompt[:ASKED_CHARS],
-                context_type=packet.context.context_type,
-                session_id=packet.header.session_id,
-                at=packet.header.created_at,
-                weight=missing * (1.0 if call.call_id in approved else UNASKED),
-            )
+        weight = (1.0 if call.call_id in approved else UNASKED_WEIGHT) * _weight(call, packet.context.palette)
+        if weight and call.chain is None and not call.foreign:
+            use = _use(call, packet.content.original_prompt, weight, packet.header)
+            yield use.changed(context_type=packet.context.context_type)
 
 
 def shown_use(
-    call: ToolCall, asked: str, palette: Sequence[PaletteEntry], counts: float, header: Header
+    call: ToolCall, asked: str, palette: Sequence[PaletteEntry], weight: float, header: Header
 ) -> ConfirmedUse | None:
-    """Return what a call teaches that an outside agent made; None where that is nothing.
+    """Return the use by a call of an outside agent, or None.
 
-    Its model words the arguments, so that they are nobody's; one that takes what a text said still teaches nothing.
-    `counts` is how telling it is that this tool was chosen, by the way to it.
+    The agent's model words the arguments; a call with arguments from free text does not count.
     """
+    weight *= _weight(call, palette)
+    is_led = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
+    return _use(call, asked, weight, header) if asked and weight and not is_led and not call.is_flagged else None
+
+
+def _weight(call: ToolCall, palette: Sequence[PaletteEntry]) -> float:
     scores = {entry.tool_name: entry.score for entry in palette}
     missing = surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
-    led = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
-    ran = call.status is ToolExecutionStatus.EXECUTED
-    if not asked or not ran or led or call.is_flagged or not missing:
-        return None
+    return missing if call.status is ToolExecutionStatus.EXECUTED else 0.0
+
+
+def _use(call: ToolCall, asked: str, weight: float, header: Header) -> ConfirmedUse:
     return ConfirmedUse(
         tool=call.tool_name,
-        asked=asked[:ASKED_CHARS],
+        asked=asked[:MAX_REQUEST_CHARS],
         context_type=GENERAL,
         session_id=header.session_id,
         at=header.created_at,
-        weight=missing * counts,
+        weight=weight,
     )
 
 
 def surprise(score: float, most: float) -> float:
-    """Return how far a tool that served was from the first place, by its score and the best: 0 where it had that."""
+    """Return how far a tool was from the first place, by its score and the best: 0 if it was first."""
     return 1.0 - score / most if most > 0 else 1.0
 
 
 class Learned:
-    """What one user's confirmed calls say of tools. It never changes, and threads may share it."""
+    """The confirmed uses of one user. It is never modified: threads share it."""
 
     def __init__(self, uses: Iterable[ConfirmedUse], at: datetime | None = None) -> None:
-        """Take the newest uses of each tool, as they count at a time: now, if none is given."""
+        """Take the newest uses of each tool, weighted by their age at a time (default: now)."""
         today, counted = at or now(), Counter[str]()
         self._uses: list[tuple[ConfirmedUse, float]] = []
         self._by_stem: defaultdict[str, list[int]] = defaultdict(list)
-        stems: list[frozenset[str]] = []
         for use in sorted(uses, key=lambda use: use.at, reverse=True):
             counted[use.tool] += 1
             if counted[use.tool] <= USES_A_TOOL:
                 age = max(0.0, (today - use.at).total_seconds() / 86_400)
-                for stem in (said := _stems(use.asked)):
+                for stem in words_by_stem(use.asked):
                     self._by_stem[stem].append(len(self._uses))
                 self._uses.append((use, use.weight * 0.5 ** (age / HALF_LIFE_DAYS)))
-                stems.append(said)
-        self._lengths = [self._length(said) for said in stems]
+        self._lengths = [0.0] * len(self._uses)
+        for stem, places in self._by_stem.items():
+            for place in places:
+                self._lengths[place] += self._rarity(stem) ** 2
 
     def support(self, request: str, context_type: str) -> dict[str, float]:
-        """Return how far earlier uses speak for tools: 1 where one was asked for in the very same words just now."""
-        said = _stems(request)
-        length, products = self._length_of_request(said), defaultdict[int, float](float)
-        for stem in said & self._by_stem.keys():
-            for at in self._by_stem[stem]:
-                products[at] += self._rarity(stem) ** 2
+        """Return the support of earlier uses for tools: 1 for an identical request of today."""
+        stems = {*words_by_stem(request)}
+        known = {stem: self._rarity(stem) for stem in stems & self._by_stem.keys()}
+        rarest = max(known.values(), default=0.0)
+        # an unknown word counts at most as much as the rarest known one: else few uses would never match
+        length = math.sqrt(sum(min(self._rarity(stem), rarest) ** 2 for stem in stems))
+        products: defaultdict[int, float] = defaultdict(float)
+        for stem, rarity in known.items():
+            for place in self._by_stem[stem]:
+                products[place] += rarity**2
         near: defaultdict[str, list[float]] = defaultdict(list)
-        for at, product in products.items():
-            use, weight = self._uses[at]
-            here = 1.0 if use.context_type == context_type else ELSEWHERE
-            near[use.tool].append(here * weight * product / (length * self._lengths[at]))
+        for place, product in products.items():
+            use, weight = self._uses[place]
+            weight *= 1.0 if use.context_type == context_type else OTHER_CONTEXT_WEIGHT
+            near[use.tool].append(weight * product / (length * math.sqrt(self._lengths[place])))
         return {
-            tool: sum(share * SECOND**place for place, share in enumerate(sorted(shares)[:-3:-1]))
+            tool: sum(share * SECOND_WEIGHT**rank for rank, share in enumerate(sorted(shares)[:-3:-1]))
             for tool, shares in near.items()
         }
-
-    def _length_of_request(self, stems: frozenset[str]) -> float:
-        """Return the length of a request: a word that no use knows counts no more than the rarest that one knows.
-
-        Where there are few uses, the unknown words of a new phrasing would otherwise be all that counts.
-        """
-        most = max((self._rarity(stem) for stem in stems & self._by_stem.keys()), default=0.0)
-        return math.sqrt(sum(min(self._rarity(stem), most) ** 2 for stem in stems))
-
-    def _length(self, stems: Iterable[str]) -> float:
-        return math.sqrt(sum(self._rarity(stem) ** 2 for stem in stems))
 
     def _rarity(self, stem: str) -> float:
         holders = len(self._by_stem.get(stem, ()))
@@ -155,7 +138,7 @@ class Learned:
 
 
 def sharpened(hits: Sequence[Ranked], support: Mapping[str, float]) -> list[Ranked]:
-    """Return a ranking in which earlier uses count too: all of `hits`, and at most `MOST_ADDED` tools more."""
+    """Return a ranking that includes the support of earlier uses: all of `hits`, and at most `MOST_ADDED` more."""
     if not support:
         return list(hits)
     most = max((hit.score for hit in hits), default=1.0)
@@ -164,7 +147,3 @@ def sharpened(hits: Sequence[Ranked], support: Mapping[str, float]) -> list[Rank
     known |= {name: Ranked(name, 0.0) for name in others}
     scored = [replace(hit, score=hit.score + WEIGHT * most * support.get(name, 0.0)) for name, hit in known.items()]
     return sorted(scored, key=lambda hit: (-hit.score, hit.name))
-
-
-def _stems(request: str) -> frozenset[str]:
-    return frozenset(map(stem_of, query_terms(request)))

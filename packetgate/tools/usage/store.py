@@ -1,65 +1,65 @@
-"""Keeping records in LangGraph's store, whichever that is: SQLite, PostgreSQL, in memory, a server's own."""
+"""Store usage records and confirmed uses in LangGraph's store (memory, SQLite, PostgreSQL or a server's own)."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
+from typing import TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from langgraph.store.base import BaseStore, Item
 from pydantic import ValidationError
 
-from packetgate.state.base import now
+from packetgate.state.base import Section, now
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
 from packetgate.tools.usage.learning import ConfirmedUse, Learned, confirmed_uses
-from packetgate.tools.usage.record import USAGE_VERSION, UsageRecord
+from packetgate.tools.usage.record import UsageRecord
 
 USAGE = ("packetgate", "usage")
-KEPT_RECORDS = 10_000
+LEARNED = ("packetgate", "learned")
+MAX_RECORDS = 10_000
+MAX_USES = 1_000
+"""Newest uses of a user that are read."""
+FRESH_S = 60.0
+"""Seconds for which a user's uses are cached: another process may have stored more."""
 _ALL = 1_000_000
 _AT_ONCE = 1_000
+
+_Model = TypeVar("_Model", bound=Section)
+_CACHE: WeakKeyDictionary[BaseStore, dict[str, tuple[float, Learned]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a store holds."""
+    """The content of a store."""
 
     records: tuple[UsageRecord, ...] = ()
     """Oldest first."""
-    newer: int = 0
-    """How many more there are that only a newer Packetgate can read."""
     unreadable: int = 0
-    """How many more there are that are no such records."""
+    """Number of other, invalid records."""
 
 
 async def keep(store: BaseStore, record: UsageRecord) -> None:
-    """Store a record; one of the same packet is replaced. A store that embeds what it keeps leaves it out."""
+    """Store a record, in place of an earlier one of the same packet."""
     value = {**record.model_dump(mode="json"), "day": day_of(record.at)}
     await store.aput(namespace(USAGE, record.session_id), record.packet_id, value, index=False)
 
 
 async def read_usage(store: BaseStore, session: str | None = None) -> Usage:
     """Return the records of all sessions, or of one."""
-    values = [
-        item.value for item in await store.asearch(USAGE if session is None else namespace(USAGE, session), limit=_ALL)
-    ]
-    known = [value for value in values if not _is_newer(value)]
-    records = [record for record in map(_read, known) if record is not None]
-    return Usage(
-        records=tuple(sorted(records, key=lambda record: (record.at, record.packet_id))),
-        newer=len(values) - len(known),
-        unreadable=len(known) - len(records),
-    )
+    items = await store.asearch(USAGE if session is None else namespace(USAGE, session), limit=_ALL)
+    records = _valid(UsageRecord, items)
+    ordered = sorted(records, key=lambda record: (record.at, record.packet_id))
+    return Usage(records=tuple(ordered), unreadable=len(items) - len(records))
 
 
-async def prune(store: BaseStore, days: int, most: int = KEPT_RECORDS, root: tuple[str, ...] = USAGE) -> None:
-    """Delete what is older than `days`, and, where more than `most` records are left, all but the newest 90 % of those.
+async def prune(store: BaseStore, days: int, most: int = MAX_RECORDS, root: tuple[str, ...] = USAGE) -> None:
+    """Delete items that are older than `days`; if more than `most` are left, keep the newest 90 % of `most`.
 
-    They are what is kept below `root`, with the `day` it is of and when that began, `at`.
-    Not more than necessary is read: to find the oldest takes reading all, so it is done once for many records.
+    Items below `root` have a `day` (by `day_of`), and `at`. All items are read only if there are too many.
     """
     too_old = day_of(now() - timedelta(days=days))
     await delete(store, await store.asearch(root, filter={"day": {"$lt": too_old}}, limit=_ALL))
@@ -69,78 +69,48 @@ async def prune(store: BaseStore, days: int, most: int = KEPT_RECORDS, root: tup
 
 
 async def delete(store: BaseStore, items: Sequence[Item]) -> None:
-    """Delete items, some at once: a store runs what comes together as one transaction, of a bounded size."""
+    """Delete items, in transactions of a bounded size."""
     for start in range(0, len(items), _AT_ONCE):
         await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items[start : start + _AT_ONCE]))
 
 
 def day_of(at: datetime) -> int:
-    """Return the day's number. The stores compare numbers differently, PostgreSQL's as text, but these all alike."""
+    """Return the number of the day. Stores compare other values differently; PostgreSQL's compares text."""
     return int(at.timestamp()) // 86_400
 
 
 def namespace(root: tuple[str, ...], *names: str) -> tuple[str, ...]:
-    """Return a place below `root`. A store takes no empty label, and none with a period."""
+    """Return a namespace below `root`; empty labels and periods, which a store refuses, are escaped."""
     return (*root, *(quote(name, safe="").replace(".", "%2E") or "%" for name in names))
 
 
-def _is_newer(value: dict[str, object]) -> bool:
-    version = value.get("version")
-    return isinstance(version, int) and version > USAGE_VERSION
-
-
-def _read(value: dict[str, object]) -> UsageRecord | None:
-    try:
-        return UsageRecord.model_validate(value)
-    except ValidationError:
-        return None
-
-
-LEARNED = ("packetgate", "learned")
-MOST_USES = 1_000
-"""Uses of a user that are read, the newest."""
-FRESH_S = 60.0
-"""How long what was read counts: another process may have learned more."""
-
-_READ: WeakKeyDictionary[BaseStore, dict[str, tuple[float, Learned]]] = WeakKeyDictionary()
-"""By user, what was read of a store, and when."""
-
-
-def learner(header: Header) -> str:
-    """Return whose calls teach whom: the person's who asked, by their channel, or where none is named the session's."""
-    return f"{header.origin}:{header.person}" if header.person else f"session:{header.session_id}"
-
-
 async def learn(store: BaseStore, packet: CognitionPacket) -> None:
-    """Keep what a turn teaches, once."""
+    """Store the confirmed uses of an ended turn."""
     for number, use in enumerate(confirmed_uses(packet)):
         await keep_use(store, packet.header, f"{packet.header.packet_id}-{number}", use)
 
 
 async def keep_use(store: BaseStore, header: Header, key: str, use: ConfirmedUse) -> None:
-    """Keep one use; one of the same key is replaced."""
-    who = learner(header)
+    """Store a use, in place of an earlier one with the same key."""
+    user = _user(header)
     value = {**use.model_dump(mode="json"), "day": day_of(use.at)}
-    await store.aput(namespace(LEARNED, who), key, value, index=False)
-    _READ.get(store, {}).pop(who, None)
+    await store.aput(namespace(LEARNED, user), key, value, index=False)
+    _CACHE.get(store, {}).pop(user, None)
 
 
 async def read_learned(store: BaseStore, header: Header) -> Learned:
-    """Return what is known of the user whose turn it is."""
-    who, read = learner(header), _READ.setdefault(store, {})
-    at, learned = read.get(who, (-FRESH_S, Learned(())))
-    if monotonic() - at >= FRESH_S:
-        items = await store.asearch(namespace(LEARNED, who), limit=_ALL)
-        uses = [use for use in (_use(item.value) for item in items) if use is not None]
-        learned = Learned(sorted(uses, key=lambda use: use.at)[-MOST_USES:])
-        for old in [one for one, (then, _) in read.items() if monotonic() - then >= FRESH_S]:
-            del read[old]
-        read[who] = (monotonic(), learned)
-    return learned
+    """Return the confirmed uses of the turn's user."""
+    user, cache = _user(header), _CACHE.setdefault(store, {})
+    for other in [other for other, (read_at, _) in cache.items() if monotonic() - read_at >= FRESH_S]:
+        del cache[other]
+    if user not in cache:
+        uses = _valid(ConfirmedUse, await store.asearch(namespace(LEARNED, user), limit=_ALL))
+        cache[user] = monotonic(), Learned(sorted(uses, key=lambda use: use.at)[-MAX_USES:])
+    return cache[user][1]
 
 
 async def forget(store: BaseStore, name: str | None = None, session: str | None = None) -> int:
-    """Delete what was learned of a tool or a server, in a session, or all of it; return how many uses that were."""
+    """Delete the uses of a tool or server, of a session, or all; return their number."""
     items = [
         item
         for item in await store.asearch(LEARNED, limit=_ALL)
@@ -148,12 +118,22 @@ async def forget(store: BaseStore, name: str | None = None, session: str | None 
         and (session is None or item.value.get("session_id") == session)
     ]
     await delete(store, items)
-    _READ.pop(store, None)
+    _CACHE.pop(store, None)
     return len(items)
 
 
-def _use(value: dict[str, object]) -> ConfirmedUse | None:
-    try:
-        return ConfirmedUse.model_validate({name: value[name] for name in ConfirmedUse.model_fields if name in value})
-    except ValidationError:
-        return None
+def _user(header: Header) -> str:
+    """Return whose uses a turn reads and stores: of the person on this channel, or of the session."""
+    return f"{header.origin}:{header.person}" if header.person else f"session:{header.session_id}"
+
+
+def _valid(model: type[_Model], items: Sequence[Item]) -> list[_Model]:
+    found = []
+    for item in items:
+        try:
+            found.append(
+                model.model_validate({key: item.value[key] for key in model.model_fields if key in item.value})
+            )
+        except ValidationError:
+            continue
+    return found

@@ -14,7 +14,7 @@ CASES = load_cases().cases
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_a_case_wants_can_be_called(case: Case):
+def test_the_right_calls_are_valid(case: Case):
     catalogue = Catalogue(load_cases().offered(case))
     names = frozenset(catalogue)
     assert 3 <= len(names) <= 8
@@ -25,7 +25,7 @@ def test_what_a_case_wants_can_be_called(case: Case):
     assert all(case.judged([(call.tool, params) for call in case.calls for params in [next(_ways(call))]]))
 
 
-def test_there_are_cases_of_every_kind_and_none_twice():
+def test_every_kind_has_cases():
     assert {case.kind for case in CASES} == load_cases().kinds.keys()
     assert len({case.says for case in CASES}) == len(CASES) == 80
 
@@ -43,7 +43,7 @@ def test_there_are_cases_of_every_kind_and_none_twice():
         ({"room": "the hall", "degrees": 18}, False),
     ],
 )
-def test_a_call_is_right_by_its_arguments(params: dict[str, Any], right: bool):
+def test_right_and_wrong_arguments(params: dict[str, Any], right: bool):
     wanted = RightCall(
         tool="home.heat", args={"room": ["hall"], "degrees": [18]}, may={"note": [], "path": ["a/B.txt"]}
     )
@@ -51,7 +51,7 @@ def test_a_call_is_right_by_its_arguments(params: dict[str, Any], right: bool):
     assert not wanted.is_made_by("home.cool", params)
 
 
-def test_the_same_call_is_right_once():
+def test_a_repeated_call_is_wrong():
     one, two = RightCall(tool="a.b", args={"n": [1]}), RightCall(tool="a.b", args={"n": [2]})
     case = Case(name="c", kind="several", says="1 and 2", tools=("a",), calls=(one, two))
     assert case.judged([("a.b", {"n": 2}), ("a.b", {"n": 2}), ("a.b", {"n": 1})]) == [True, False, True]

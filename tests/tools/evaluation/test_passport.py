@@ -18,7 +18,7 @@ def passport(*rows: Played) -> Passport:
     return Passport(version="1", model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=curves_of(rows))
 
 
-def test_a_model_that_is_too_sure_is_believed_less():
+def test_an_overconfident_model():
     rows = [row(0.9, right=at % 2 == 0) for at in range(30)] + [row(0.3, right=False)] * 20
     found = passport(*rows)
     assert found.curves[KIND].at(0.9) < 0.65
@@ -26,7 +26,7 @@ def test_a_model_that_is_too_sure_is_believed_less():
 
 
 @pytest.mark.parametrize("times", [1, 10])
-def test_a_model_that_is_not_sure_enough_is_believed_more_as_far_as_its_cases_carry_it(times: int):
+def test_an_underconfident_model_is_raised_in_part(times: int):
     rows = [*[row(0.6, right=True)] * 22, *[row(0.55, right=True)] * 7, row(0.6, right=False)] * times
     curve = passport(*rows).curves[KIND]
     whole = curve.model_copy(update={"adds": 1.0})
@@ -34,7 +34,7 @@ def test_a_model_that_is_not_sure_enough_is_believed_more_as_far_as_its_cases_ca
     assert curve.adds == pytest.approx({1: 30 / 130, 10: 300 / 400}[times])
 
 
-def test_settings_are_told_where_enough_calls_tell_them():
+def test_settings_are_recommended_from_enough_calls():
     few = passport(*[row(0.95, right=True)] * 19)
     assert (few.review, few.fitting, few.auroc, few.curves) == ("all", None, None, {})
     rows = [*[row(0.95, right=True)] * 24, row(0.95, right=False), *[row(0.6, right=False)] * 6]
@@ -48,6 +48,6 @@ def test_settings_are_told_where_enough_calls_tell_them():
     assert passport(*rows[:25]).review == "risky"
 
 
-def test_the_interval_is_wilsons():
+def test_the_wilson_interval():
     assert interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-3)
     assert interval(24, 25) == pytest.approx((0.8046, 0.9929), abs=1e-3)

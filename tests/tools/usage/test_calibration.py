@@ -12,13 +12,12 @@ from packetgate.tools.usage.calibration import (
     Answered,
     Calibration,
     Curve,
-    History,
     answered,
     fitted,
-    left_out,
+    held_out,
     loss,
-    read_history,
-    save_history,
+    read_calibration,
+    save_calibration,
 )
 
 KIND = "reflex, rule"
@@ -31,9 +30,9 @@ def answers(truth: float, count: int = 400) -> list[Answered]:
     return [Answered(KIND, score, chance.random() < score * truth) for score in scores]
 
 
-def test_a_curve_makes_an_overconfident_review_truer_on_answers_it_has_not_seen() -> None:
+def test_a_curve_improves_an_overconfident_review_on_held_out_answers() -> None:
     given = answers(0.7)
-    assert loss(left_out(given)) < loss([(one.score, one.right) for one in given])
+    assert loss(held_out(given)) < loss([(one.score, one.right) for one in given])
     curve = fitted(given).curves[KIND]
     assert curve.answers == 400
     assert [curve.at(score) for score in (0.3, 0.6, 0.95)] == sorted(curve.at(score) for score in (0.3, 0.6, 0.95))
@@ -42,23 +41,23 @@ def test_a_curve_makes_an_overconfident_review_truer_on_answers_it_has_not_seen(
         assert curve.at(score) == pytest.approx(sum(held) / len(held), abs=0.1)
 
 
-def test_a_true_review_stays_nearly_as_it_is() -> None:
+def test_a_calibrated_review_changes_little() -> None:
     curve = fitted(answers(1.0)).curves[KIND]
     assert [curve.at(score) for score in (0.3, 0.6, 0.95)] == pytest.approx([0.3, 0.6, 0.95], abs=0.08)
 
 
 @pytest.mark.parametrize("given", [[], answers(0.7, FEWEST - 1), [Answered(KIND, 0.9, True)] * 100])
-def test_too_few_answers_and_answers_of_one_kind_make_no_curve(given: list[Answered]) -> None:
+def test_no_curve_from_few_or_one_sided_answers(given: list[Answered]) -> None:
     assert fitted(given).curves == {}
 
 
-def test_a_surer_review_never_counts_for_less() -> None:
+def test_a_higher_confidence_never_becomes_the_lower_one() -> None:
     upside_down = [Answered(KIND, 0.9, False)] * 50 + [Answered(KIND, 0.1, True)] * 50
     curve = fitted(upside_down).curves[KIND]
     assert curve.at(0.9) >= curve.at(0.1)
 
 
-def test_only_what_a_person_decided_counts() -> None:
+def test_only_decisions_of_a_person_count() -> None:
     scored = {"review_score": 0.9, "review_kind": KIND}
     records = [
         turn("p1", used("a.read", **scored)),
@@ -71,11 +70,9 @@ def test_only_what_a_person_decided_counts() -> None:
     assert [one.right for one in answered(records)] == [True, False, False]
 
 
-async def test_a_calibration_is_kept_and_taken_back() -> None:
+async def test_a_calibration_is_stored() -> None:
     store = InMemoryStore()
-    assert (await read_history(store)).current.curves == {}
-    first = Calibration(curves={KIND: Curve(slope=0.5, offset=0.0, answers=30)})
-    await save_history(store, History().with_next(first).with_next(Calibration()))
-    history = await read_history(store)
-    assert history.current.curves == {}
-    assert history.undone().current == first
+    assert (await read_calibration(store)).curves == {}
+    calibration = Calibration(curves={KIND: Curve(slope=0.5, offset=0.0, answers=30)})
+    await save_calibration(store, calibration)
+    assert await read_calibration(store) == calibration

@@ -26,14 +26,14 @@ def first(learned: Learned, request: str) -> str | None:
     return hits[0].name if hits else None
 
 
-def test_a_request_like_one_that_was_served_finds_its_tool():
+def test_a_similar_request_finds_the_used_tool():
     learned = Learned([use("lamp.switch", "Make it cosy in here"), use("music.play", "Cheer me up")])
     assert first(learned, "make the room cosy") == "lamp.switch"
     assert first(learned, "play a song") == "music.play"
     assert learned.support("something else entirely", "general") == {}
 
 
-def test_what_is_old_or_of_another_conversation_counts_less():
+def test_old_uses_and_other_contexts_count_less():
     def support(**more: object) -> float:
         return Learned([use("lamp.switch", "make it cosy", **more)]).support("make it cosy", "general")["lamp.switch"]  # type: ignore[arg-type]
 
@@ -42,13 +42,13 @@ def test_what_is_old_or_of_another_conversation_counts_less():
     assert support(context_type="work") == pytest.approx(0.5, abs=0.01)
 
 
-def test_what_the_ranking_knew_teaches_nothing():
+def test_a_use_of_the_best_ranked_tool_has_no_weight():
     assert surprise(2.0, 2.0) == 0
     assert surprise(0.5, 2.0) == 0.75
     assert surprise(0.0, 0.0) == 1
 
 
-async def test_each_user_learns_alone_and_forgetting_undoes_it():
+async def test_users_are_separate_and_uses_can_be_forgotten():
     store = InMemoryStore()
     await keep_use(store, MINE, "p-0", use("lamp.switch", "make it cosy"))
     assert first(await read_learned(store, MINE), "cosy please") == "lamp.switch"

@@ -1,29 +1,24 @@
-"""What a turn's record holds, and what it leaves out."""
+"""Records of turns, and the summary by tool."""
 
-from datetime import UTC
+from datetime import UTC, timedelta
 
-import pytest
 from support.full_packet import CALL, full_packet
 from support.packets import asking, done, packet, with_error, with_output
+from support.usage import NOON, turn, used
 
 from packetgate.state.base import ConfidenceSource, ErrorType
-from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolExecutionStatus as Status
 from packetgate.state.routing import ToolResult
-from packetgate.state.sections import Access, DecidedBy, Reasoning, Reflection
-from packetgate.tools.usage.record import ASKED_CHARS, NAME_CHARS, ShownTool, UsageRecord, record_of, with_context
-
-
-def passes(*decided_by: DecidedBy) -> Reasoning:
-    """Return the log of passes that each made calls, after a first selection that missed."""
-    steps = [Reflection(step="select_tool", summary="missed", decided_by="model"), _entry("build_palette")]
-    for decider in decided_by:
-        steps += [_entry("select_tool", decider), _entry("review_selection", "model"), _entry("execute_tool")]
-    return Reasoning(reflection_log=tuple(steps))
-
-
-def _entry(step: str, decided_by: DecidedBy | None = None) -> Reflection:
-    return Reflection(step=step, summary="", decided_by=decided_by)
+from packetgate.state.sections import Access
+from packetgate.tools.usage.record import (
+    MAX_LABEL_CHARS,
+    MAX_REQUEST_CHARS,
+    ShownTool,
+    ToolUsage,
+    UsageRecord,
+    by_tool,
+    record_of,
+)
 
 
 def test_the_record_of_a_full_packet() -> None:
@@ -49,7 +44,7 @@ def test_a_turn_without_tools() -> None:
     assert (record.outcome, record.calls, record.missed) == (None, (), ())
 
 
-def test_no_value_and_no_words_of_a_result_are_recorded() -> None:
+def test_no_values_and_no_results_are_recorded() -> None:
     read = with_output(done("files.read_file", path="zanzibar.txt"), "quinquereme")
     broken = with_error(done("files.search_files", Status.FAILED, why="aardvark", query="zanzibar"), "no zanzibar")
     written = record_of(packet("Read it", read, broken)).model_dump_json()
@@ -67,37 +62,13 @@ def test_an_error_without_an_answer() -> None:
     assert errors == ["no_answer", "tool_error", None]
 
 
-def test_sessions_of_the_proxy_that_set_a_context() -> None:
-    def said(session_id: str, asked: str, origin: str = "proxy") -> UsageRecord:
-        return record_of(asking(asked)).model_copy(update={"session_id": session_id, "origin": origin, "asked": asked})
-
-    assert with_context([]) == (0, 0)
-    proxied = [said("proxy-a", ""), said("proxy-a-1", "x"), said("proxy-b", ""), said("proxy-b", "")]
-    assert with_context([*proxied, said("s", "x", "terminal")]) == (1, 2)
-
-
-def test_long_and_odd_texts_are_cut_and_can_be_kept() -> None:
+def test_long_texts_are_cut_and_storable() -> None:
     odd = done("files.read_file", **{"\0" + "n" * 300: 1, "\ud800": 2})
     record = record_of(packet("long " * 1_000, odd, missed_tools=("sing\0" * 100,)))
-    assert record.asked == ("long " * 1_000)[:ASKED_CHARS]
-    assert record.calls[0].arguments == ("\N{REPLACEMENT CHARACTER}" + "n" * (NAME_CHARS - 1), "?")
-    assert len(record.missed[0]) == NAME_CHARS
+    assert record.asked == ("long " * 1_000)[:MAX_REQUEST_CHARS]
+    assert record.calls[0].arguments == ("\N{REPLACEMENT CHARACTER}" + "n" * (MAX_LABEL_CHARS - 1), "?")
+    assert len(record.missed[0]) == MAX_LABEL_CHARS
     assert "\\u0000" not in record.model_dump_json()
-
-
-@pytest.mark.parametrize(
-    ("decided_by", "calls", "expected"),
-    [
-        (("model", "reflex"), 2, ["model", "reflex"]),
-        (("model",), 3, ["model"] * 3),
-        (("reflex", "reflex"), 3, ["reflex"] * 3),
-        (("model", "reflex"), 3, [None] * 3),
-    ],
-)
-def test_who_decided(decided_by: tuple[DecidedBy, ...], calls: int, expected: list[DecidedBy | None]) -> None:
-    made = [done("files.read_file", path=str(number)) for number in range(calls)]
-    told: CognitionPacket = packet("Read them", *made).model_copy(update={"reasoning": passes(*decided_by)})
-    assert [call.decided_by for call in record_of(told).calls] == expected
 
 
 def test_a_record_survives_json_and_fields_of_a_later_release() -> None:
@@ -105,3 +76,32 @@ def test_a_record_survives_json_and_fields_of_a_later_release() -> None:
     assert UsageRecord.model_validate_json(record.model_dump_json()) == record
     later = {**record.model_dump(mode="json"), "mood": "good"}
     assert UsageRecord.model_validate(later) == record
+
+
+def test_outcomes_are_counted_by_tool() -> None:
+    ends = [Status.EXECUTED, Status.EXECUTED, Status.FAILED, Status.USER_DENIED, Status.SKIPPED, Status.UNKNOWN]
+    reviews = [0.9, 0.8, None, 0.4, None, None]
+    calls = [used("ai.read", end, review_confidence=review) for end, review in zip(ends, reviews, strict=True)]
+    early = turn("p1", *calls[:4]).model_copy(update={"at": NOON})
+    late = turn("p2", *calls[4:]).model_copy(update={"at": NOON + timedelta(hours=1)})
+    (usage,) = by_tool([late, early])
+    assert usage == ToolUsage(
+        tool="ai.read",
+        asked=6,
+        executed=2,
+        failed=1,
+        denied=1,
+        skipped=1,
+        unknown=1,
+        review_confidence=(0.9 + 0.8 + 0.4) / 3,
+        last_used=NOON + timedelta(hours=1),
+    )
+
+
+def test_the_most_selected_tool_comes_first() -> None:
+    failed = used("b.often", Status.FAILED)
+    records = [turn("p1", used("a.once"), failed, failed), turn("p2", used("c.often"), failed, used("c.often"))]
+    records.append(turn("p3", used("c.often")))
+    assert [usage.tool for usage in by_tool(records)] == ["c.often", "b.often", "a.once"]
+    assert by_tool([turn("p1", used("ai.read"))])[0].review_confidence is None
+    assert by_tool([]) == by_tool([turn("p1")]) == []
