@@ -1,8 +1,7 @@
-"""The user's rules: which calls are allowed unasked, which are asked about, and which never run.
+"""The policy rules of `packetgate.toml`: allow, ask about or deny calls. The strictest matching rule decides.
 
-Of several rules that hold for a call the strictest decides, in whatever order they stand. A rule can only narrow by
-mistake: one that allows holds for nothing it does not name, and one that asks or denies holds even for a tool that has
-no parameter of the name that it gives.
+Mistakes can only narrow what is allowed: an allow rule matches only what it names, and an ask or deny rule also
+matches tools without a parameter that it names.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,11 +15,11 @@ from packetgate.tools.policy.patterns import ANYTHING, fits, may_fit
 
 Pattern = Annotated[str, Field(min_length=1)]
 Channel = Literal["terminal", "discord", "server", "proxy", "serve", "notebook", "unknown"]
-"""Where a request came in, as the connector says; `unknown` is a program that calls the graph itself."""
+"""The connector that received a request; `unknown` is a program that calls the graph itself."""
 
 
 class Effect(StrEnum):
-    """What a rule does, strictest first."""
+    """The effect of a rule, strictest first."""
 
     DENY = "deny"
     ASK = "ask"
@@ -34,12 +33,12 @@ class Rule(BaseModel):
 
     effect: Effect
     tool: Pattern | None = None
-    """A canonical name, in which `*` stands for any part."""
+    """A canonical name, in which `*` matches anything."""
     server: Pattern | None = None
     arguments: dict[Pattern, str] = {}
-    """By parameter, the pattern that its value must fit, as in `packetgate.tools.policy.patterns`."""
+    """Patterns of `packetgate.tools.policy.patterns` by parameter."""
     channels: tuple[Channel, ...] | None = None
-    """None: whichever."""
+    """None: all."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Self:
@@ -53,28 +52,28 @@ class Rule(BaseModel):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns of canonical names that it gives."""
+        """Its patterns of canonical names."""
         return tuple(pattern for pattern in (self.tool, self.server and f"{self.server}.*") if pattern)
 
     @property
     def line(self) -> str:
-        """The rule as a person reads it."""
-        what = self.tool or f"{self.server}.*"
-        of = f" of server {self.server}" if self.tool and self.server else ""
-        where = f" in {', '.join(self.channels)}" if self.channels else ""
-        return f"{self.effect} {what}{of}{arguments_line(self.arguments)}{where}"
+        """The rule for people."""
+        tool = self.tool or f"{self.server}.*"
+        server = f" of server {self.server}" if self.tool and self.server else ""
+        channels = f" in {', '.join(self.channels)}" if self.channels else ""
+        return f"{self.effect} {tool}{server}{arguments_line(self.arguments)}{channels}"
 
     def is_about(self, tool: str, server: str) -> bool:
-        """Whether it speaks of this tool, whatever its arguments and wherever it is called from."""
+        """Return whether it names this tool, whatever the arguments and the channel."""
         tools = self.tool is None or fnmatchcase(tool, self.tool)
         return tools and (self.server is None or fnmatchcase(server, self.server))
 
     def is_for(self, channel: str) -> bool:
-        """Whether it speaks of what is asked in this channel."""
+        """Return whether it is valid in this channel."""
         return self.channels is None or channel in self.channels
 
-    def holds_for(self, params: Mapping[str, Any], known: Iterable[str]) -> bool:
-        """Whether a call of a tool that it is about is one that it means; `known` are the tool's parameters."""
+    def matches(self, params: Mapping[str, Any], known: Iterable[str]) -> bool:
+        """Return whether it matches a call of a tool that it names. `known` are the tool's parameters."""
         if self.effect is Effect.ALLOW:
             named = {name: wanted for name, wanted in self.arguments.items() if wanted != ANYTHING}
             return all(name in params and fits(params[name], wanted) for name, wanted in named.items())
@@ -86,25 +85,25 @@ class Rule(BaseModel):
 
 
 def ruling(rules: Iterable[Rule], params: Mapping[str, Any], known: Iterable[str], channel: str) -> Rule | None:
-    """Return the rule that decides a call, None where none holds; the rules are those about its tool."""
-    holding = [rule for rule in rules if rule.is_for(channel) and rule.holds_for(params, known)]
-    return min(holding, key=lambda rule: list(Effect).index(rule.effect), default=None)
+    """Return the strictest matching rule among those of the call's tool."""
+    matching = [rule for rule in rules if rule.is_for(channel) and rule.matches(params, known)]
+    return min(matching, key=lambda rule: list(Effect).index(rule.effect), default=None)
 
 
 def denied_outright(rules: Iterable[Rule], channel: str) -> bool:
-    """Whether a rule denies a tool whatever its arguments: then nobody need hear of it."""
+    """Return whether a rule denies a tool whatever its arguments: then it is not listed."""
     return any(rule.effect is Effect.DENY and not rule.arguments and rule.is_for(channel) for rule in rules)
 
 
 def arguments_line(arguments: Mapping[str, str], leeway: Mapping[str, str] | None = None) -> str:
-    """Return what patterns say of arguments, as a person reads it; `leeway` says what else each may be."""
+    """Return patterns of arguments for people. `leeway` describes the other values that an argument may have."""
     left = dict(leeway or {})
-    told = [
-        f"any {name}" if wanted == ANYTHING else " or ".join(filter(None, (f'{name} "{wanted}"', left.pop(name, ""))))
-        for name, wanted in arguments.items()
+    parts = []
+    for name, wanted in arguments.items():
+        alternatives = [f'{name} "{wanted}"', left.pop(name, "")] if wanted != ANYTHING else [f"any {name}"]
+        parts.append(" or ".join(filter(None, alternatives)))
+    parts += [
+        f"{' and '.join(name for name, other in left.items() if other == words)} {words}"
+        for words in dict.fromkeys(left.values())
     ]
-    told += [
-        f"{' and '.join(name for name, words in left.items() if words == said)} {said}"
-        for said in dict.fromkeys(left.values())
-    ]
-    return f" with {', '.join(told)}" if told else ""
+    return f" with {', '.join(parts)}" if parts else ""

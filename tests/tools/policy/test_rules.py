@@ -41,7 +41,7 @@ def test_the_strictest_decides_in_whatever_order_they_stand():
     ],
 )
 def test_one_that_allows_holds_for_what_it_names_and_nothing_else(arguments: Any, params: Any, holds: bool):
-    assert rule("allow", arguments=arguments).holds_for(params, KNOWN) is holds
+    assert rule("allow", arguments=arguments).matches(params, KNOWN) is holds
 
 
 @pytest.mark.parametrize("effect", ["ask", "deny"])
@@ -58,7 +58,7 @@ def test_one_that_allows_holds_for_what_it_names_and_nothing_else(arguments: Any
 def test_one_that_asks_or_denies_holds_as_widely_as_it_can_be_meant(
     effect: str, arguments: Any, params: Any, holds: bool
 ):
-    assert rule(effect, arguments=arguments).holds_for(params, KNOWN) is holds
+    assert rule(effect, arguments=arguments).matches(params, KNOWN) is holds
 
 
 def test_a_rule_is_for_its_tools_servers_and_channels():
@@ -160,11 +160,11 @@ SITE, FOLDER = {"url": "https://evil.example/**"}, {"paths": "private/**"}
 )
 def test_one_that_denies_reads_addresses_paths_and_lists_as_a_system_does(arguments: Any, value: Any, holds: bool):
     (name,) = arguments
-    assert rule("deny", arguments=arguments).holds_for({name: value}, [name]) is holds
+    assert rule("deny", arguments=arguments).matches({name: value}, [name]) is holds
 
 
 def test_one_that_allows_holds_for_a_list_of_which_every_element_fits():
     said = rule("allow", arguments={"paths": "notes/*"})
-    assert said.holds_for({"paths": ["notes/a", "notes/b"]}, ["paths"])
-    assert not said.holds_for({"paths": ["notes/a", "notes/../b"]}, ["paths"])
-    assert not said.holds_for({"paths": []}, ["paths"])
+    assert said.matches({"paths": ["notes/a", "notes/b"]}, ["paths"])
+    assert not said.matches({"paths": ["notes/a", "notes/../b"]}, ["paths"])
+    assert not said.matches({"paths": []}, ["paths"])

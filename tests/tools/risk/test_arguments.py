@@ -96,7 +96,7 @@ def reader(params: dict[str, Any]) -> ToolSpec:
 
 def by_word(params: dict[str, Any]) -> ToolSpec:
     """Return the same tool as its user sees it who says that it reads."""
-    return Preferences.model_validate({"tools": {"any.look_up": {"risk": "read"}}}).applied(reader(params))
+    return Preferences.model_validate({"tools": {"any.look_up": {"risk": "read"}}}).apply(reader(params))
 
 
 @pytest.mark.parametrize("params", CHANGES.values(), ids=CHANGES)

@@ -126,10 +126,10 @@ def test_an_address_outside_makes_the_call_open_world_and_one_at_home_does_not()
 
 def test_the_users_word_is_about_the_tool_and_arguments_raise_a_read():
     said = Preferences.model_validate({"tools": {"db.*": {"risk": "read"}}})
-    spec = said.applied(UNTRUSTED_QUERY)
+    spec = said.apply(UNTRUSTED_QUERY)
     assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, why=("packetgate.toml says so",))
     assert judge_call(spec, {"sql": "DELETE FROM t"}).risk is W
-    worse = Preferences.model_validate({"tools": {"db.search": {"risk": "execute"}}}).applied(SEARCH)
+    worse = Preferences.model_validate({"tools": {"db.search": {"risk": "execute"}}}).apply(SEARCH)
     assert judge_call(worse, {"query": "x"}).risk is X
 
 
