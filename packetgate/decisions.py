@@ -7,7 +7,7 @@ from pydantic import PrivateAttr
 
 from packetgate.deciders.language.decisions import answered
 from packetgate.graph.event_loops import LoopThread
-from packetgate.models.decisions import words_in
+from packetgate.models.decisions import state_text
 from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ModelError
 
@@ -44,4 +44,4 @@ class GateDecisionModel(BaseDecisionModel):
         model = await self._pool.get("prime")
         if model is None:
             raise ModelError(f"{self.model} cannot be loaded")
-        return await answered(model, words_in(state), questions)
+        return await answered(model, state_text(state), questions)

@@ -18,7 +18,7 @@ from typing import Any
 
 from mcp_types import Tool
 
-from packetgate.models.markup.stripping import strip_markup
+from packetgate.models.stripping import strip_markup
 from packetgate.state.errors import PacketgateError
 from packetgate.state.routing import Risk
 from packetgate.tools.checks.validation import check_call

@@ -12,7 +12,6 @@ from benchmarks.tokens.counting import count
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.graph.building import build_graph
 from packetgate.models.model import FormAnswer, Model
-from packetgate.models.openai.request_modes import modes_for
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -77,8 +76,8 @@ def asked_for(
     parts = [catalogue.long_ledger, palette_text(packet.context.palette, catalogue)]
     if not all(parts) or any(sent.count(part) != 1 for part in parts):
         raise RuntimeError("the ledger and the palette do not stand once each in the selection prompt")
-    options = modes_for(form, is_openai=True)[0].options(form, {}, is_openai=True)
-    return Asked("\n".join(parts), sent, compact_json(options["extra_body"]["response_format"]))
+    # OpenAI refuses a schema of alternatives, and is then asked for any JSON object
+    return Asked("\n".join(parts), sent, compact_json({"type": "json_object"}))
 
 
 class _Recorder(Model):

@@ -1,4 +1,4 @@
-"""Decision models as stages ask them: typed questions about a state in, probabilities out, and no text."""
+"""Decision models: typed questions about a state in, probabilities out, and no text."""
 
 import asyncio
 import json
@@ -16,51 +16,51 @@ from packetgate.state.base import TokenUsage, storable
 from packetgate.state.errors import RequestError
 
 _MEDIA = {"image", "image_url", "input_image", "audio", "input_audio", "video", "file"}
-_HELD = {"url", "base64", "data", "file_id", "id", "image_url", "input_audio", "file"}
+_CONTENT = {"url", "base64", "data", "file_id", "id", "image_url", "input_audio", "file"}
 """Keys of a media block that hold its content, or say where that is."""
 
 
-async def decide(
-    model: BaseDecisionModel, about: str, questions: Mapping[str, Question]
+async def ask_decision_model(
+    model: BaseDecisionModel, state: str, questions: Mapping[str, Question]
 ) -> tuple[ClassifierResponse, TokenUsage]:
-    """Ask a decision model, and return its answers as they were checked, and what they took.
+    """Return a decision model's validated answers and the tokens that they took.
 
     Raises:
         DecisionError: it cannot be asked, raises an error of its own, or its answer cannot be read.
     """
-    sent = [HumanMessage(about), *(HumanMessage(words_in(one.instructions)) for one in questions.values())]
-    with exchange(model, sent, {}) as answered, attempt(model) as limit:
-        with named_errors(model, limit.way_out, "decision"):
+    sent = [HumanMessage(state), *(HumanMessage(state_text(one.instructions)) for one in questions.values())]
+    with exchange(model, sent, {}) as record, attempt(model) as limit:
+        with named_errors(model, limit.advice):
             async with asyncio.timeout_at(limit.deadline):
-                given = await model.ainvoke({"state": about, "questions": dict(questions)})
-            found = ClassifierResponse.model_validate(given.model_dump(warnings=False))
-        answered(AIMessage(found.model_dump_json(include={"answers"})))
-    took: Any = found.usage or {}
-    return found, TokenUsage(**{name: max(0, took.get(name, 0)) for name in ("input_tokens", "output_tokens")})
+                response = await model.ainvoke({"state": state, "questions": dict(questions)})
+            answers = ClassifierResponse.model_validate(response.model_dump(warnings=False))
+        record(AIMessage(answers.model_dump_json(include={"answers"})))
+    usage: Any = answers.usage or {}
+    return answers, TokenUsage(**{name: max(0, usage.get(name, 0)) for name in ("input_tokens", "output_tokens")})
 
 
-def words_in(state: State | JsonValue) -> str:
-    """Return a state in words: a text as it is, anything else as JSON, in it messages by role and content.
+def state_text(state: State | JsonValue) -> str:
+    """Return a state as text: a text as it is, anything else as JSON, in it messages by role and content.
 
     Raises:
-        RequestError: there is a picture or the like in it, or what JSON does not have.
+        RequestError: there is a picture or another file in it, or a value that JSON does not have.
     """
     if isinstance(state, str):
         return storable(state)
     try:
-        text = json.dumps(state, ensure_ascii=False, default=_as_json)
-        json.loads(text, object_hook=_without_media)
+        text = json.dumps(state, ensure_ascii=False, default=_message_as_json)
+        json.loads(text, object_hook=_refuse_media)
     except (TypeError, ValueError, RecursionError) as error:
         raise RequestError(f"the state of a decision is text, JSON and messages: {error}") from error
     return storable(text)
 
 
-def _as_json(value: object) -> Any:
+def _message_as_json(value: object) -> Any:
     if isinstance(value, BaseMessage):
         return convert_to_openai_messages(value)
     raise TypeError(f"{type(value).__name__} is none of these")
 
 
-def _without_media(part: dict[str, Any]) -> None:
-    if part.get("type") in _MEDIA and part.keys() & _HELD:
+def _refuse_media(part: dict[str, Any]) -> None:
+    if part.get("type") in _MEDIA and part.keys() & _CONTENT:
         raise RequestError(f"{part['type']}: pictures, sounds and files are not read here, only text")

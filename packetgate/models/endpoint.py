@@ -63,17 +63,14 @@ def is_here(base_url: str) -> bool:
 
 
 def _ollama_url(host: str) -> str:
-    scheme, has_scheme, rest = host.rpartition("://")
-    port = {"https": 443, "http": 80}.get(scheme, 11434) if has_scheme else 11434
-    place, _, path = rest.partition("/")
+    parts = urlsplit(host if "://" in host else f"//{host}")
     try:
-        parts = urlsplit(f"//{place if place.count(':') < 2 or place.startswith('[') else f'[{place}]'}")
-        name, port = parts.hostname or "127.0.0.1", parts.port or port
-        name = "127.0.0.1" if name in {"0.0.0.0", "::"} else name  # noqa: S104
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 11434)
     except ValueError:
-        name = place
-    path = f"/{path.strip('/')}" if path.strip("/") else ""
-    return f"{scheme or 'http'}://{f'[{name}]' if ':' in name else name}:{port}{path}/v1"
+        return host  # `endpoint_of` refuses it
+    name = parts.hostname or "127.0.0.1"
+    name = "127.0.0.1" if name in {"0.0.0.0", "::"} else name  # noqa: S104
+    return f"{parts.scheme or 'http'}://{f'[{name}]' if ':' in name else name}:{port}{parts.path.rstrip('/')}/v1"
 
 
 Role = Literal["lite", "prime"]

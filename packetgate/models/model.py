@@ -4,9 +4,9 @@ All methods that ask raise `DecisionError` if the model cannot be asked.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -14,21 +14,21 @@ from langchain_core.runnables import RunnableBinding, RunnableConfig
 
 from packetgate.models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing, WrittenCall
 from packetgate.models.choices import Measured
-from packetgate.models.decoding.native_calls import calls_in
+from packetgate.models.decoding import calls_in
 from packetgate.models.options import ModelOptions
-from packetgate.models.pictures import has_pictures, may_refuse_pictures, takes_none, without_pictures
 from packetgate.models.requests import exchange, usage_of
 from packetgate.models.schemas import AnswerForm
 from packetgate.models.thoughts import Thoughts
 from packetgate.models.transport import check_answered, model_label, named_errors, timeout_of
 from packetgate.models.turns import attempt
 from packetgate.state.base import TokenUsage
-from packetgate.state.errors import DecisionError, ToolsRefusedError
+from packetgate.state.errors import ToolsRefusedError
 
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Keeps LangGraph's message stream from showing JSON to the user."""
 
-T = TypeVar("T")
+PICTURES_REFUSED = "pictures_refused"
+"""Key of an answer's `response_metadata`: why the server took no pictures, and was sent their descriptions."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,6 @@ class Model:
         self.thoughts = Thoughts(self.options.thinking_budget)
         self.returns_calls = False
         """Whether its server was seen to return calls apart from the text."""
-        self.sees = self.options.vision
-        """Whether it takes pictures; None: not known yet."""
-        self.pictures_refused = ""
-        """Its last refusal of pictures."""
 
     @property
     def label(self) -> str:
@@ -127,39 +123,10 @@ class Model:
         """Return a stage's sampling with the role's options over it."""
         return {name: value for name, value in given.items() if value is not None} | self.options.sampling
 
-    def sendable(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        """Return messages as the model takes them: without pictures if it takes none."""
-        return without_pictures(messages) if self.sees is False else list(messages)
-
-    def without_refused(self, messages: Sequence[BaseMessage], error: DecisionError) -> list[BaseMessage]:
-        """Return messages without pictures, if these may be why they were refused.
-
-        Raises:
-            DecisionError: `error`, if pictures are not the reason.
-        """
-        if not has_pictures(messages) or not may_refuse_pictures(error.__cause__):
-            raise error
-        self.pictures_refused = f"pictures were not taken: {error}"
-        if takes_none(error.__cause__) and self.options.vision is None:
-            self.sees = False
-        return without_pictures(messages)
-
-    def note_taken(self, messages: Sequence[BaseMessage]) -> None:
-        """Record that the pictures in messages were accepted."""
-        if self.sees is None and has_pictures(messages):
-            self.sees = True
-
-    async def ask_with_pictures(
-        self, messages: Sequence[BaseMessage], asked: Callable[[Sequence[BaseMessage]], Awaitable[T]]
-    ) -> T:
-        """Ask, and ask again without pictures if they are refused."""
-        sent = self.sendable(messages)
-        try:
-            answer = await asked(sent)
-        except DecisionError as error:
-            return await asked(self.without_refused(sent, error))
-        self.note_taken(sent)
-        return answer
+    @property
+    def sees(self) -> bool | None:
+        """Whether it takes pictures; None: not known."""
+        return self.options.vision
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
         """Return the options for an answer in words, with these tools in view."""
@@ -237,13 +204,13 @@ async def ask(
     """
     timeout = timeout_of(chat)
     longer: dict[str, Any] = {"timeout": 2 * timeout} if patient and timeout else {}
-    with attempt(chat, twice=patient) as limit, exchange(chat, messages, options) as answered:
-        with named_errors(chat, limit.way_out):
+    with attempt(chat, twice=patient) as limit, exchange(chat, messages, options) as record:
+        with named_errors(chat, limit.advice):
             async with asyncio.timeout_at(limit.deadline):
                 answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)
             if not isinstance(answer, AIMessage):  # the endpoint chooses the role
                 raise TypeError(f"a message of type {answer.type}")
-        answered(answer)
+        record(answer)
         check_answered(chat, answer)
         return answer
 

@@ -12,6 +12,8 @@ from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
     BaseMessage,
+    InvalidToolCall,
+    ToolCall,
     convert_to_openai_messages,
     message_chunk_to_message,
 )
@@ -23,23 +25,23 @@ from packetgate.models.transport import model_label
 from packetgate.state.base import Section, TokenUsage, now, storable
 from packetgate.state.errors import DecisionError
 
-MOST_CHARS = 200_000
+MAX_CHARS = 200_000
 """Per message; no prompt that fits a model is longer."""
 
 
-class _Kept(Section):
-    model_config = ConfigDict(extra="ignore")
-
-
-class SentMessage(_Kept):
+class SentMessage(Section):
     """One message as sent."""
+
+    model_config = ConfigDict(extra="ignore")
 
     role: str
     text: str
 
 
-class ModelRequest(_Kept):
+class ModelRequest(Section):
     """One request to a model and its result."""
+
+    model_config = ConfigDict(extra="ignore")
 
     model: str
     """Name and endpoint, without secrets."""
@@ -62,10 +64,10 @@ _collected: ContextVar[list[ModelRequest] | None] = ContextVar("collected", defa
 @contextmanager
 def collected() -> Iterator[list[ModelRequest]]:
     """Collect the requests within the block, including those of tasks that start there."""
-    found: list[ModelRequest] = []
-    token = _collected.set(found)
+    requests: list[ModelRequest] = []
+    token = _collected.set(requests)
     try:
-        yield found
+        yield requests
     finally:
         _collected.reset(token)
 
@@ -75,27 +77,27 @@ def exchange(
     chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> Iterator[Callable[[AIMessage], None]]:
     """Record a request if requests are collected. Yields a function that takes the answer or its pieces."""
-    found = _collected.get()
-    if found is None:
+    requests = _collected.get()
+    if requests is None:
         yield lambda _: None
         return
-    at, began, error = now(), perf_counter(), ""
+    at, began, problem = now(), perf_counter(), ""
     pieces: list[AIMessage] = []
     try:
         yield pieces.append
-    except DecisionError as why:
-        error = storable(str(why))
+    except DecisionError as error:
+        problem = storable(str(error))
         raise
     finally:
         unsent: Collection[str] = getattr(chat, "unsent", ())
         sent = {name: value for name, value in options.items() if name not in unsent}
-        found.append(
+        requests.append(
             ModelRequest(
                 model=storable(model_label(chat)),
-                messages=_said(messages),
+                messages=_sent(messages),
                 options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
-                answer=storable(_written(join_pieces(pieces))[:MOST_CHARS]) if pieces else "",
-                error=error,
+                answer=storable(_written(join_pieces(pieces))[:MAX_CHARS]) if pieces else "",
+                error=problem,
                 usage=usage_of(*pieces),
                 at=at,
                 duration_ms=round((perf_counter() - began) * 1000, 3),
@@ -108,7 +110,22 @@ def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
     first, *rest = pieces
     if not isinstance(first, AIMessageChunk):
         return first
-    return cast("AIMessage", message_chunk_to_message(sum(rest, first)))
+    joined = cast("AIMessageChunk", sum(rest, first))
+    message = cast("AIMessage", message_chunk_to_message(joined))
+    message.tool_calls, message.invalid_tool_calls = [], []  # LangChain completes the arguments of one that broke off
+    for chunk in joined.tool_call_chunks:
+        try:
+            arguments = json.loads(chunk["args"] or "{}", strict=False)
+        except ValueError:
+            arguments = None
+        name, text = chunk["name"] or "", chunk["args"]
+        if isinstance(arguments, dict):
+            message.tool_calls.append(ToolCall(name=name, args=arguments, id=chunk["id"]))
+        else:
+            message.invalid_tool_calls.append(
+                InvalidToolCall(type="invalid_tool_call", name=name, args=text, id=chunk["id"], error=None)
+            )
+    return message
 
 
 def usage_of(*answers: AIMessage) -> TokenUsage:
@@ -122,9 +139,9 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
     return usage.changed(thought_tokens=thought_in(answers, usage.output_tokens))
 
 
-def _said(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
+def _sent(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
     sent: list[dict[str, Any]] = convert_to_openai_messages(announced(messages), text_format="string")
-    return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:MOST_CHARS])) for one in sent)
+    return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:MAX_CHARS])) for one in sent)
 
 
 def _text(message: dict[str, Any]) -> str:

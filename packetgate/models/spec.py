@@ -1,6 +1,5 @@
 """Model names: `reflex`, `openai:NAME?option=value`, `ollama:NAME`, `llamacpp:PATH`, or `decisions:NAME`."""
 
-import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,11 +18,6 @@ FORMS = (
     "`decisions:NAME` or `systemone:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
 )
 PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", *DECIDING)
-
-_ALIKE = 0.9
-"""Least similarity of a misspelt prefix."""
-_NO_LETTER = re.compile(r"[^a-z0-9]+")
-_PLAIN_NAME = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*(:[\w.-]+)?")
 
 
 @dataclass(frozen=True)
@@ -62,35 +56,19 @@ def parse_model(text: str) -> ModelSpec:
         return ModelSpec("decisions", name, _options(text, query), prefix)
     if name and prefix == "llamacpp":
         return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
-    instead = _suggestion(text.strip())
-    raise ModelError(f"{text!r} is not a model name: {f'write {instead}. The forms are' if instead else 'use'} {FORMS}")
+    raise ModelError(f"{text!r} is not a model name: {_suggestion(text.strip())}")
 
 
 def _suggestion(text: str) -> str:
-    """Return what to write instead of an unknown form; empty if nothing is likely."""
-    prefix, colon, rest = text.partition(":")
     if text.startswith(("http://", "https://")):
-        return f"`openai:NAME`, and set OPENAI_BASE_URL to {text}"
-    for written, name in ((prefix, rest.strip()), text.split("/", 1) if "/" in text else ("", "")):
-        known = _known_prefix(written)
-        if known == "reflex":
-            return "`reflex`"
-        if known:
-            example = "/path/model.gguf" if known == "llamacpp" else "NAME"
-            return f"`{known}:{example if name.startswith('?') or not name else ''}{name}`"
-    if (path := rest if colon and len(prefix) > 1 else text).lower().partition("?")[0].endswith(".gguf"):
-        return f"`llamacpp:{path}`"
-    if not _PLAIN_NAME.fullmatch(text):
-        return ""
-    return f"{'' if colon else f'`openai:{text}`, or '}`ollama:{text}` for a model that Ollama has"
-
-
-def _known_prefix(written: str) -> str | None:
-    # in another case or punctuation, or misspelt in letters alone: `llama2`, `mistral-nemo` are names of models
-    letters = {_NO_LETTER.sub("", one): one for one in ("reflex", *PREFIXES)}
-    word = _NO_LETTER.sub("", written.lower())
-    near = get_close_matches(word, letters, n=1, cutoff=_ALIKE) if written.isalpha() else []
-    return letters.get(near[0] if near else word)
+        return f"write `openai:NAME`, and set OPENAI_BASE_URL to {text}"
+    if text.partition("?")[0].lower().endswith(".gguf"):
+        return f"write `llamacpp:{text}`"
+    near = get_close_matches(text.partition(":")[0], PREFIXES, n=1) if ":" in text else []
+    if near:
+        return f"write `{near[0]}:NAME`. The forms are {FORMS}"
+    named = f"write `openai:{text}`, or `ollama:{text}` for a model that Ollama has. " if text.isprintable() else ""
+    return f"{named if text and ':' not in text else ''}The forms are {FORMS}"
 
 
 def _options(text: str, query: str) -> dict[str, str]:

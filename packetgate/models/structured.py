@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
 
 from packetgate.models.choices import Measured
-from packetgate.models.decoding.native_calls import decode_json
+from packetgate.models.decoding import decode_json
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
 from packetgate.models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
@@ -18,9 +18,6 @@ from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
 T = TypeVar("T", bound=BaseModel)
-
-LONGER = 2
-"""Factor for the length of the second answer where the first was cut off."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Structured(Generic[T]):
         return next((one.probability for one in self.choices if one.path == path), None)
 
 
-async def decide(
+async def structured_answer(
     model: Model,
     messages: Sequence[BaseMessage],
     schema: type[T],
@@ -62,31 +59,28 @@ async def decide(
     sampling = model.sampling(temperature=temperature, top_p=top_p)
     thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
 
-    async def ask(messages: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
-        async def answer(most: int) -> FormAnswer:
-            limited = sampling | {"max_tokens": most}
-            return await model.ask_with_pictures(messages, lambda shown: model.answer(shown, form, sampling=limited))
+    async def ask(asked: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
+        return await with_room(
+            thoughts, length, lambda most: model.answer(asked, form, sampling=sampling | {"max_tokens": most})
+        )
 
-        return await with_room(thoughts, length, answer)
-
-    first, spent = await ask(messages, max_tokens)
+    answer, spent = await ask(messages, max_tokens)
     try:
-        return await asyncio.to_thread(_read, first, schema, validate, spent)
+        return await asyncio.to_thread(_read, answer, schema, validate, spent)
     except DecisionError as error:
+        if ended_in_thought(answer):
+            raise cut_off_in_thought(model.label, thoughts, spent) from error
         problem = str(error)
-    if ended_in_thought(first):
-        raise cut_off_in_thought(model.label, thoughts, spent)
-    sendable = first.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
+    sendable = answer.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
     again = [*messages, AIMessage(sendable), HumanMessage(render("repair", problem=problem))]
-    second, more = await ask(again, max_tokens * (LONGER if first.cut_off else 1))
-    usage = spent + more
+    answer, more = await ask(again, max_tokens * 2 if answer.cut_off else max_tokens)
+    spent += more
     try:
-        return await asyncio.to_thread(_read, second, schema, validate, usage)
+        return await asyncio.to_thread(_read, answer, schema, validate, spent)
     except DecisionError as error:
-        if ended_in_thought(second):
-            raise cut_off_in_thought(model.label, thoughts, usage) from error
-        problem = f"{model.label} gave no usable {schema.__name__}, asked twice: {error}"
-        raise DecisionError(problem, usage) from error
+        if ended_in_thought(answer):
+            raise cut_off_in_thought(model.label, thoughts, spent) from error
+        raise DecisionError(f"{model.label} gave no usable {schema.__name__}, asked twice: {error}", spent) from error
 
 
 def _read(
@@ -95,7 +89,9 @@ def _read(
     try:
         value = schema.model_validate(decode_json(answer.text))
     except ValidationError as error:
-        raise DecisionError(_problems(error)) from error
+        details = error.errors(include_url=False, include_context=False, include_input=False)[:5]
+        problems = [f"{'.'.join(map(str, one['loc'])) or 'the object'}: {one['msg']}" for one in details]
+        raise DecisionError("; ".join(problems)) from error
     except DecisionError as error:
         if answer.cut_off:
             raise DecisionError(f"the answer is longer than it may be, so it was cut off: {error}") from error
@@ -104,10 +100,3 @@ def _read(
     if objection:
         raise DecisionError(objection)
     return Structured(value, usage, answer.choices, answer.widened)
-
-
-def _problems(error: ValidationError) -> str:
-    details = error.errors(include_url=False, include_context=False, include_input=False)
-    named = [f"{'.'.join(str(part) for part in detail['loc']) or 'the object'}: {detail['msg']}" for detail in details]
-    more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
-    return "; ".join(named[:5]) + more

@@ -3,10 +3,8 @@
 import json
 import re
 import sys
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from email.utils import mktime_tz, parsedate_tz
 
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
@@ -17,25 +15,36 @@ from packetgate.state.printing import shorten
 
 MAX_RETRIES = 2
 """Retries by the openai library after 408, 409, 429, 5xx or a broken connection."""
-TIMEOUT_WAY_OUT = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
+TIMEOUT_ADVICE = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
+
+_BAD_REQUEST = frozenset({400, 415, 422})
+"""Statuses by which servers refuse any feature of a request; by others only a feature that they name."""
+_OTHER_REFUSALS = frozenset({404, 413, 500, 501})
+_FEATURES = re.compile(r"tool|function|response_format|schema|grammar|image|picture|vision|modal|mmproj", re.IGNORECASE)
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
-
-ESSENTIAL = frozenset({"model", "messages", "stream", "response_format", "tools", "tool_choice", "timeout"})
-OF_THE_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "tool")
-"""Words by which refusals name what holds an answer to its form."""
-
-_HINTS = {
+_ADVICE = {
     404: "check the model's name and the base URL",
     429: "it is asked too often, or its quota is used up: wait, or use another model",
 }
+_LATE = {"APITimeoutError", "TimeoutError", "TimeoutException"}
+_BROKEN = {"DecodingError", "RemoteProtocolError", "ReadError", "WriteError"}
+_UNREACHED = {"APIConnectionError", "TransportError"}
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size)|too long|max_(?:completion_)?tokens is too large", re.IGNORECASE
+)
 
 
 def model_label(model: object) -> str:
     """Return name and endpoint of a model, without secrets."""
     name = getattr(model, "model_name", None) or type(model).__name__
-    base_url = getattr(model, "openai_api_base", None)
-    return f"{name} at {shown(base_url)}" if base_url else str(name)
+    endpoint = endpoint_label(model)
+    return f"{name} at {endpoint}" if endpoint else str(name)
+
+
+def endpoint_label(model: object) -> str:
+    """Return the endpoint of a model, without secrets; empty without one."""
+    return shown(str(getattr(model, "openai_api_base", None) or ""))
 
 
 def timeout_of(model: object) -> float | None:
@@ -44,47 +53,29 @@ def timeout_of(model: object) -> float | None:
     return float(timeout) if isinstance(timeout, int | float) else None
 
 
-def endpoint_label(model: object) -> str:
-    """Return the endpoint of a model, without secrets."""
-    return shown(str(getattr(model, "openai_api_base", None) or ""))
-
-
 @contextmanager
-def named_errors(
-    model: object, too_slow: Callable[[], str] = lambda: TIMEOUT_WAY_OUT, answer: str = "chat completion"
-) -> Iterator[None]:
-    """Turn what is raised while the model is asked into a `DecisionError` that names model and endpoint.
-
-    Args:
-        too_slow: returns the advice after a timeout.
-        answer: what an endpoint was asked for.
-    """
+def named_errors(model: object, timeout_advice: Callable[[], str] = lambda: TIMEOUT_ADVICE) -> Iterator[None]:
+    """Raise a `DecisionError` that names model and endpoint for what is raised while the model is asked."""
     try:
         yield
     except _transport_errors() as error:
-        happened = _what_happened(model, error, _quoted(model, error_text(error)), too_slow())
-        raise DecisionError(f"{model_label(model)} {happened}") from error
+        raise DecisionError(f"{model_label(model)} {_described(model, error, timeout_advice())}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        # how langchain-openai meets rubbish
-        kind = type(error).__name__
-        if not endpoint_label(model):  # a model of the caller's own
-            raise DecisionError(f"{model_label(model)} raised {kind}: {shorten(str(error), 300)}") from error
-        raise DecisionError(
-            f"{model_label(model)} answered with something that is no {answer} ({kind}): "
-            "check that the base URL is an OpenAI-compatible one; it usually ends in /v1"
-        ) from error
+        problem = f"{model_label(model)} raised {type(error).__name__}: {shorten(str(error), 300)}"
+        if endpoint_label(model):  # how langchain-openai reacts to an answer of another protocol
+            problem += "; check that the base URL is an OpenAI-compatible one: it usually ends in /v1"
+        raise DecisionError(problem) from error
 
 
 def check_answered(model: object, answer: AIMessage) -> None:
     """Raise `DecisionError` if the model refused to answer or a content filter stopped it."""
-    refusal = answer.additional_kwargs.get("refusal")
-    if refusal:
-        why = _quoted(model, str(refusal))
-        raise DecisionError(f"{model_label(model)} refuses to answer: {why}; reword the request, or use another model")
-    if answer.response_metadata.get("finish_reason") == "content_filter":
-        raise DecisionError(
-            f"{model_label(model)} stopped at its content filter: reword the request, or use another model"
-        )
+    if refusal := answer.additional_kwargs.get("refusal"):
+        problem = f"refuses to answer: {_quoted(model, str(refusal))}"
+    elif answer.response_metadata.get("finish_reason") == "content_filter":
+        problem = "stopped at its content filter"
+    else:
+        return
+    raise DecisionError(f"{model_label(model)} {problem}; reword the request, or use another model")
 
 
 def error_text(error: BaseException) -> str:
@@ -102,28 +93,26 @@ def status_of(error: BaseException | None) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def named_in(error: BaseException | None, names: Collection[str], others: Collection[str] = OF_THE_FORM) -> str | None:
-    """Return the first of these parameters that a refusal names; None if it names another thing first.
-
-    Args:
-        others: words for other things that the text may be about.
-    """
-    param = re.split(r"[.\[]", str(getattr(error, "param", None) or ""))[0]
-    if error is None or param in {*names, *ESSENTIAL}:
-        return param if param in names else None
-    text = error_text(error)
-    found = [(name, re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)) for name in names]
-    places = {name: match.start() for name, match in found if match}
-    places |= {word: at for word in others if (at := text.lower().find(word)) >= 0}
-    first = min(places, key=places.__getitem__, default="")
-    return first if first in names else None
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether a server may refuse a feature of the request, and not its length."""
+    if error is None or is_too_long(error):
+        return False
+    names_feature = status_of(error) in _OTHER_REFUSALS and bool(_FEATURES.search(error_text(error)))
+    return status_of(error) in _BAD_REQUEST or names_feature
 
 
-def wish_in(wishes: Mapping[str, str], error: BaseException | None) -> str:
-    """Return the description of the user's own parameter that a server refuses; empty: none."""
-    refuses = status_of(error) in {400, 403, 404, 415, 422, 500}
-    name = named_in(error, wishes) if refuses and not is_too_long(error) else None
-    return wishes[name] if name else ""
+def is_too_long(error: BaseException | None) -> bool:
+    """Whether a server has no room for the prompt or the answer."""
+    if error is None or status_of(error) is None:
+        return False
+    return bool(_TOO_LONG.search(f"{error_text(error)} {getattr(error, 'code', '')}"))
+
+
+def is_absent(error: BaseException | None) -> bool:
+    """Whether nothing answered: no connection, a timeout, or a gateway error."""
+    kinds = _kinds(error)
+    late_or_unreached = bool(kinds & _LATE) or (bool(kinds & _UNREACHED) and not kinds & _BROKEN)
+    return status_of(error) in {502, 503, 504} or late_or_unreached
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
@@ -137,26 +126,19 @@ def _quoted(model: object, text: str) -> str:
     return shorten(text.replace(secret, "***") if len(secret) > 8 else text, 300)
 
 
-def _key_variable(model: object) -> str:
-    return str(getattr(model, "key_variable", "OPENAI_API_KEY"))
-
-
-def _what_happened(model: object, error: Exception, quoted: str, too_slow: str) -> str:
-    status, key = status_of(error), _key_variable(model)
+def _described(model: object, error: Exception, timeout_advice: str) -> str:
+    status, key = status_of(error), getattr(model, "key_variable", "OPENAI_API_KEY")
+    quoted = _quoted(model, error_text(error))
     if status == 401:
         return f"refuses the API key (HTTP 401): check {key}"
     if status == 403:
         return f"does not allow this (HTTP 403): {quoted}; check {key}, and what it allows"
     if status is not None:
-        wait = requested_wait(error)
-        hint = _HINTS.get(status) or ("try again later, or check the server" if status >= 500 else "")
-        wish = wish_in(getattr(model, "wishes", {}), error)
-        hint = f"{wish}: change it, or leave it out" if wish else hint
-        hint = f"it wants to be left alone for {wait:,.0f} s: wait, or use another model" if wait else hint
-        return f"answered HTTP {status}: {quoted}{f'; {hint}' if hint else ''}"
+        advice = _ADVICE.get(status) or ("try again later, or check the server" if status >= 500 else "")
+        return f"answered HTTP {status}: {quoted}{f'; {advice}' if advice else ''}"
     kinds = _kinds(error)
     if kinds & _LATE:
-        return f"did not answer in time: {too_slow}"
+        return f"did not answer in time: {timeout_advice}"
     if kinds & _BROKEN:
         return "broke off, or answered with something that is no HTTP: check the server and the base URL"
     if kinds & _UNREACHED:
@@ -164,59 +146,9 @@ def _what_happened(model: object, error: Exception, quoted: str, too_slow: str) 
     return f"failed: {type(error).__name__}: {quoted}"
 
 
-_LATE = {"APITimeoutError", "TimeoutError", "TimeoutException"}
-_BROKEN = {"DecodingError", "RemoteProtocolError", "ReadError", "WriteError"}
-_UNREACHED = {"APIConnectionError", "TransportError"}
-
-
-def is_absent(error: BaseException | None) -> bool:
-    """Whether nothing answered: no connection, a timeout, or a gateway error."""
-    if getattr(error, "status_code", None) in {502, 503, 504}:
-        return True
-    kinds = _kinds(error)
-    return bool(kinds & _LATE) or (bool(kinds & _UNREACHED) and not kinds & _BROKEN)
-
-
-def refuses_key(error: BaseException | None) -> bool:
-    """Whether a server refused the key."""
-    return getattr(error, "status_code", None) == 401
-
-
-def is_too_long(error: BaseException | None) -> bool:
-    """Whether a server has no room for the prompt or the answer."""
-    text = f"{error_text(error)} {getattr(error, 'code', None)}".lower() if error else ""
-    return hasattr(error, "status_code") and any(words in text for words in _TOO_LONG)
-
-
-_TOO_LONG = (
-    *("context length", "context_length", "context window", "context size", "context_size", "too long"),
-    *("max_tokens is too large", "max_completion_tokens is too large"),
-)
-
-
-def requested_wait(error: BaseException | None) -> float:
-    """Return the seconds that a server asks to wait; 0 if it does not say."""
-    return retry_after(getattr(getattr(error, "response", None), "headers", None) or {})
-
-
-def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds in `Retry-After`, a number or a date; 0 without one."""
-    text = headers.get("retry-after", "")
-    try:
-        return max(0.0, float(text))
-    except ValueError:
-        date = parsedate_tz(text)
-    try:
-        return max(0.0, mktime_tz(date) - time.time()) if date else 0.0
-    except (ValueError, OverflowError):  # a year that there is not
-        return 0.0
-
-
 def _kinds(error: BaseException | None) -> set[str]:
-    return {kind.__name__ for one in _with_causes(error) for kind in type(one).__mro__}
-
-
-def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    found: set[str] = set()
     while error is not None:
-        yield error
+        found |= {kind.__name__ for kind in type(error).__mro__}
         error = error.__cause__
+    return found

@@ -11,12 +11,11 @@ from math import inf
 from time import monotonic
 
 from packetgate.models.transport import (
-    TIMEOUT_WAY_OUT,
+    TIMEOUT_ADVICE,
     endpoint_label,
     is_absent,
     model_label,
-    refuses_key,
-    requested_wait,
+    status_of,
     timeout_of,
 )
 from packetgate.state.errors import DecisionError, NotAskedError
@@ -58,9 +57,9 @@ class Limit:
         """Whether the turn's time is over."""
         return self.turn is not None and self.deadline is not None and monotonic() >= self.deadline
 
-    def way_out(self) -> str:
+    def advice(self) -> str:
         """Return the advice after a timeout."""
-        return _way_out(self.turn) if self.turn and self.ended_turn else TIMEOUT_WAY_OUT
+        return _advice(self.turn) if self.turn and self.ended_turn else TIMEOUT_ADVICE
 
 
 @dataclass
@@ -72,7 +71,6 @@ class _Breaker:
 _turns: dict[str, Turn] = {}
 _breakers: dict[str, _Breaker] = {}
 _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
-_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
@@ -114,8 +112,7 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
             f"{label} is left alone for {breaker.rests_until - begun:.0f} s, as nobody answered there "
             f"{breaker.failures} times in a row: check the server"
         )
-    limit, before = _limit(label, 2 * timeout if twice else timeout, turn, streamed=streamed), _deadline.get()
-    _deadline.set(limit.deadline)
+    limit = _limit(label, 2 * timeout if twice else timeout, turn, streamed=streamed)
     try:
         yield limit
     except DecisionError as error:
@@ -124,13 +121,12 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
         elif is_absent(error.__cause__):
             breaker.failures, breaker.rests_until = breaker.failures + 1, monotonic() + REST_S
             turn.given_up.add(where)
-        elif refuses_key(error.__cause__) or requested_wait(error.__cause__) > seconds_left():
+        elif status_of(error.__cause__) == 401:
             turn.given_up.add(label)
         raise
     else:
         breaker.failures = 0
     finally:
-        _deadline.set(before)  # `reset` refuses where a stream is closed by another task than began it
         turn.spent_s += monotonic() - begun
 
 
@@ -140,21 +136,15 @@ def give_up(label: str) -> None:
         turn.given_up.add(label)
 
 
-def seconds_left() -> float:
-    """Return the seconds left for the current request."""
-    deadline = _deadline.get()
-    return inf if deadline is None else deadline - monotonic()
-
-
 def _limit(label: str, timeout: float, turn: Turn, *, streamed: bool) -> Limit:
     if turn.left_s <= 0:
         turn.given_up.add(BUDGET)
-        raise DecisionError(f"{label} was not asked, as the turn's time is used up: {_way_out(turn)}")
+        raise DecisionError(f"{label} was not asked, as the turn's time is used up: {_advice(turn)}")
     own = max(timeout, STREAM_S) if streamed else timeout  # a stream shows that it goes on
     if own <= turn.left_s:
         return Limit(monotonic() + own)
     return Limit(monotonic() + turn.left_s, turn)
 
 
-def _way_out(turn: Turn) -> str:
+def _advice(turn: Turn) -> str:
     return f"a turn waits {turn.budget_s:g} s for its models: raise turn_budget_s, or use a faster model"

@@ -4,7 +4,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from packetgate.deciders.protocols import Responder
-from packetgate.models.markup.links import inert
+from packetgate.models.links import inert
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
 from packetgate.state.sections import PacketState, Response, Status
@@ -20,7 +20,7 @@ async def respond(
     answer = await decider(packet, toolbox.known, packet.governance.settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":
-        from packetgate.models.markup.stripping import NOTHING_LEFT, strip_markup  # compiles hundreds of patterns
+        from packetgate.models.stripping import NOTHING_LEFT, strip_markup  # compiles hundreds of patterns
 
         clean = strip_markup(answer.text, packet.spoken)
         text, violations = clean.text or NOTHING_LEFT, clean.violations

@@ -25,7 +25,7 @@ def test_the_built_in_tools_need_no_server_and_no_model(cli: CommandLine, reques
     modules = loaded(cli, "ask", request_words)
     assert "langgraph" in modules
     assert not modules & (SERVERS | MODELS)
-    assert not modules & {"packetgate.deciders.language.selection", "packetgate.models.markup.stripping"}
+    assert not modules & {"packetgate.deciders.language.selection", "packetgate.models.stripping"}
 
 
 def test_small_talk_does_not_wait_for_what_reads_requests_closely(cli: CommandLine) -> None:

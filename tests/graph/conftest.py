@@ -27,7 +27,6 @@ def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -
     async def model() -> OpenAICompatible:
         if not made:
             made.append(await model_at(scripted_openai))
-            made[0].thoughts.opened = False  # so that its first answer comes in pieces
         return made[0]
 
     return language_deciders(model, model)

@@ -29,10 +29,9 @@ CLEAN = "The note says apples, and it is yours."
 Answering = Callable[[str], Awaitable[BaseChatModel]]
 
 
-def by_model(chat: BaseChatModel, *, known: bool = True) -> Deciders:
-    """Return reflexes that leave the answer to the model, of which is known or not that no thought is opened for it."""
+def by_model(chat: BaseChatModel) -> Deciders:
+    """Return reflexes that leave the answer to the model."""
     model = Model(chat)
-    model.thoughts.opened = False if known else None
 
     async def source() -> Model:
         return model
@@ -98,11 +97,10 @@ def deciding(scripted_chat: BaseChatModel) -> Deciders:
 
 async def test_a_selection_that_is_the_answer_comes_in_pieces(deciding: Deciders, scripted_openai: ScriptedOpenAI):
     story = " ".join(20 * ["Once upon a time there was a pear."])
-    scripted_openai.script(story, story)
+    scripted_openai.script(story)
     async with session(deciding) as talk:
-        await stream(talk, "Tell me a story")  # whether its template opens a thought shows at the end of the first
-        turn = await stream(talk, "Another one")
-    assert len(scripted_openai.requests) == 2
+        turn = await stream(talk, "Tell me a story")
+    assert len(scripted_openai.requests) == 1
     assert len(turn.chunks) > 3
     assert turn.shown == {turn.packet.messages[-1].id: story}
 

@@ -1,16 +1,15 @@
 """What is said to models and by them is noted for whoever collects it, and for nobody else."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from support.openai_models import GOOD, SAMPLING, ask, called, model_at
+from support.openai_models import GOOD, ask, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
-from packetgate.models.completion import complete
+from packetgate.models.answers import complete
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.requests import collected, exchange
 from packetgate.state.errors import DecisionError
@@ -22,23 +21,13 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_each_request_is_noted_also_one_that_was_refused(scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.script(HttpError(400, "no", param="response_format"), GOOD)
+    scripted_openai.script(HttpError(400, "response_format is not supported"), GOOD)
     with collected() as said:
         await ask(await model_at(scripted_openai))
     refused, answered = said
     assert "HTTP 400" in refused.error
     assert (answered.answer, answered.error) == (GOOD, "")
     assert answered.usage.output_tokens == 1
-
-
-async def test_a_tool_call_is_noted_as_json(scripted_openai: ScriptedOpenAI) -> None:
-    scripted_openai.refuses = {"response_format": HttpError(400, "response_format is not supported")}
-    scripted_openai.script(called(GOOD))
-    model = await model_at(scripted_openai)
-    with collected() as said:
-        await ask(model)
-    assert json.loads(said[-1].answer) == [{"name": "verdict", "arguments": json.loads(GOOD)}]
-    assert {name: said[-1].options[name] for name in SAMPLING} == SAMPLING
 
 
 async def test_a_model_in_this_process_is_heard_too(tiny_gguf: Path) -> None:

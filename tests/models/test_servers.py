@@ -19,7 +19,6 @@ from packetgate.state.errors import ModelError
         ("http://box", "http://box:80/v1"),
         ("https://box/behind/", "https://box:443/behind/v1"),
         ("[::1]:9", "http://[::1]:9/v1"),
-        ("::1", "http://[::1]:11434/v1"),
     ],
 )
 def test_ollama_is_where_its_own_client_looks_for_it(host: str, base_url: str, monkeypatch: pytest.MonkeyPatch):
@@ -59,9 +58,9 @@ async def test_a_provider_without_its_key_is_named(monkeypatch: pytest.MonkeyPat
         (
             "qwen3:8b",
             ["llama3.2:1b", "qwen3:4b"],
-            r"no model 'qwen3:8b': write ollama:qwen3:4b, .*`ollama pull qwen3:8b`",
+            r"no model 'qwen3:8b': write ollama:qwen3:4b or .*`ollama pull qwen3:8b`",
         ),
-        ("qwen3:8b", [], "no model yet: get one with `ollama pull qwen3:8b`"),
+        ("qwen3:8b", [], "no model .*get it with `ollama pull qwen3:8b`"),
     ],
 )
 async def test_a_model_that_ollama_lacks_is_refused_with_what_it_has(

@@ -1,5 +1,4 @@
 import asyncio
-import socket
 from typing import TypedDict
 
 import pytest
@@ -7,13 +6,13 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel, Field
-from support.scripted_openai import HttpError, Raw, ScriptedOpenAI, free_port
+from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import OpenAIChat, connect
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, obj
-from packetgate.models.structured import Structured, decide
+from packetgate.models.structured import Structured, structured_answer
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
@@ -42,7 +41,7 @@ def model(request: pytest.FixtureRequest, scripted_openai: ScriptedOpenAI) -> Mo
 
 async def ask(model: Model, **changes) -> Structured[Verdict]:
     settings = {"temperature": 0.15, "max_tokens": 50, "top_p": 0.9} | changes
-    return await decide(model, MESSAGES, Verdict, FORM, **settings)
+    return await structured_answer(model, MESSAGES, Verdict, FORM, **settings)
 
 
 async def test_good_answer(model: Model, scripted_openai: ScriptedOpenAI):
@@ -98,63 +97,6 @@ async def test_not_repairable(model: Model, scripted_openai: ScriptedOpenAI):
     with pytest.raises(DecisionError, match=r"scripted at http.* gave no usable Verdict, asked twice: .*still no"):
         await ask(model)
     assert len(scripted_openai.requests) == 2
-
-
-@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
-async def test_http_error(model: Model, scripted_openai: ScriptedOpenAI, status: int):
-    scripted_openai.script(HttpError(status, f"no good, {KEY}"))
-    with pytest.raises(DecisionError, match=f"scripted at {scripted_openai.base_url} .*HTTP {status}") as caught:
-        await ask(model)
-    assert caught.value.__cause__ is not None
-    assert KEY not in str(caught.value)
-    assert ("OPENAI_API_KEY" in str(caught.value)) == (status == 401)
-
-
-async def test_refused_sampling_parameter_is_left_out(model: Model, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(HttpError(400, param="temperature"), HttpError(400, param="top_p"), GOOD)
-    assert (await ask(model)).value == VERDICT
-    assert not {"temperature", "top_p"} & scripted_openai.requests[2].keys()
-
-
-async def test_transient_error_is_tried_again(scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(HttpError(503, retry=True), GOOD)
-    model = Model(connect("scripted", Endpoint(scripted_openai.base_url, None, timeout=10)))
-    assert (await ask(model)).value == VERDICT
-    assert len(scripted_openai.requests) == 2
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        *("", "not json", "{}", "[]", "null", "7", '{"choices": null}', '{"choices": []}', '{"choices": [{}]}'),
-        *('{"error": {"message": "x"}}', '{"choices": [{"message": {"role": "user", "content": "{}"}}]}'),
-    ],
-)
-async def test_rubbish(model: Model, scripted_openai: ScriptedOpenAI, body: str):
-    scripted_openai.script(Raw(body))
-    with pytest.raises(DecisionError, match=r"scripted at http.* no chat completion"):
-        await ask(model)
-
-
-async def test_web_page(model: Model, scripted_openai: ScriptedOpenAI):
-    scripted_openai.script(Raw("<html>Hello</html>", "text/html"))
-    with pytest.raises(DecisionError, match="/v1"):
-        await ask(model)
-
-
-async def test_connection_refused():
-    base_url = f"http://127.0.0.1:{free_port()}/v1"
-    model = Model(OpenAIChat(model="gone", base_url=base_url, api_key=KEY, max_retries=0))
-    with pytest.raises(DecisionError, match=f"gone at {base_url} cannot be reached"):
-        await ask(model)
-
-
-async def test_time_out():
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        base_url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        model = Model(OpenAIChat(model="slow", base_url=base_url, api_key=KEY, max_retries=0, timeout=0.2))
-        with pytest.raises(DecisionError, match="did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"):
-            await ask(model)
 
 
 async def test_model_that_ignores_sampling_parameters():

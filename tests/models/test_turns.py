@@ -28,7 +28,6 @@ CASES = [
     Case("hangs", Stall(), "did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"),
     Case("drips", Stall(drip=True), "did not answer in time"),
     Case("a gateway without a server", HttpError(502, "bad gateway"), "HTTP 502"),
-    Case("wants an hour", HttpError(429, "slow", retry=True, retry_after="3600"), "left alone for 3,600 s"),
     Case("no key", HttpError(401, "no"), "refuses the API key"),
     Case("wants a moment", HttpError(429, "slow", retry_after="0.01"), "HTTP 429", again=True),
     Case("breaks at this", HttpError(500, "boom"), "HTTP 500", again=True),
@@ -51,16 +50,6 @@ async def test_who_is_not_there_is_asked_once_a_turn(case: Case, scripted_openai
     with in_turn(new_id(), LONG):
         assert (await ask(model)).text == GOOD
     assert len(scripted_openai.requests) == 2 + case.again
-
-
-async def test_another_model_of_the_same_server_is_asked_where_only_one_is_busy(scripted_openai: ScriptedOpenAI):
-    model, other = await model_at(scripted_openai), await model_at(scripted_openai)
-    other.chat.model_name = "other"  # type: ignore[attr-defined]
-    scripted_openai.script(HttpError(429, "slow", retry=True, retry_after="3600"), GOOD)
-    with in_turn(new_id(), LONG):
-        with pytest.raises(DecisionError, match="HTTP 429"):
-            await ask(model)
-        assert (await ask(other)).text == GOOD
 
 
 async def test_a_turns_time_is_shared_by_its_stages(scripted_openai: ScriptedOpenAI):

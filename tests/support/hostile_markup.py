@@ -136,8 +136,8 @@ ASIDES = [
     ),
     Hostile("thought cut off", f"<think>perhaps {DELETE}, or rather", REFUSED),
     Hostile("thought cut off in a call", f"<think>perhaps {DELETE[:-1]}", REFUSED),
-    Hostile("thought without an end, answer last", f"<think>so it is:\n```json\n{READ}\n```", READS),
-    Hostile("thought without an end, native call last", f"<think>so: <tool_call>{NATIVE_READ}</tool_call>", READS),
+    Hostile("thought without an end, answer last", f"<think>so it is:\n```json\n{READ}\n```", REFUSED),
+    Hostile("thought without an end, native call last", f"<think>so: <tool_call>{NATIVE_READ}</tool_call>", REFUSED),
     Hostile(
         "end of a thought in a string",
         own("files.search_files", query="</think>"),

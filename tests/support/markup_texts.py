@@ -57,6 +57,7 @@ LEAKS = {
     "```python\nx = '```'\n```<|im_end|>": ("```python\nx = '```'\n```", 1),
     "- A:\n  ```\n  x\n  ```\n<think>x</think>B": ("- A:\n  ```\n  x\n  ```\nB", 1),
     "```json\n{}```\n[f(a=1)]\nB": ("```json\n{}```\n\nB", 1),
+    "A\n[f(a=1)]\nB": ("A\n\nB", 1),
     # nested, and put together by cutting
     "A<tool_<think>x</think>call>{}</tool_call>B": ("AB", 2),
     "A<<think></think>tool_call>{}</tool_call>B": ("AB", 2),

@@ -1,7 +1,6 @@
 """A model at a scripted server, asked for verdicts, and what it was asked with."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -33,11 +32,10 @@ async def model_at(
     is_openai: bool = False,
     seconds: float = 10,
     options: ModelOptions | None = None,
-    places: Mapping[str, str] | None = None,
 ) -> OpenAICompatible:
     """Return a model that knows nothing of the server yet, and waits so long for it."""
     endpoint = Endpoint(server.base_url, None, timeout=seconds)
-    chat = await asyncio.to_thread(connect, "scripted", endpoint, options, places)
+    chat = await asyncio.to_thread(connect, "scripted", endpoint, options)
     return OpenAICompatible(chat, options, is_openai=is_openai)
 
 

@@ -62,8 +62,6 @@ CHAT: tuple[Token, ...] = (("<|endoftext|>", CONTROL), ("<|im_start|>", CONTROL)
 VOCABULARIES = [
     Vocabulary("bytes alone", "llama", (*SPECIAL, *BYTES), space_prefix=False),
     Vocabulary("SentencePiece", "llama", (*SPECIAL, *BYTES, *SPACED, *LETTERS)),
-    Vocabulary("SentencePiece, prefixed", "llama", (*SPECIAL, *BYTES, *SPACED, *LETTERS), space_prefix=True),
-    Vocabulary("SentencePiece, plain", "llama", (*SPECIAL, *BYTES, *SPACED, *LETTERS), space_prefix=False),
     Vocabulary(
         "SentencePiece, words",
         "llama",
@@ -76,18 +74,8 @@ VOCABULARIES = [
     ),
     Vocabulary("GPT-2", "gpt2", (*GPT2, *MERGED, *CHAT), merges=MERGES, pre="gpt-2"),
     Vocabulary("Qwen", "gpt2", (*GPT2, *MERGED, *CHAT, *user_defined("<think>", "<tool_call>")), merges=MERGES, pre="qwen2"),
-    Vocabulary("Llama 3", "gpt2", (*GPT2, *MERGED, *CHAT), merges=MERGES, pre="llama-bpe"),
-    Vocabulary(
-        "GPT-2, words",
-        "gpt2",
-        (*GPT2, ("th", NORMAL), *CHAT, *user_defined(*WORDS, *JSON_PIECES, " weather")),
-        merges=('t h',),
-        pre="gpt-2",
-    ),
     Vocabulary("GPT-2, prefixed", "gpt2", (*GPT2, *MERGED, *CHAT), merges=MERGES, pre="gpt-2", space_prefix=True),
     Vocabulary("Unigram", "t5", (("<pad>", CONTROL), ("</s>", CONTROL), ("<unk>", gguf.TokenType.UNKNOWN), *SPACED, *LETTERS, *BYTES)),
-    Vocabulary("WordPiece", "bert", (("[UNK]", gguf.TokenType.UNKNOWN), ("[CLS]", CONTROL), ("[SEP]", CONTROL), *SPACED, *LETTERS)),
-    Vocabulary("RWKV", "rwkv", (("<s>", CONTROL), *((f"\\x{byte:02x}", NORMAL) for byte in range(256)), ("true", NORMAL), (" t", NORMAL))),
 ]  # fmt: skip
 
 NO_BYTES = Vocabulary("SentencePiece, no bytes", "llama", (*SPECIAL, *SPACED, *LETTERS))

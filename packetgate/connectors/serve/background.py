@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from packetgate.connectors.serve.protocol import ModelRequest, WireMessage
-from packetgate.models.completion import complete
-from packetgate.models.markup.links import inert
-from packetgate.models.markup.stripping import strip_markup
+from packetgate.models.answers import complete
+from packetgate.models.links import inert
 from packetgate.models.model import Model
+from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import PacketgateError
 from packetgate.state.printing import compact_json, shorten

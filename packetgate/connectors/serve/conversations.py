@@ -14,7 +14,7 @@ from packetgate.connectors.serve.protocol import HistoryMessage
 from packetgate.connectors.serve.threads import ConversationOwner, History, ThreadPoint, Threads, until_last_answer
 from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
 from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, Turn, Waiting, run_turn
-from packetgate.models.markup.stripping import strip_markup
+from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import SwitchHints
 from packetgate.state.codes import Code

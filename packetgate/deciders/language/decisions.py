@@ -25,7 +25,7 @@ from packetgate.deciders.language.prompting import data
 from packetgate.deciders.language.review import calls_to_review
 from packetgate.deciders.protocols import CallReview, Review
 from packetgate.models import schemas
-from packetgate.models.decisions import decide, words_in
+from packetgate.models.decisions import ask_decision_model, state_text
 from packetgate.models.model import Model
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
@@ -56,7 +56,7 @@ async def review_by_decisions(
     questions = {
         name: Noul(instructions=render("decision_review", number=name.removeprefix("call_"))) for name in numbered
     }
-    found, usage = await decide(model, calls_to_review(packet, catalogue), questions)
+    found, usage = await ask_decision_model(model, calls_to_review(packet, catalogue), questions)
     probabilities = {name: one.noul for name, one in found.nouls.items() if name in numbered}
     if not probabilities:
         raise DecisionError(f"{model.model} answered none of the questions, or with no probability", usage)
@@ -97,7 +97,7 @@ async def answered(model: Model, about: str, questions: Mapping[str, Question]) 
 
 def _asked(question: Question) -> tuple[str, Sequence[bool | str]]:
     """Return a question as text, and the values that answer it."""
-    words = words_in(question.instructions)
+    words = state_text(question.instructions)
     match question:
         case Noul(criteria=criteria):
             about = criteria or NoulCriteria()
@@ -108,7 +108,7 @@ def _asked(question: Question) -> tuple[str, Sequence[bool | str]]:
             options = [_option(name, about) for name, about in named.items()]
         case Score(criteria=levels):
             words = f"{words}\nThe levels go from the lowest to the highest.".lstrip()
-            options = [words_in(level) for level in levels]
+            options = [state_text(level) for level in levels]
         case _:
             raise RequestError(f"{question.type}: not supported; ask a noul, a choice or a score")
     if len(options) > len(_LABELS):
@@ -119,7 +119,7 @@ def _asked(question: Question) -> tuple[str, Sequence[bool | str]]:
 
 
 def _option(name: str, about: JsonValue) -> str:
-    return name if about is None else f"{name} ({words_in(about)})"
+    return name if about is None else f"{name} ({state_text(about)})"
 
 
 def _answer(question: Question, probabilities: Sequence[float]) -> Answer:

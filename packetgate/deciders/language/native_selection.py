@@ -13,11 +13,11 @@ from packetgate.deciders.language.prompting import corrections_of
 from packetgate.deciders.language.written_calls import asked_for, placeholders, without_defaults, without_invented
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.selection import select
+from packetgate.models.answers import streaming_asker
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
-from packetgate.models.markup.stripping import strip_markup
 from packetgate.models.model import Asking, Model
 from packetgate.models.pictures import Picture
-from packetgate.models.streaming import streaming_asker
+from packetgate.models.stripping import strip_markup
 from packetgate.models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
@@ -62,7 +62,7 @@ async def select_natively(
     note = corrections_of(packet)
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
-    asking = streaming_asker(model.thoughts, packet.spoken) if streams else None
+    asking = streaming_asker(packet.spoken) if streams else None
     native = NativeSelection(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
     chosen = await native.select(messages, offer.tools)
     if chosen.action == "none" and chosen.acts is not None and offer.specs:
@@ -138,10 +138,8 @@ class NativeSelection:
         thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
 
         async def call(most: int) -> CallAnswer:
-            options: dict[str, Any] = {"sampling": self._sampling | {"max_tokens": most}, "asking": self._asking}
-            return await model.ask_with_pictures(
-                messages, lambda shown: model.call(shown, tools, most=self._most, must=must, **options)
-            )
+            sampling = self._sampling | {"max_tokens": most}
+            return await model.call(messages, tools, most=self._most, sampling=sampling, must=must, asking=self._asking)
 
         answer, usage = await with_room(thoughts, self._sampling["max_tokens"], call)
         self.usage += usage

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from packetgate.models.calling import OfferedTool
-from packetgate.models.markup.stripping import strip_markup
 from packetgate.models.model import Model
 from packetgate.models.pictures import Picture, with_pictures, without_pictures
+from packetgate.models.stripping import strip_markup
 from packetgate.prompts.rendering import render
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket, is_user_message
 from packetgate.state.printing import fenced

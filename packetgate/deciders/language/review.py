@@ -8,7 +8,7 @@ from packetgate.deciders.language.prompting import data, earlier_words
 from packetgate.deciders.protocols import CallReview, Review, Reviewer
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj, text
 from packetgate.models.source import ModelSource, is_from
-from packetgate.models.structured import Structured, decide
+from packetgate.models.structured import Structured, structured_answer
 from packetgate.prompts.rendering import render
 from packetgate.state.base import Confidence, ConfidenceSource
 from packetgate.state.context import RoutingContext
@@ -62,7 +62,7 @@ async def review_by_model(
         return f'"reviews" must hold one verdict for each of the calls {", ".join(numbers)}, not for {judged}.'
 
     approval = compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}})
-    answer = await decide(
+    answer = await structured_answer(
         model,
         [SystemMessage(render("review_system", approval=approval)), HumanMessage(calls_to_review(packet, catalogue))],
         ReviewAnswer,

@@ -18,10 +18,10 @@ from packetgate.deciders.language.prompting import (
 from packetgate.deciders.language.written_calls import placeholders
 from packetgate.deciders.outcome import ALL
 from packetgate.deciders.protocols import Selection, WantedCall
-from packetgate.models.decoding.bodies import call_fields
+from packetgate.models.decoding import call_fields
 from packetgate.models.schemas import AnswerForm, Choice, Schema, obj, text
 from packetgate.models.source import ModelSource, is_from
-from packetgate.models.structured import Structured, decide
+from packetgate.models.structured import Structured, structured_answer
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
@@ -143,7 +143,7 @@ async def select_by_model(
         "selection_user", request=packet.content.user_words, results=results(packet), corrections=corrections_of(packet)
     )
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
-    answer = await decide(
+    answer = await structured_answer(
         model,
         await conversation(model, packet, systems, user, max_tokens, pictures=pictures),
         SelectionAnswer,

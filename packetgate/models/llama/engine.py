@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from packetgate.models.calling import Timing
 from packetgate.models.choices import ChoiceMeter, Measured, continues
-from packetgate.models.decoding.native_calls import begins_call
+from packetgate.models.decoding import begins_call
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
 from packetgate.models.llama.prompt import Chat, PromptWriter, Tools
@@ -54,15 +54,15 @@ class Request:
     """Receives the answer's pieces on the worker's thread."""
 
 
-LIKELY, NEGLIGIBLE = 64, 0.05
-"""First tokens that are examined, and the share of undecided ones that can be ignored."""
-MOST_SEEN = 160
+_LIKELY, _NEGLIGIBLE = 64, 0.05
+"""First tokens that are examined, and the share of undecided tokens that can be ignored."""
+_LOOP_WINDOW = 160
 """Tokens back that are searched for a loop."""
-TELLING = 100
+_MEASURABLE_PROMPT = 100
 """Shortest prompt, in tokens, that the speed is measured with."""
-PEEKED = 8
-CALLS_BEGIN = 0.5
-"""Probability of a call from which one is written."""
+_PEEKED_TOKENS = 8
+_CALL_PROBABILITY = 0.5
+"""Probability of a call from which on a call is written."""
 
 
 class WrittenToken(NamedTuple):
@@ -75,7 +75,7 @@ class WrittenToken(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
+class EngineAnswer:
     """The result of a request."""
 
     text: str
@@ -127,12 +127,12 @@ class LlamaEngine:
     def _mask(self) -> Mask:
         return Mask(self.weights)
 
-    def submit(self, request: Request) -> Future[Answer]:
+    def submit(self, request: Request) -> Future[EngineAnswer]:
         """Queue a request."""
-        _asked.add(request.cancelled)
+        _running.add(request.cancelled)
         return self._worker.submit(self._answer, request)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> EngineAnswer:
         thinking = request.sampling.get("enable_thinking", request.form is None)
         thinks_first = bool(thinking and request.form)
         prompt = self.prompts.write(request.chat, request.tools, thinking=thinking, opened=thinks_first)
@@ -140,7 +140,11 @@ class LlamaEngine:
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)
         read = perf_counter()
-        if self.reading_speed is None and len(prompt.tokens) - known >= TELLING and not request.cancelled.is_set():
+        if (
+            self.reading_speed is None
+            and len(prompt.tokens) - known >= _MEASURABLE_PROMPT
+            and not request.cancelled.is_set()
+        ):
             self.reading_speed = (len(prompt.tokens) - known) / (read - begun)
         written = _Written(request)
         if prompt.thought and request.form is None:
@@ -152,11 +156,11 @@ class LlamaEngine:
         limit = min(request.sampling["max_tokens"], self._context.room)
         acts: float | None = None
         if request.options:
-            written.meter.measured += self._weighed(request.options)
+            written.meter.measured += self._word_probabilities(request.options)
             limit = 0
         if isinstance(request.form, CallForm):
-            acts = self._acts(request)
-            reason, limit = ("words", 0) if acts < CALLS_BEGIN and not request.must_call else (reason, limit)
+            acts = self._call_probability(request)
+            reason, limit = ("words", 0) if acts < _CALL_PROBABILITY and not request.must_call else (reason, limit)
         if request.words_only and not prompt.thought:
             logits_of(self._context, self.weights)[self._no_words] = -np.inf
         said: list[int] = []
@@ -168,15 +172,15 @@ class LlamaEngine:
                 dampen(logits_of(self._context, self.weights), said)
             tokens, ended = self._next(sampler, grammar, written, limit)
             said += tokens
-            looped = loops(said[-MOST_SEEN:])
+            looped = loops(said[-_LOOP_WINDOW:])
             if ended or looped:
                 reason = "length" if looped and grammar and not ended else "stop"
                 break
             if written.tokens < limit:
                 self._context.append(tokens)
         if grammar and grammar.matcher.is_error():
-            raise DecisionError(f"{self.name} cannot be held to the answer's form: {grammar.matcher.get_error()}")
-        return Answer(
+            raise DecisionError(f"{self.name} does not support this output schema: {grammar.matcher.get_error()}")
+        return EngineAnswer(
             text=written.text,
             finish_reason=reason,
             input_tokens=len(prompt.tokens),
@@ -190,7 +194,7 @@ class LlamaEngine:
             acts=acts,
         )
 
-    def _weighed(self, options: Sequence[str]) -> list[Measured]:
+    def _word_probabilities(self, options: Sequence[str]) -> list[Measured]:
         spelt = {
             option: [text.encode() for one in (option, option.capitalize()) for text in (one, f" {one}")]
             for option in options
@@ -210,7 +214,7 @@ class LlamaEngine:
     def _no_words(self) -> npt.NDArray[np.bool_]:
         return np.array([begins_call(piece.decode("utf-8", "replace")) is not False for piece in self.weights.pieces])
 
-    def _acts(self, request: Request) -> float:
+    def _call_probability(self, request: Request) -> float:
         sure = unsure = 0.0
         first: int | None = None
         for token, share in self._likely():
@@ -220,12 +224,12 @@ class LlamaEngine:
                 unsure += share
             elif begins:
                 sure += share
-        if first is None or unsure < NEGLIGIBLE or request.must_call or self._context.room <= PEEKED:
+        if first is None or unsure < _NEGLIGIBLE or request.must_call or self._context.room <= _PEEKED_TOKENS:
             return sure
         length = self._context.length
         said = self._text(first)
         self._context.append([first])
-        for _ in range(PEEKED):
+        for _ in range(_PEEKED_TOKENS):
             if begins_call(said) is not None:
                 break
             token, _ = self._likely()[0]
@@ -238,7 +242,7 @@ class LlamaEngine:
         logits = logits_of(self._context, self.weights)
         weights = np.exp(logits - logits.max())
         weights /= weights.sum()
-        return [(token, float(weights[token])) for token in np.argsort(-weights)[:LIKELY].tolist()]
+        return [(token, float(weights[token])) for token in np.argsort(-weights)[:_LIKELY].tolist()]
 
     def _text(self, token: int) -> str:
         return self.weights.pieces[token].decode("utf-8", "replace") or self.weights.control_text(token)
@@ -315,11 +319,11 @@ def _probability(token: int, logits: Logits) -> float:
     return float(1 / np.exp(logits - logits[token]).sum())
 
 
-_asked: WeakSet[threading.Event] = WeakSet()
+_running: WeakSet[threading.Event] = WeakSet()
 
 
 def _cancel_all() -> None:
-    for cancelled in list(_asked):
+    for cancelled in list(_running):
         cancelled.set()
 
 

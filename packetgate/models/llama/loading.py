@@ -1,26 +1,36 @@
-"""Loading a GGUF file without the output of llama.cpp."""
+"""Checking and loading a GGUF file. llama.cpp aborts the process on damaged files: a child process tries them first."""
 
 import hashlib
 import importlib.util
+import json
 import logging
 import os
+import platform
+import subprocess
+import sys
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from packetgate.state.errors import ModelError
+from platformdirs import user_cache_path
 
-logger = logging.getLogger("packetgate.llamacpp")
+from packetgate.state.errors import DecisionError, ModelError
 
-MAGIC = b"GGUF"
-SAMPLES, SAMPLE = 256, 1 << 16
-"""Number and bytes of the samples that identify a file."""
-LOG_LEVEL_ERROR = 4  # GGML_LOG_LEVEL_ERROR
+_MAGIC = b"GGUF"
+_SAMPLES, _SAMPLE_BYTES = 256, 1 << 16
+_HEAD = 1 << 26
+"""Bytes at the beginning of a file that hold everything but weights."""
+_TRIAL_S = 600.0
+_EVERY_BYTE = "".join(map(chr, (*range(0x800), *range(0x800, 0xD800, 0x40), *range(0xE000, 0x110000, 0x40))))
+"""A text of all bytes that UTF-8 has, mostly in rare characters."""
+_GGML_LOG_LEVEL_ERROR = 4
 
-_complaints: deque[str] = deque(maxlen=16)
+_logger = logging.getLogger("packetgate.llamacpp")
+_errors: deque[str] = deque(maxlen=16)
 
 
 def check_installed() -> None:
@@ -41,13 +51,13 @@ def check_gguf(path: str) -> None:
     """
     try:
         with Path(path).open("rb") as file:
-            start = file.read(len(MAGIC))
+            start = file.read(len(_MAGIC))
     except FileNotFoundError as error:
         raise ModelError(f"no model file at {path}: check the path after `llamacpp:`") from error
     except (OSError, ValueError) as error:
         raise ModelError(f"the model file {path} cannot be read: {error}") from error
-    if start != MAGIC:
-        raise ModelError(f"{path} is not a GGUF model: it does not start with {MAGIC.decode()}; download it again")
+    if start != _MAGIC:
+        raise ModelError(f"{path} is not a GGUF model: it does not start with GGUF; download it again")
 
 
 def sample_digest(path: str) -> str:
@@ -55,10 +65,59 @@ def sample_digest(path: str) -> str:
     with Path(path).open("rb") as file:
         length = file.seek(0, os.SEEK_END)
         found = hashlib.sha256(str(length).encode())
-        for at in range(SAMPLES):
-            file.seek(length * at // SAMPLES)
-            found.update(file.read(SAMPLE))
+        for at in range(_SAMPLES):
+            file.seek(length * at // _SAMPLES)
+            found.update(file.read(_SAMPLE_BYTES))
     return found.hexdigest()
+
+
+def try_file(path: str) -> dict[str, int]:
+    """Load a file and have it answer in a child process, unless that succeeded before; blocks for seconds.
+
+    Returns the load options that the file needs: on some virtual machines llama.cpp's repacked weights abort. Errors
+    that a load reports itself are left to that load.
+
+    Raises:
+        ModelError: llama.cpp aborts on it.
+    """
+    mark = user_cache_path("packetgate", appauthor=False) / "gguf" / f"{_trial_digest(path)}.json"
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return {"repack": int(json.loads(mark.read_text(encoding="utf-8"))["repack"])}
+    for repack in (1, 0):
+        command = [sys.executable, "-P", "-m", __name__, path, str(repack)]
+        environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, timeout=_TRIAL_S, check=False)  # noqa: S603
+        except subprocess.TimeoutExpired as error:
+            raise ModelError(f"{path} did not answer within {_TRIAL_S:.0f} s when it was tried") from error
+        if done.returncode == 0:
+            with suppress(OSError):  # then it is tried again the next time
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                mark.write_text(json.dumps({"repack": repack}), encoding="utf-8")
+            return {"repack": repack}
+    reason = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200] or f"status {done.returncode}"
+    raise ModelError(f"llama.cpp aborts on {path} ({reason}): the file is damaged; download it again, or another file")
+
+
+def _trial_digest(path: str) -> str:
+    digest = hashlib.sha256(f"{version('llama-cpp-python')} {platform.processor()} {platform.node()}".encode())
+    with Path(path).open("rb") as file:
+        digest.update(file.read(_HEAD))
+        digest.update(str(file.seek(0, os.SEEK_END)).encode())
+    return digest.hexdigest()
+
+
+def _try(path: str, repack: int) -> None:
+    from packetgate.models.llama.engine import LlamaEngine, Request
+    from packetgate.models.schemas import AnswerForm, obj
+
+    options: Mapping[str, int] = {"n_ctx": 256, "n_gpu_layers": 0, "repack": repack}
+    with suppress(ModelError, DecisionError):
+        engine = LlamaEngine(path, options)
+        engine.weights.tokenize(_EVERY_BYTE, special=False)
+        form = AnswerForm("trial", obj(works={"type": "boolean"}))
+        chat = [{"role": "user", "content": "Hello"}]
+        engine.submit(Request(chat, {"max_tokens": 2, "temperature": 0.0}, form)).result()
 
 
 @contextmanager
@@ -69,11 +128,11 @@ def loading(path: str) -> Iterator[None]:
         ModelError: loading failed (`MemoryError` inside).
     """
     _listening()
-    _complaints.clear()
+    _errors.clear()
     try:
         yield
     except MemoryError as error:
-        why = _complaints[0] if _complaints else "it gives no reason"
+        why = _errors[0] if _errors else "it gives no reason"
         raise ModelError(
             f"llama.cpp cannot load {path}: {why}; "
             "download the file again, or try a smaller n_ctx or fewer n_gpu_layers"
@@ -86,10 +145,14 @@ def _listening() -> Any:
 
     def log(level: int, text: bytes, _: Any) -> None:
         line = text.decode("utf-8", "replace").strip()
-        logger.debug("%s", line)
-        if level == LOG_LEVEL_ERROR:
-            _complaints.append(line)
+        _logger.debug("%s", line)
+        if level == _GGML_LOG_LEVEL_ERROR:
+            _errors.append(line)
 
     callback = llama_log_callback(log)
     llama_log_set(callback, None)
     return callback
+
+
+if __name__ == "__main__":
+    _try(sys.argv[1], int(sys.argv[2]))

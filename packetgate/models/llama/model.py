@@ -22,16 +22,17 @@ from pydantic import PrivateAttr
 
 from packetgate.models.calling import CallAnswer, Odds, OfferedTool, WrittenCall
 from packetgate.models.choices import JsonPaths
-from packetgate.models.decoding.native_calls import calls_in
+from packetgate.models.decoding import calls_in
 from packetgate.models.llama.call_syntax import CallSyntax
-from packetgate.models.llama.engine import Answer, LlamaEngine, Request
+from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
-from packetgate.models.markup.stripping import MarkupFilter
 from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model, ask, was_cut_off
 from packetgate.models.options import ModelOptions
+from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
 from packetgate.models.schemas import AnswerForm
+from packetgate.models.stripping import MarkupFilter
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.state.printing import compact_json
 
@@ -41,7 +42,7 @@ SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thin
 Beside them, `form`, an `AnswerForm` or a `CallForm`, holds the answer to that form.
 """
 
-COUNTS = 2048
+_CACHED_COUNTS = 2048
 """Texts whose token count is cached."""
 
 
@@ -149,11 +150,14 @@ class LlamaCppModel(Model):
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
         super().__init__(chat, options)
         self.local_info = chat._engine.local_info
-        self.token_counter = lru_cache(COUNTS)(chat.get_num_tokens)
-        self.thoughts.opened = False  # what the template opens is written as the beginning of the answer
-        self.sees = False  # a GGUF file is read as text alone
+        self.token_counter = lru_cache(_CACHED_COUNTS)(chat.get_num_tokens)
         if not chat._engine.prompts.may_think:
             self.thoughts.learn_length(0)
+
+    @property
+    def sees(self) -> bool:
+        """Whether it takes pictures: a GGUF file is read only as text."""
+        return False
 
     @classmethod
     def load(cls, path: str, options: Mapping[str, int] | None = None) -> "LlamaCppModel":
@@ -187,7 +191,7 @@ class LlamaCppModel(Model):
         message = await ask(
             self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
         )
-        known: Answer = message.response_metadata["answer"]
+        known: EngineAnswer = message.response_metadata["answer"]
         self.thoughts.learn_length(known.thought_tokens)
         return FormAnswer(
             message.text,
@@ -204,7 +208,7 @@ class LlamaCppModel(Model):
         message = await ask(
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
         )
-        known: Answer = message.response_metadata["answer"]
+        known: EngineAnswer = message.response_metadata["answer"]
         return Odds({one.value: one.probability for one in known.choices}, usage_of(message), known.timing)
 
     async def call(
@@ -221,7 +225,7 @@ class LlamaCppModel(Model):
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
         options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
         message = await ask(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})
-        known: Answer = message.response_metadata["answer"]
+        known: EngineAnswer = message.response_metadata["answer"]
         self.thoughts.learn_length(known.thought_tokens)
         return CallAnswer(
             calls=measured_calls(form.syntax, known),
@@ -235,7 +239,7 @@ class LlamaCppModel(Model):
 
 
 def _chat(messages: Sequence[BaseMessage]) -> Chat:
-    chat: list[dict[str, Any]] = convert_to_openai_messages(messages, text_format="string")
+    chat: list[dict[str, Any]] = convert_to_openai_messages(without_pictures(messages), text_format="string")
     for one in chat:
         for call in one.get("tool_calls", ()):
             call["function"]["arguments"] = json.loads(call["function"]["arguments"])
@@ -249,7 +253,7 @@ def _call_chunks(text: str) -> list[ToolCallChunk]:
     ]
 
 
-def measured_calls(syntax: CallSyntax, answer: Answer) -> tuple[WrittenCall, ...]:
+def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCall, ...]:
     """Return the calls of an answer with the probabilities of their names and arguments."""
     text = answer.text
     begins = list(accumulate((one.size for one in answer.tokens), initial=0))

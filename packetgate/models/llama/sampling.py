@@ -25,9 +25,9 @@ Logits = npt.NDArray[np.float32]
 
 TOP_K, MIN_P = 40, 0.05
 """llama.cpp's defaults."""
-REPEATED, AGAIN = 64, 1.1
+_PENALTY_TOKENS, _PENALTY = 64, 1.1
 """Tokens back that count as repeated, and their penalty: small models loop."""
-PERIODS, LOOPED = 4, 48
+_PERIODS, _LOOP_TOKENS = 4, 48
 """Repetitions, and tokens that they cover, that make an answer a loop."""
 
 
@@ -58,14 +58,14 @@ class Sampler:
 
 def dampen(logits: Logits, tokens: Sequence[int]) -> None:
     """Lower the logits of recently written tokens, in place."""
-    said = list({*tokens[-REPEATED:]})
-    logits[said] = np.where(logits[said] > 0, logits[said] / AGAIN, logits[said] * AGAIN)
+    recent = list({*tokens[-_PENALTY_TOKENS:]})
+    logits[recent] = np.where(logits[recent] > 0, logits[recent] / _PENALTY, logits[recent] * _PENALTY)
 
 
 def loops(tokens: Sequence[int]) -> bool:
     """Whether an answer ends in a repeated sequence of tokens."""
-    for period in range(1, len(tokens) // PERIODS + 1):
-        length = max(LOOPED, PERIODS * period)
+    for period in range(1, len(tokens) // _PERIODS + 1):
+        length = max(_LOOP_TOKENS, _PERIODS * period)
         if length > len(tokens):
             return False
         end = tokens[-length:]

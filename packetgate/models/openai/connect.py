@@ -2,12 +2,11 @@
 
 import asyncio
 import os
+import re
 import warnings
-from collections.abc import AsyncIterator, Mapping, Sequence
-from types import NoneType
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import httpx2
 import openai
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import LanguageModelInput
@@ -16,59 +15,58 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
-from packetgate.models.decoding.values import once_decoded, whole_value
 from packetgate.models.endpoint import Endpoint
-from packetgate.models.openai.refusals import OTHER_NAMES, blamed, wishes_of, without
+from packetgate.models.model import PICTURES_REFUSED
 from packetgate.models.options import ModelOptions
-from packetgate.models.pictures import has_pictures, names_pictures
-from packetgate.models.transport import MAX_RETRIES, named_errors, retry_after, status_of
-from packetgate.models.turns import seconds_left
+from packetgate.models.pictures import pictures_in, without_pictures
+from packetgate.models.transport import MAX_RETRIES, error_text, is_refusal, named_errors, status_of
 from packetgate.state.errors import ConfigError, DecisionError, ModelError
-from packetgate.state.printing import compact_json
+from packetgate.state.printing import shorten
 
 CHECK_TIMEOUT_S = 5.0
 
-# Of a refused schema the library warns with advice that is for programmers: what happens then is ours to decide.
+_OPTIONAL = ("temperature", "top_p", "logprobs", "top_logprobs", "stream_options", "parallel_tool_calls")
+"""Parameters of ours that a request can do without."""
+_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+
+# The library warns of a refused schema with advice for programmers.
 warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
 
 
 class CompatibleChat(BaseChatOpenAI):
-    """Any server that speaks OpenAI's protocol, with `max_tokens` as the name of the limit."""
+    """Any server that speaks OpenAI's protocol, with `max_tokens` as the name of the limit.
+
+    Parameters of ours that the server refuses are left out from then on. Refused pictures are replaced by words.
+    """
 
     key_variable: str = "OPENAI_API_KEY"
     always: Mapping[str, Any] = {}
     """Fields that the user adds to the body of every request."""
-    wishes: Mapping[str, str] = {}
-    """By parameter, which option of the user it is and where it was set."""
-    refused: tuple[str, ...] = ()
-    """Parameters that its server refused, in that order."""
-
-    @property
-    def unsent(self) -> frozenset[str]:
-        """Parameters that are left out."""
-        return frozenset(self.refused) - OTHER_NAMES.keys()
+    set_by_user: frozenset[str] = frozenset()
+    """Parameters that are never left out."""
+    vision: bool | None = None
+    """Whether the model takes pictures; None: tried each time."""
+    took_pictures: bool = False
+    unsent: set[str] = set()
+    """Parameters that the server refused."""
 
     def _get_request_payload(
-        self,
-        input_: LanguageModelInput,
-        *,
-        stop: list[str] | None = None,
-        refused: Sequence[str] | None = None,
-        **kwargs: Any,
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        payload = without(payload, self.refused if refused is None else refused)
-        payload["extra_body"] |= self.always
-        return payload
+        body = {**(payload.pop("extra_body", None) or {}), **self.always}
+        if _LIMIT in self.unsent and _LIMIT in payload:
+            body[_NEW_LIMIT] = payload[_LIMIT]
+        payload = {name: value for name, value in payload.items() if name not in self.unsent}
+        return payload | {"extra_body": {name: value for name, value in body.items() if name not in self.unsent}}
 
     def _create_chat_result(
         self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
-        _encode_arguments(response)
         result = super()._create_chat_result(response, generation_info)
         choices = response["choices"] if isinstance(response, dict) else response.model_dump(warnings=False)["choices"]
         for generation, choice in zip(result.generations, choices, strict=False):
-            _keep_thought(generation.message, choice["message"])
+            _keep_fields(generation.message, choice["message"])
         return result
 
     def _convert_chunk_to_generation_chunk(
@@ -76,7 +74,7 @@ class CompatibleChat(BaseChatOpenAI):
     ) -> ChatGenerationChunk | None:
         made = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         if made and (choices := chunk.get("choices")):
-            _keep_thought(made.message, choices[0]["delta"])
+            _keep_fields(made.message, choices[0]["delta"])
         return made
 
     async def _agenerate(
@@ -86,15 +84,15 @@ class CompatibleChat(BaseChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        refused = self.refused
+        sent, refusal = self._first_tried(messages), ""
         while True:
             try:
-                result = await super()._agenerate(messages, stop, run_manager, **kwargs, refused=refused)
+                result = await super()._agenerate(sent, stop, run_manager, **kwargs)
+                break
             except openai.APIStatusError as error:
-                refused = self._more_refused(error, refused, messages, kwargs)
-            else:
-                self._learn(refused)
-                return result
+                sent, refusal = self._next_tried(error, sent, kwargs, refusal)
+        self._note_pictures(sent, result.generations[0].message, refusal)
+        return result
 
     async def _astream(
         self,
@@ -103,64 +101,67 @@ class CompatibleChat(BaseChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        refused, kwargs = self.refused, {"stream_options": {"include_usage": True}, **kwargs}
+        sent, refusal = self._first_tried(messages), ""
+        kwargs = {"stream_options": {"include_usage": True}, **kwargs}
         while True:
+            begun = False
             try:
-                async for chunk in super()._astream(messages, stop, run_manager, **kwargs, refused=refused):
-                    self._learn(refused)
+                async for chunk in super()._astream(sent, stop, run_manager, **kwargs):
+                    if not begun:
+                        self._note_pictures(sent, chunk.message, refusal)
+                    begun = True
                     yield chunk
             except openai.APIStatusError as error:
-                refused = self._more_refused(error, refused, messages, kwargs)
+                if begun:
+                    raise
+                sent, refusal = self._next_tried(error, sent, kwargs, refusal)
             else:
                 return
 
-    def _learn(self, refused: tuple[str, ...]) -> None:
-        if len(refused) > len(self.refused):  # a request that began before another one learned has less to tell
-            self.refused = refused
+    def _first_tried(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        return without_pictures(messages) if self.vision is False else messages
 
-    def _more_refused(
-        self, error: openai.APIStatusError, refused: tuple[str, ...], messages: list[BaseMessage], asked: dict[str, Any]
-    ) -> tuple[str, ...]:
-        if has_pictures(messages) and names_pictures(error):
+    def _next_tried(
+        self, error: openai.APIStatusError, sent: list[BaseMessage], kwargs: dict[str, Any], refusal: str
+    ) -> tuple[list[BaseMessage], str]:
+        """Return what to send after a refusal; raise it if nothing can be changed."""
+        name = self._refused_parameter(error, self._get_request_payload(sent, **kwargs))
+        if name:
+            self.unsent |= {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
+        elif pictures_in(sent) and is_refusal(error):
+            refusal = f"pictures were refused: HTTP {error.status_code}: {shorten(error_text(error), 300)}"
+            sent = without_pictures(sent)
+        else:
             raise error
-        name = blamed(error, self._get_request_payload(messages, **asked, refused=refused), refused, self.wishes)
-        if name is None:
-            raise error
-        return (*refused, name)
+        return sent, refusal
+
+    def _refused_parameter(self, error: openai.APIStatusError, payload: dict[str, Any]) -> str | None:
+        sent, text = {*payload, *payload["extra_body"]} - self.set_by_user, f"{error.param} {error_text(error)}"
+        if error.status_code not in {400, 422}:
+            return None
+        if _LIMIT in sent and _NEW_LIMIT in text:
+            return _LIMIT
+        return next((one for one in _OPTIONAL if one in sent and re.search(rf"(?<!\w){one}(?!\w)", text)), None)
+
+    def _note_pictures(self, sent: list[BaseMessage], answer: BaseMessage, refusal: str) -> None:
+        self.took_pictures |= bool(pictures_in(sent))
+        if refusal:
+            answer.response_metadata[PICTURES_REFUSED] = refusal
 
 
 class OpenAIChat(CompatibleChat, ChatOpenAI):
     """OpenAI itself."""
 
 
-def _encode_arguments(response: Any) -> None:
-    for choice in getattr(response, "choices", None) or ():
-        for call in getattr(choice.message, "tool_calls", None) or ():
-            given = call.function.arguments
-            text = once_decoded(given) if isinstance(given, str) else given and compact_json(given)
-            call.function.arguments = f"({text})" if text and _is_other_json(text) else text
+def _keep_fields(message: BaseMessage, sent: dict[str, Any]) -> None:
+    """Copy what langchain-openai leaves out: thoughts, and in pieces also refusals."""
+    thought = sent.get("reasoning_content") or sent.get("reasoning")
+    fields = {"reasoning_content": thought, "refusal": sent.get("refusal")}
+    message.additional_kwargs |= {name: text for name, text in fields.items() if isinstance(text, str)}
 
 
-def _is_other_json(text: str) -> bool:
-    try:
-        return not isinstance(whole_value(text), dict | NoneType)
-    except ValueError:
-        return False
-
-
-def _keep_thought(message: BaseMessage, said: dict[str, Any]) -> None:
-    thought = said.get("reasoning_content") or said.get("reasoning")
-    if isinstance(thought, str):
-        message.additional_kwargs["reasoning_content"] = thought
-
-
-def connect(
-    name: str, endpoint: Endpoint, options: ModelOptions | None = None, places: Mapping[str, str] | None = None
-) -> CompatibleChat:
+def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) -> CompatibleChat:
     """Return a chat model; nothing is sent yet.
-
-    Args:
-        places: where each option was set.
 
     Raises:
         ModelError: OpenAI has no key.
@@ -168,6 +169,7 @@ def connect(
     """
     options = options or ModelOptions()
     kind = OpenAIChat if endpoint.is_openai else CompatibleChat
+    always = _always(name, endpoint, options)
     return kind(
         model=name,
         base_url=endpoint.base_url,
@@ -180,20 +182,15 @@ def connect(
         default_headers={"Connection": "close", **(options.headers or {})},
         reasoning_effort=options.reasoning_effort,
         key_variable=endpoint.key_variable,
-        always=_always(name, endpoint, options),
-        wishes=wishes_of(options, places or {}),
+        always=always,
+        set_by_user=frozenset({*options.sampling, *always}),
+        vision=options.vision,
         http_async_client=openai.DefaultAsyncHttpxClient(
-            timeout=endpoint.timeout, proxy=os.environ.get("OPENAI_PROXY"), event_hooks={"response": [_heed]}
+            timeout=endpoint.timeout, proxy=os.environ.get("OPENAI_PROXY")
         ),
         openai_proxy="",  # the client above has it
         http_socket_options=(),  # else a warning goes to stderr where a proxy is set
     )
-
-
-async def _heed(response: httpx2.Response) -> None:
-    """Stop retries that would exceed the time limit: the library waits for up to two minutes."""
-    if retry_after(response.headers) > seconds_left():
-        response.headers["x-should-retry"] = "false"
 
 
 def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, Any]:

@@ -2,23 +2,23 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import openai
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul, Question, State
 from pydantic import PrivateAttr, SecretStr
 
-from packetgate.models.decisions import words_in
+from packetgate.models.decisions import state_text
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.transport import MAX_RETRIES
 from packetgate.state.errors import ModelError
 
 
 class DecisionEndpoint(BaseDecisionModel):
-    """An endpoint that answers typed questions with probabilities; in OpenAI's form yes-or-no questions alone."""
+    """An endpoint that answers typed questions with probabilities; in OpenAI's form only yes-or-no questions."""
 
     form: str
-    """`decisions`, which is OpenAI's, or `systemone`: also the last part of the path that requests are sent to."""
+    """`decisions` (OpenAI's form) or `systemone`: also the last part of the path that requests are sent to."""
     openai_api_base: str
     openai_api_key: SecretStr
     key_variable: str
@@ -28,11 +28,11 @@ class DecisionEndpoint(BaseDecisionModel):
     _client: openai.AsyncOpenAI = PrivateAttr()
 
     @classmethod
-    def at(cls, endpoint: Endpoint, model: str, form: str, headers: Mapping[str, str]) -> Self:
+    def at(cls, endpoint: Endpoint, model: str, form: str, headers: Mapping[str, str]) -> "DecisionEndpoint":
         """Return a model at an endpoint. Nothing is sent yet.
 
         Raises:
-            ModelError: OpenAI itself is meant, and there is no key or it has no such endpoint.
+            ModelError: it is OpenAI itself, and there is no key or it has no such endpoint.
         """
         if form == "systemone" and endpoint.is_openai:
             raise ModelError(
@@ -68,7 +68,7 @@ class DecisionEndpoint(BaseDecisionModel):
 
     @property
     def model_name(self) -> str:
-        """The name that the endpoint knows the model by."""
+        """The endpoint's name of the model."""
         return self.model
 
     @property
@@ -80,32 +80,33 @@ class DecisionEndpoint(BaseDecisionModel):
 
     async def _aclassify(self, state: State, questions: dict[str, Question]) -> ClassifierResponse:
         is_openai = self.form == "decisions"
-        body = _in_openais(words_in(state), questions) if is_openai else _in_system_ones(words_in(state), questions)
-        found: Any = await self._client.post(f"/{self.form}", body={"model": self.model, **body}, cast_to=object)
-        answers = _from_openais(found["answers"]) if is_openai else found["answers"]
+        body = (
+            _openai_body(state_text(state), questions) if is_openai else _system_one_body(state_text(state), questions)
+        )
+        answer: Any = await self._client.post(f"/{self.form}", body={"model": self.model, **body}, cast_to=object)
+        answers = _openai_answers(answer["answers"]) if is_openai else answer["answers"]
         asked = {name: one for name, one in answers.items() if name in questions}
         return ClassifierResponse.model_validate(
-            {"model": found["model"], "answers": asked, "usage": found.get("usage")}
+            {"model": answer["model"], "answers": asked, "usage": answer.get("usage")}
         )
 
 
-def _in_openais(about: str, questions: Mapping[str, Question]) -> dict[str, Any]:
+def _openai_body(state: str, questions: Mapping[str, Question]) -> dict[str, Any]:
     if others := [one.type for one in questions.values() if not isinstance(one, Noul)]:
         raise TypeError(f"{others[0]} questions are not put in this form")
-    asked = {name: words_in(one.instructions) for name, one in questions.items()}
-    predicates = [{"type": "predicate", "name": name, "instructions": words} for name, words in asked.items()]
-    return {"input": about, "questions": predicates}
+    predicates = [
+        {"type": "predicate", "name": name, "instructions": state_text(one.instructions)}
+        for name, one in questions.items()
+    ]
+    return {"input": state, "questions": predicates}
 
 
-def _from_openais(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the probabilities by name. What is no predicate is none, such as a refusal."""
+def _openai_answers(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the probabilities by name, without answers that are no predicate, such as refusals."""
     predicates = [one for one in answers if one.get("type") == "predicate"]
     return {one["name"]: {"type": "noul", "noul": one["probability"]} for one in predicates if one.get("name")}
 
 
-def _in_system_ones(about: str, questions: Mapping[str, Question]) -> dict[str, Any]:
-    asked = {name: one.model_dump(mode="json") for name, one in questions.items()}
-    return {
-        "state": about,
-        "questions": {name: {k: v for k, v in one.items() if v is not None} for name, one in asked.items()},
-    }
+def _system_one_body(state: str, questions: Mapping[str, Question]) -> dict[str, Any]:
+    asked = {name: one.model_dump(mode="json", exclude_none=True) for name, one in questions.items()}
+    return {"state": state, "questions": asked}

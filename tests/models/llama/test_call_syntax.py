@@ -5,7 +5,7 @@ import json
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from packetgate.models.decoding.native_calls import begins_call
+from packetgate.models.decoding import begins_call
 from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
 from packetgate.models.llama.engine import Answer
 from packetgate.models.llama.model import measured_calls

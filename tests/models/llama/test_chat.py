@@ -12,7 +12,7 @@ from support.gguf_model import write_tiny_gguf
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.model import LlamaCppChat, LlamaCppModel
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj
-from packetgate.models.structured import decide
+from packetgate.models.structured import structured_answer
 from packetgate.state.errors import DecisionError, ModelError
 
 PROMPTS = ["one", "two and a half", "three little words", "four"]
@@ -131,7 +131,9 @@ async def test_decides(llama_cpp_installed: None, tmp_path: Path):
     )
     path = write_tiny_gguf(tmp_path / "scripted.gguf", '{"approved":true,"confidence":0.9}')
     model = LlamaCppModel.load(str(path), {"n_ctx": 256})
-    answer = await decide(model, [HumanMessage("Fine?")], Verdict, form, temperature=0.3, max_tokens=60, top_p=0.9)
+    answer = await structured_answer(
+        model, [HumanMessage("Fine?")], Verdict, form, temperature=0.3, max_tokens=60, top_p=0.9
+    )
     assert answer.value == Verdict(approved=True, confidence=0.9)
     assert answer.usage.output_tokens > 0
     verdict = answer.probability("approved")

@@ -26,7 +26,7 @@ TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " 
 async def test_selections_and_reviews(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
     model = LlamaCppModel.load(str(write_gguf(tmp_path / "tiny.gguf", kind)), {"n_ctx": 4096, "n_threads": 1})
     finished = 0
-    for seed, tools in zip(range(8), palettes(), strict=False):
+    for seed, tools in zip(range(6), palettes(), strict=False):
         form = selection_form(tools, 2) if seed % 2 else review_form(2)
         asked = [*MESSAGES, HumanMessage(f"What is the weather in Paris on day {seed}?")]
         sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 600, "seed": seed}
@@ -47,7 +47,7 @@ async def test_selections_and_reviews(kind: Vocabulary, llama_cpp_installed: Non
             assert ("calls", at, "tool") in measured
             problems = check_call(call.tool, call.params, frozenset(tool.name for tool in tools), Catalogue(tools))
             assert answer.widened or not problems
-    assert finished >= 4
+    assert finished >= 3
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
@@ -62,5 +62,5 @@ def test_what_must_come_is_written_as_it_must(kind: Vocabulary, llama_cpp_instal
 
 async def test_a_vocabulary_that_aborts_llama_cpp_is_refused(llama_cpp_installed: None, tmp_path: Path):
     path = write_gguf(tmp_path / "tiny.gguf", NO_BYTES)
-    with pytest.raises(ModelError, match=r"llama\.cpp breaks on .*tiny\.gguf"):
+    with pytest.raises(ModelError, match=r"llama\.cpp aborts on .*tiny\.gguf"):
         await ModelPool(f"llamacpp:{path}").get("lite")

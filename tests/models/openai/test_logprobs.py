@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
-from support.scripted_replies import Message, Raw, Token, Tokens, envelope
+from support.scripted_replies import Raw, Token, Tokens, envelope
 
 from packetgate.models.choices import Measured
 from packetgate.models.endpoint import Endpoint
@@ -118,13 +118,6 @@ async def test_a_key_written_twice_counts_as_the_last(scripted_openai: ScriptedO
     text = [HEAD, "true,", '"approved":', Token("false", {"false": 0.3, "true": 0.1}), TAIL]
     found = await measured(scripted_openai, Tokens.of(*text))
     assert found[0] == Measured(("approved",), "false", pytest.approx(0.75))
-
-
-async def test_none_are_asked_for_where_nothing_is_chosen(scripted_openai: ScriptedOpenAI):
-    chat = await asyncio.to_thread(connect, "scripted", Endpoint(scripted_openai.base_url, None, timeout=10))
-    scripted_openai.script(Message({"content": "{}"}))
-    await OpenAICompatible(chat).answer([HumanMessage("Judge")], AnswerForm("any", {"type": "object"}), sampling={})
-    assert "logprobs" not in scripted_openai.requests[0]
 
 
 async def test_what_is_not_listed_may_be_as_probable_as_the_least_that_is(scripted_openai: ScriptedOpenAI):

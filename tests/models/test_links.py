@@ -6,7 +6,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from packetgate.models.markup.links import LinkFilter, inert
+from packetgate.models.links import LinkFilter, inert
 from packetgate.state.printing import fenced
 
 ASKED = "Compare https://docs.example/a?b=1 with www.good.example, and write to ada@good.example."

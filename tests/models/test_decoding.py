@@ -1,11 +1,13 @@
-"""The JSON object of an answer is found by a real decoder, whatever stands around it and however it is spelled."""
+"""The JSON object of an answer, and the calls of the known model families, are found and read whole or not at all."""
 
 import json
 from typing import Any
 
 import pytest
+from support.native_outputs import ONE, OUTPUTS, PARIS, TWO, Calls
 
-from packetgate.models.decoding.native_calls import MAX_CHARS, decode_json
+from packetgate.models.call_formats import CALLS, ECHOES, THOUGHTS
+from packetgate.models.decoding import MAX_CHARS, calls_in, decode_json
 from packetgate.state.errors import DecisionError
 
 A, B = {"a": 1}, {"b": 2}
@@ -50,8 +52,6 @@ CASES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("thinking opened by the template, lone brace", 'hm, { or {"a": 1</think>\n{"b": 2}', B),
     ("thinking tags in a string", '{"a": "<think>x</think>"}', {"a": "<think>x</think>"}),
     ("closing tag in a string", '{"a": "</think>"}', {"a": "</think>"}),
-    ("unclosed thinking that ends with the answer", '<think>so it is {"b": 2}', B),
-    ("unclosed thinking that ends with a fenced answer", '<think>so:\n```json\n{"b": 2}\n```\n', B),
     ("unclosed thinking after the answer", '{"b": 2}<think>but was', B),
     ("unclosed thinking, cut off", '<think>maybe {"a": 1}, or rather', None),
     ("unclosed thinking, cut off in an object", '<think>maybe {"a": {"b": 2}', None),
@@ -84,47 +84,38 @@ CASES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("nested one deeper", '{"a": ' + "[" * 100 + "]" * 100 + "}", None),
     ("nested too deeply", '{"a":' * 100_000, None),
     ("many open braces", "{" * 100_000, None),
-    ("many unclosed thoughts", "<think>" * 100_000 + '{"b": 2}', B),
+    ("many unclosed thoughts", "<think>" * 100_000 + '{"b": 2}', None),
 ]
 """What a model wrote, by name, and the object in it; None: there is no answer in it."""
 
 LOOSE: list[tuple[str, str, dict[str, Any] | None]] = [
     ("trailing comma", '{"a": 1,}', A),
-    ("trailing comma in a list", '{"a": [1, 2,],}', {"a": [1, 2]}),
     ("single quotes", "{'a': 'x'}", {"a": "x"}),
     ("double quote in single quotes", "{'a': 'say \"x\"'}", {"a": 'say "x"'}),
     ("single quote escaped", r"{'a': 'it\'s'}", {"a": "it's"}),
-    ("single quote needlessly escaped", r"""{"a": "it\'s"}""", {"a": "it's"}),
-    ("other escapes stay", r"{'a': '\n\u00e9\\'}", {"a": "\né\\"}),
-    ("bare keys", "{a: 1}", A),
     ("Python's words", "{'a': [True, False, None]}", {"a": [True, False, None]}),
-    ("Python's words in a string", "{'a': 'True, None'}", {"a": "True, None"}),
-    ("line comment", '{"a": 1 // one: {"b": 2}\n}', A),
-    ("block comment", '{/* {"b": 2} */ "a": 1}', A),
-    ("comment marks in a string", "{'a': 'http://x/*y*/'}", {"a": "http://x/*y*/"}),
+    ("JSON's words", "{'a': [true, false, null]}", {"a": [True, False, None]}),
     ("brace in single quotes", "{'a': '}'}", {"a": "}"}),
+    ("an unknown escape", r"{'a': '\d'}", {"a": r"\d"}),
     ("two: the last", "{'a': 1} {'b': 2}", B),
     ("prose with an apostrophe in braces", "{don't} {'b': 2}", B),
     ("none beside a strict one", "{\"b\": 2} {'a': 1}", B),
     ("thinking", "<think>{'a': 1}</think>{'b': 2}", B),
     ("cut off", "{'a': {'b': 2}", None),
     ("missing comma", "{'a': 1 'b': 2}", None),
-    ("strings side by side", "{'a': 'x' 'y'}", None),
-    ("numbers side by side", "{'a': 1 2}", None),
     ("comma alone", "{,}", None),
-    ("comma alone in a list", "{'a': [,]}", None),
-    ("two commas", "{'a': 1,,}", None),
     ("brackets crossed", "{'a': [1}]", None),
-    ("bare value", "{a: x}", None),
-    ("undefined", "{a: undefined}", None),
-    ("hexadecimal", "{a: 0x10}", None),
-    ("sum", "{a: 1 + 1}", None),
+    ("bare key", "{a: 1}", None),
+    ("comment", '{"a": 1 // one\n}', None),
+    ("sum", "{'a': 1 + 1}", None),
     ("function call", "{'a': dict(b=2)}", None),
-    ("key twice", "{'a': 1, a: 2}", None),
-    ("not a number", "{a: NaN}", None),
-    ("comment never closed inside", "{'a': 1, /* } {'b': 2}", None),
+    ("a set", "{'a', 'b'}", None),
+    ("bytes", "{'a': b'x'}", None),
+    ("key twice", "{'a': 1, 'a': 2}", None),
+    ("infinite", "{'a': 1e999}", None),
+    ("nested too deeply", "{'a': " + "[" * 150 + "]" * 150 + "}", None),
 ]
-"""The same in the spelling of JavaScript and Python, which is read where there is no other."""
+"""Python literals, which are read if there is no JSON."""
 
 
 def decoded(text: str) -> dict[str, Any] | None:
@@ -161,7 +152,6 @@ def test_error_says_that_the_answer_is_empty():
     ("text", "problem"),
     [
         ('{"a": {"b": 2}', "breaks off in the middle of its JSON"),
-        ("{'a': {'b': 2}", "breaks off in the middle of its JSON"),
         ('[{"a": 1}, {"b"', "breaks off in the middle of its JSON"),
         ('<think>maybe {"a": 1}, or', "breaks off while it is still thinking"),
         ('{"a": 1 "b": 2}', "its JSON is broken near '{\"a\": 1 \"b\": 2}': Expecting ',' delimiter"),
@@ -231,8 +221,97 @@ GARBAGE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", GARBAGE)
 def test_garbage_is_read_in_linear_time(unit: str):
     """Were it quadratic, this would take hours."""
     with pytest.raises(DecisionError):
         decode_json(unit * (MAX_CHARS // len(unit)))
+
+
+def called(text: str) -> Calls | None:
+    """Return the calls in a text; None if it holds none that can be read."""
+    return [(one.name, one.arguments) for one in calls_in(text)] or None
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda one: one.id)
+def test_every_family_is_read(output):
+    if output.id.startswith(("wire", "Hermes, single")):  # only an answer in a form
+        (found,) = (
+            decode_json(output.text).values() if output.id != "wire" else [decode_json(output.text)["tool_calls"]]
+        )
+        assert [(one["name"], one["arguments"]) for one in found] == output.calls
+    else:
+        assert (called(output.text) or []) == output.calls
+
+
+def test_a_call_is_read_in_every_frame():
+    for row in CALLS:
+        assert called(f"I look.\n{row.begin}{ONE}{row.end}") == called(f"{row.begin}{ONE}") == PARIS, row
+    for token in ("<|im_end|>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_turn>"):
+        assert called(f"<tool_call>{ONE}{token}") == PARIS, token
+    for row in (*THOUGHTS, *ECHOES):
+        assert called(f"{row.begin}{TWO}{row.end}{ONE}") == PARIS, row
+        assert not called(f"{row.begin}{TWO}{row.end}I look."), row
+
+
+def test_no_cut_makes_another_call_of_it():
+    """Wherever a text breaks off, its first calls are there as a whole or not at all."""
+    for output in OUTPUTS:
+        if "</think>" in output.text and "<think>" not in output.text:
+            continue  # that its beginning is a thought shows only at the end of the thought
+        for end in range(0, len(output.text), 3):
+            calls = called(output.text[:end]) or []
+            assert calls == output.calls[: len(calls)], output.id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<tool_call>{ONE[:-1]}",
+        f"<tool_call>{ONE[:-1]}</tool_call><tool_call>{TWO}</tool_call>",
+        '<tool_call>{"name": "get_weather", "city": "Paris"}</tool_call>',
+        '<tool_call>{"arguments": {"name": "x"}}</tool_call>',
+        f"<unknown_call name='create'>{ONE}</unknown_call>",
+        f"<|unknown_call|>{ONE}<|/unknown_call|>",
+        f"create({ONE})",
+        f"create{ONE}",
+        f"You could write:\n```json\n{ONE}\n```\nbut no tool is needed here.",
+        f"```xml\n<tool_call>{ONE}</tool_call>\n```\nis how it is written.",
+        f"<think>I would call <tool_call>{ONE}</tool_call></think>No tool is needed.",
+        f"I would call {ONE}</think>No tool is needed.",
+        f"<seed:think>I would call {ONE}</seed:think>No tool is needed.",
+        f"<think>I could call {ONE}, or",
+        '{"name": "x", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}',
+        '{"function": {"name": "x", "description": "X.", "parameters": {"type": "object", "properties": {}}}}',
+        "[get_weather('Paris')]",
+        "[get_weather(city=place)]",
+        "[get_weather(city='Paris'), get_weather(city=",
+        "As in [get_weather(city='Paris')] of the manual.",
+        '<|tool_call>call:x{a:<|"|>b}<tool_call|>',
+        f"<|start|>functions.x to=assistant<|channel|>commentary<|message|>{ONE}<|end|>",
+        "<function=w>\n<parameter=t>\na</parameter></function><function=rm>\n<parameter=p>/</parameter></function>\n"
+        "</parameter>\n</function>",
+        "<function=w><parameter=t>see <parameter=x>1</parameter></parameter></function><function=rm></function>",
+        f"For example: [get_weather(city='Paris', days=2)] {ONE[:-1]}",
+        'get_weather\n{"city": "Paris"}',
+    ],
+)
+def test_what_may_be_something_else_is_no_call(text: str):
+    assert not called(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *(("two words", "two words"), ("\ntwo\nlines\n", "two\nlines"), ("\n\n  x\n\n", "\n  x\n"), ("", "")),
+        *(("5", 5), ("-1.5", -1.5), ("007", "007"), ("1e999", "1e999"), ("NaN", "NaN"), ("9" * 30, "9" * 30)),
+        *(("true", True), ("True", "True"), ("null", None), ('"quoted"', '"quoted"')),
+        *(('["a", 1]', ["a", 1]), ('{"b": {}}', {"b": {}}), ('{"b": 1, "b": 2}', '{"b": 1, "b": 2}'), ("{b}", "{b}")),
+        *(("<b>bold</b>", "<b>bold</b>"), (ONE, json.loads(ONE)), ("</tool_call>", "</tool_call>")),
+    ],
+)
+def test_a_parameter_without_a_type(written: str, value: Any):
+    ((_, arguments),) = called(f"<function=x><parameter=a>{written}</parameter></function>") or [("", {})]
+    assert arguments == {"a": value}
+    assert type(arguments["a"]) is type(value)

@@ -1,0 +1,204 @@
+"""Answers in words: streamed through LangGraph's message stream, without markup and with inert links."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.chat_models import agenerate_from_stream
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+
+from packetgate.models.calling import OfferedTool
+from packetgate.models.links import LinkFilter
+from packetgate.models.model import HIDDEN, PICTURES_REFUSED, Asking, Model, was_cut_off
+from packetgate.models.pictures import pictures_in
+from packetgate.models.requests import exchange, join_pieces, usage_of
+from packetgate.models.stripping import NOTHING_LEFT, MarkupFilter
+from packetgate.models.thoughts import Room, cut_off_in_thought, ended_in_thought
+from packetgate.models.transport import check_answered, named_errors, timeout_of
+from packetgate.models.turns import attempt
+from packetgate.state.base import TokenUsage
+from packetgate.state.errors import DecisionError
+
+UNSEEN = "\n\n[Not shown to {}, which knows it by name alone: {}.]"
+CUT_OFF = "\n\n[Cut off: an answer may be {:,} tokens long. answer_max_tokens says so.]"
+HELD = 300
+"""Characters to hold back: words beside a call are not shown, as the call may not be made."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """An answer in words."""
+
+    text: str
+    """As written, with any tool markup that leaked into it."""
+    usage: TokenUsage
+    message_id: str | None
+    """The id under which it was streamed."""
+    problem: str = ""
+    """Why pictures were refused."""
+
+
+@dataclass(frozen=True)
+class _Streamed:
+    """An answer that was streamed, as `with_room` reads it."""
+
+    message: AIMessage
+    text: str
+    """Without thoughts and markup."""
+
+    @property
+    def usage(self) -> TokenUsage:
+        return usage_of(self.message)
+
+    @property
+    def cut_off(self) -> bool:
+        return was_cut_off(self.message)
+
+
+class _Shown(BaseChatModel):
+    """A chat model whose answer LangGraph shows: the texts that `texts` yields."""
+
+    texts: Callable[[], AsyncIterator[str]]
+
+    @property
+    def _llm_type(self) -> str:
+        return "shown"
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError("call ainvoke: models are only asked on the event loop")
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return await agenerate_from_stream(self._astream(messages))
+
+    async def _astream(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        async for text in self.texts():
+            if text:
+                yield ChatGenerationChunk(message=AIMessageChunk(content=text))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last"))
+
+
+async def _show(texts: Callable[[], AsyncIterator[str]]) -> AIMessage:
+    return await _Shown(texts=texts, cache=False).ainvoke([])
+
+
+async def complete(
+    model: Model,
+    messages: Sequence[BaseMessage],
+    *,
+    user_words: str,
+    temperature: float,
+    max_tokens: int,
+    tools: Sequence[OfferedTool] = (),
+) -> Completion:
+    """Ask for an answer in words and stream it without markup.
+
+    If pictures were not shown to the model, the last line of the answer says so.
+
+    Args:
+        user_words: Addresses in them stay links; if they ask for JSON, JSON stays.
+        tools: Tools that the model is shown but does not call.
+
+    Raises:
+        DecisionError: the model cannot be asked, breaks off, or says nothing.
+    """
+    options = model.sampling(temperature=temperature) | model.words_only(tools)
+    room, written, problem = Room(model.thoughts, max_tokens), "", ""
+
+    async def texts() -> AsyncIterator[str]:
+        nonlocal written, problem
+        again = True
+        while again:
+            markup, links, pieces = MarkupFilter(user_words), LinkFilter(user_words), list[AIMessage]()
+            try:
+                async for piece in stream(model.chat, messages, options | {"max_tokens": room.max_tokens}):
+                    pieces.append(piece)
+                    yield links.feed(markup.feed(piece.text))
+            except DecisionError as error:
+                if pieces:
+                    raise
+                room.after_refusal(error)
+                continue
+            yield links.feed(markup.close()) + links.close()
+            answer = _Streamed(join_pieces(pieces), markup.text)
+            again = room.after_answer(answer) and not markup.text  # what was shown cannot be taken back
+        written = answer.message.text
+        if not answer.text and ended_in_thought(answer):
+            raise cut_off_in_thought(model.label, model.thoughts, room.spent)
+        if not written.strip():
+            raise DecisionError(f"{model.label} said nothing", room.spent)
+        problem = str(answer.message.response_metadata.get(PICTURES_REFUSED, ""))
+        unseen = [one for one in pictures_in(messages) if one] if problem or model.sees is False else []
+        ending = UNSEEN.format(model.name, ", ".join(unseen)) if unseen else ""
+        ending += CUT_OFF.format(max_tokens) if answer.cut_off else ""
+        written += ending
+        yield ("" if answer.text else NOTHING_LEFT) + ending
+
+    message = await _show(texts)
+    return Completion(written, room.spent, message.id, problem)
+
+
+def streaming_asker(user_words: str) -> Asking:
+    """Return a function like `ask` that streams the words of answers without calls.
+
+    Args:
+        user_words: addresses in them stay links; if they ask for JSON, JSON stays.
+    """
+
+    async def ask(
+        chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
+    ) -> AIMessage:
+        pieces: list[AIMessage] = []
+
+        async def texts() -> AsyncIterator[str]:
+            markup, links, held = MarkupFilter(user_words), LinkFilter(user_words), ""
+            async for piece in stream(chat, messages, options, first_s=timeout_of(chat)):
+                pieces.append(piece)
+                held += links.feed(markup.feed(piece.text))
+                if len(held) > HELD and not _has_calls(pieces):
+                    yield held
+                    held = ""
+            held += links.feed(markup.close()) + links.close()
+            yield "" if _has_calls(pieces) else held
+
+        shown = await _show(texts)
+        answer = join_pieces(pieces)
+        answer.id = shown.id
+        return answer
+
+    return ask
+
+
+async def stream(
+    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, first_s: float | None = None
+) -> AsyncIterator[AIMessage]:
+    """Ask once and yield the answer in pieces.
+
+    Args:
+        first_s: longest wait for the first piece; None: as for any piece.
+    """
+    pieces = chat.astream(list(messages), HIDDEN, **options)
+    with attempt(chat, streamed=True) as limit, exchange(chat, messages, options) as record:
+        deadline = limit.deadline
+        if deadline is not None and first_s is not None:
+            deadline = min(deadline, asyncio.get_running_loop().time() + first_s)
+        while True:
+            with named_errors(chat, limit.advice):
+                async with asyncio.timeout_at(deadline):
+                    piece: BaseMessage | None = await anext(pieces, None)
+                if piece is None:
+                    return
+                if not isinstance(piece, AIMessage):  # the endpoint chooses the role
+                    raise TypeError(f"a message of type {piece.type}")
+            check_answered(chat, piece)
+            record(piece)
+            yield piece
+            deadline = limit.deadline
+
+
+def _has_calls(pieces: Sequence[AIMessage]) -> bool:
+    return any(one.tool_calls or one.invalid_tool_calls or getattr(one, "tool_call_chunks", None) for one in pieces)

@@ -1,0 +1,487 @@
+"""Reading the JSON answer and the tool calls in what a model wrote, without its thoughts and made-up tool results.
+
+A complete call counts without its end mark, which servers often cut off as a stop word. A call is read to its own end,
+not to the next mark, because strings may quote marks.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from packetgate.models.call_formats import CALLS, CHANNEL_END, CONTROL, ECHOES, THOUGHT_BEGIN, THOUGHT_END
+from packetgate.models.json_text import (
+    Reading,
+    literal_value,
+    parse_python,
+    python_extent,
+    read_json,
+    read_loose_json,
+    whole_json,
+)
+from packetgate.state.errors import DecisionError
+from packetgate.state.printing import shorten
+
+MAX_CHARS = 1_000_000
+
+CALL_KEYS = {
+    "name": ("name", "tool", "tool_name", "selected_tool", "function_name", "function"),
+    "arguments": ("arguments", "params", "parameters", "args", "input"),
+}
+_OTHER_KEYS = frozenset(
+    {*CALL_KEYS["name"], "id", "type", "index", "call_id", "tool_call_id", "action", "question", "tools"}
+    | {"alternatives", "reasoning", "confidence"}
+)
+"""Keys that a call without arguments, or an answer in our own form, may have."""
+
+
+@dataclass(frozen=True)
+class NativeCall:
+    """A tool call as a model wrote it; nothing in it is checked."""
+
+    name: str
+    arguments: dict[str, Any]
+    written: dict[str, str] = field(default_factory=dict, compare=False)
+    """The text of arguments that were written without a type, where it was parsed as more than text."""
+
+    def as_entry(self) -> dict[str, Any]:
+        """Return the call as a JSON object."""
+        entry: dict[str, Any] = {"name": self.name, "arguments": self.arguments}
+        return entry | ({"written": self.written} if self.written else {})
+
+
+def decode_json(text: str) -> dict[str, Any]:
+    """Return the last complete JSON object: drafts and examples come before the answer.
+
+    Consecutive calls, in native markup or in a list, count as one object of the form
+    `{"tool_calls": [{"name": ..., "arguments": {...}}]}`. Python literals are read only if there is no JSON.
+
+    Raises:
+        DecisionError: there is no object, or its calls cannot be read.
+    """
+    if not text.strip():
+        raise DecisionError("the answer is empty: a JSON object was expected")
+    if len(text) > MAX_CHARS:
+        raise DecisionError(f"the answer is longer than {MAX_CHARS:,} characters: {shorten(text)!r}")
+    readings = read_answer(text)
+    problem = next((reading.problem for reading in reversed(readings) if reading.problem), "")
+    values = [one.value for one in readings if one.value is not None]
+    if not any(values):
+        values += [one.value for one in read_answer(text, read_loose_json) if one.value is not None]
+    if any(value != () for value in values):
+        return _normal(values)
+    raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
+
+
+def calls_in(text: str) -> tuple[NativeCall, ...]:
+    """Return the calls in a text; none if one of them cannot be read."""
+    calls: list[NativeCall] = []
+    for reading in read_answer(text):
+        if reading.value == ():
+            return ()
+        if isinstance(reading.value, tuple):
+            calls += reading.value
+        elif looks_like_call(reading.value):
+            try:
+                calls.append(_call(reading.value))
+            except ValueError:
+                return ()
+    return tuple(calls)
+
+
+def begins_call(text: str) -> bool | None:
+    """Whether an answer that begins with this text is a call; None: not clear yet.
+
+    Models often write calls as bare or fenced JSON, whatever syntax they were shown.
+    """
+    fence = _FENCE_BEGIN.match(text)
+    rest = text[fence.end() :] if fence else text.lstrip()
+    if rest[:1] in ("{", "[", "<"):
+        return True
+    return None if not rest or (not fence and "```".startswith(rest[:3])) else False
+
+
+def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `name` and the `arguments` of an object, under whichever keys it has them.
+
+    Arguments in a string are decoded; null and the empty string mean none.
+
+    Raises:
+        ValueError: a field is given twice and differently, the string holds no JSON object, other keys may be
+            arguments, or the object defines a tool.
+    """
+    places = _places(entry)
+    if any(map(_is_definition, places)):
+        raise ValueError("it defines a tool, and calls none")
+    fields: dict[str, Any] = {}
+    for part, keys in CALL_KEYS.items():
+        given = [place[key] for place in places for key in keys if key in place and place[key] is not places[-1]]
+        if any(value != given[0] for value in given):
+            raise ValueError(f"one call gives its {part} twice, and differently")
+        if given:
+            fields[part] = given[0]
+    if "arguments" in fields:
+        fields["arguments"] = _decoded(fields["arguments"])
+    elif isinstance(fields.get("name"), str):
+        unread = [key for place in places for key in place if key not in _OTHER_KEYS]
+        if unread:
+            raise ValueError(f"a tool call has no arguments, but {unread[0][:60]!r}")
+    return fields
+
+
+def looks_like_call(entry: object) -> bool:
+    """Whether a value looks like a call without marks around it."""
+    if not isinstance(entry, Mapping):
+        return False
+    places = _places(entry)
+    keys = {key for place in places for key in place}
+    return all(keys & {*names} for names in CALL_KEYS.values()) and not any(map(_is_definition, places))
+
+
+def is_only_calls(text: str) -> bool:
+    """Whether a text is nothing but calls: JSON, the wire format of calls, or Pythonic."""
+    text = text.strip()
+    readings = read_answer(text)
+    if len(readings) != 1 or text[readings[0].end :].strip("`\n"):
+        return False
+    value = readings[0].value
+    if isinstance(value, tuple):
+        return bool(value)
+    return isinstance(value, dict) and (looks_like_call(value) or isinstance(value.get("tool_calls"), list))
+
+
+def is_line_of_calls(line: str) -> bool:
+    """Whether a line is a list of Pythonic calls and nothing else."""
+    listed = _python(line, 0)
+    return bool(listed and listed.value) and not re.sub(CONTROL, "", line[listed.end :] if listed else "").strip()
+
+
+def _places(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    inner = entry.get("function")
+    return [entry, inner] if isinstance(inner, Mapping) else [entry]
+
+
+def _is_definition(place: Mapping[str, Any]) -> bool:
+    schema = place.get("parameters")
+    return isinstance(schema, Mapping) and schema.get("type") == "object" and "properties" in schema
+
+
+def _decoded(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return {} if arguments is None else arguments
+    value = whole_json(arguments) if arguments.strip() else {}
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004  one error for everything that is no call
+    return value
+
+
+def _call(entry: object) -> NativeCall:
+    if not isinstance(entry, Mapping):
+        raise ValueError("a tool call must be a JSON object")  # noqa: TRY004
+    fields = call_fields(entry)
+    name, arguments = fields.get("name"), fields.get("arguments", {})
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("a tool call names no tool")
+    if not isinstance(arguments, dict):
+        raise ValueError(f"the arguments of {name[:60]!r} are no JSON object")  # noqa: TRY004
+    return NativeCall(name.strip(), arguments)
+
+
+def _normal(values: list[Any]) -> dict[str, Any]:
+    if isinstance(values[-1], tuple):
+        last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))][::-1]
+        calls = [call for one in last_calls for call in one]
+        if () in last_calls[:-1] or not calls:
+            raise DecisionError("a tool call of the answer cannot be read, so that none of them counts")
+        return {"tool_calls": [call.as_entry() for call in calls]}
+    answer: dict[str, Any] = values[-1]
+    if looks_like_call(answer) and any(one != answer and (one == () or looks_like_call(one)) for one in values):
+        raise DecisionError("the answer holds several tool calls, and text between them: write them in one list")
+    if not isinstance(answer.get("tool_calls"), list):
+        return answer
+    try:
+        return answer | {"tool_calls": [_call(entry).as_entry() for entry in answer["tool_calls"]]}
+    except ValueError as error:
+        raise DecisionError(f"the tool calls of the answer cannot be read: {error}") from error
+
+
+def _any(*marks: str) -> str:
+    return "|".join(re.escape(mark) for mark in marks)
+
+
+_FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
+_NAME = r"(?P<name>[\w.:/@-]{1,200}?)"
+_CALL_BEGIN = (
+    rf"{_any(*(one.begin for one in CALLS))}|<(?:tool|function)_calls?\s[^<>]*>"
+    r"|<\|\s*start\ of[^|>]{0,80}tool\ call\s*\|>"
+)
+_HEADER = r"(?:<\|start\|>\w*\s*)?(?:<\|channel\|>\s*\w+)?\s*\bto=(?!(?:assistant|user)\b)"
+_MARKS = re.compile(
+    rf"""(?P<thought> {THOUGHT_BEGIN} | <\|channel\|>\s*analysis\s*<\|message\|> )
+  | (?P<thought_end> {THOUGHT_END} )
+  | (?P<echo> {_any(*(one.begin for one in ECHOES))} | <\|start\|>[\w.]+\s+to=assistant\b
+      | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
+  | (?P<stray> </parameter> | </function> )
+  | (?P<frame> {_CALL_BEGIN} )
+  | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | {_HEADER} )
+  | (?P<list> (?m:^)\[(?=\s*[^\W\d][\w.]{{0,199}}\() )
+  | (?P<json> \{{(?!\{{) | \[(?=\s*\{{) )  # of a template's doubled brace, the inner brace
+    """,
+    _FLAGS,
+)
+_ECHO_ENDS = {one.begin.lower(): re.compile(re.escape(one.end), re.IGNORECASE) for one in ECHOES}
+_THOUGHT_END, _CHANNEL_END = re.compile(THOUGHT_END, re.IGNORECASE), re.compile(CHANNEL_END)
+_NEVER = re.compile(r"(?!)")
+_GAP = re.compile(rf"(?:[\s;,]|```(?:json|python)?|{_CALL_BEGIN})*+", _FLAGS)
+_END_MARKS = re.compile(
+    rf"(?:[\s`]++|{_any(*(one.end for one in CALLS))}|<\|\s*end\ of[^|>]{{0,80}}tool\ call\s*\|>"
+    rf"|(?!{_CALL_BEGIN})(?:{CONTROL}))*+",
+    _FLAGS,
+)
+_ARGUMENT_OF = re.compile(
+    r"""(?: (?<![\w.])(?!json\b)[\w.]+\(?
+      | <[|\uff5c](?!/|[^|\uff5c]*end)[^|\uff5c<>]{0,60}(?:tool|call|arg)[^|\uff5c<>]{0,60}[|\uff5c]>\s*+
+      | <(?!end)[\w:-]{0,40}(?:tool|call|func|invoke|action)[\w:-]{0,40}(?:\s[^<>]{0,80})?>\s*+ )\Z""",
+    _FLAGS,
+)
+"""What makes the JSON behind it the arguments of a call in an unknown format."""
+_FENCE, _WORDS_AFTER = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r"\s*```\s*(?=[^\s`\[{<])")
+_FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
+_BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", re.IGNORECASE)
+
+Reader = Callable[[str, int], Reading]
+
+
+def read_answer(text: str, read: Reader = read_json) -> list[Reading]:
+    """Return everything that may be the answer, in order, broken parts included.
+
+    A value is a dict, or a tuple of calls, which is empty where marks announce a call that cannot be read.
+    """
+    found: list[Reading] = []
+    at = 0
+    while mark := _MARKS.search(text, at):
+        kind = mark.lastgroup
+        if kind == "fence" or kind in {"thought", "echo"}:
+            end = _end_of(mark).search(text, mark.end())
+            if end is None:
+                broken = Reading(None, len(text), "it breaks off while it is still thinking")
+                return [*found, broken] if kind == "thought" else found
+            at = end.end()
+        elif kind == "thought_end":  # the chat template wrote its beginning
+            found.clear()
+            at = mark.end()
+        elif kind == "stray":
+            if any(isinstance(reading.value, tuple) for reading in found):
+                return [Reading((), len(text), "its tool call holds tags that end it too early")]
+            at = mark.end()
+        else:
+            found.append(_unless_example(text, mark.start(), _read_mark(text, mark, read)))
+            at = found[-1].end
+    return found
+
+
+def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
+    if mark["fence"] is not None:
+        return re.compile(re.escape(f"<<<end of tool output {mark['fence']}>>>"), re.IGNORECASE)
+    if mark.lastgroup == "echo":
+        return _ECHO_ENDS.get(mark[0].lower(), _NEVER)
+    return _CHANNEL_END if mark[0].startswith(("<|channel|>", "<|CHANNEL|>")) else _THOUGHT_END
+
+
+def _read_mark(text: str, mark: re.Match[str], read: Reader) -> Reading:
+    match mark.lastgroup:
+        case "frame":
+            return _calls(text, mark.end())
+        case "body":
+            calls = _calls(text, mark.start())
+            return Reading(calls.value, max(calls.end, mark.end()), calls.problem)
+        case "list":
+            line = text[mark.start() :].partition("\n")[0]
+            listed = _python(line, 0) if is_line_of_calls(line) else None
+            return Reading(listed.value, mark.start() + listed.end) if listed else Reading(None, mark.end())
+    reading = _plain(text, mark.start(), read)
+    if reading.value is not None and _ARGUMENT_OF.search(text[max(0, mark.start() - 200) : mark.start()]):
+        return Reading((), reading.end, "its tool call is in a format that is not known")
+    return reading
+
+
+def _unless_example(text: str, at: int, reading: Reading) -> Reading:
+    is_call = isinstance(reading.value, tuple) or looks_like_call(reading.value)
+    if not is_call or not _FENCE.search(text, max(0, at - 80), at):
+        return reading
+    end = len(text[: reading.end].rstrip("` \t\r\n"))
+    return (
+        Reading((), reading.end, "it may be an example: words follow it") if _WORDS_AFTER.match(text, end) else reading
+    )
+
+
+def _plain(text: str, at: int, read: Reader) -> Reading:
+    """Read JSON without marks: an object, or calls in a list or one after the other."""
+    reading = read(text, at)
+    if isinstance(reading.value, list) and not all(map(looks_like_call, reading.value)):
+        alone = reading.value[0] if len(reading.value) == 1 and isinstance(reading.value[0], dict) else None
+        return Reading(alone, reading.end, "" if alone else "it is a list, but not one of tool calls only")
+    entries: list[Any] = []
+    while isinstance(reading.value, list) or looks_like_call(reading.value):
+        entries += reading.value if isinstance(reading.value, list) else [reading.value]
+        end, following = reading.end, _after(_BETWEEN, text, reading.end)
+        if not text.startswith(("{", "["), following):
+            break
+        reading = read(text, following)
+    if len(entries) < 2:
+        return Reading(entries[0], end) if entries else reading
+    return _entries(entries, end)
+
+
+def _entries(entries: list[Any], end: int) -> Reading:
+    try:
+        return Reading(tuple(map(_call, entries)), end)
+    except ValueError as error:
+        return Reading((), end, str(error))
+
+
+def _calls(text: str, at: int) -> Reading:
+    """Read the calls behind a mark: one after the other, each in any syntax."""
+    calls: list[NativeCall] = []
+    end = at
+    while (body := _body(text, _after(_GAP, text, end))) is not None:
+        if isinstance(body.value, dict):  # a plain answer
+            return Reading(tuple(calls), end) if calls else body
+        if not body.value:
+            return (
+                Reading((), len(text), body.problem) if body.end < 0 else Reading(tuple(calls), body.end, body.problem)
+            )
+        calls += body.value
+        end = body.end
+    if not calls:
+        return Reading((), _after(_GAP, text, at), "its tool call is no JSON that names a tool")
+    return Reading(tuple(calls), _after(_END_MARKS, text, end))
+
+
+_GEMMA = re.compile(rf"call:\s*{_NAME}\s*(?=\{{)", _FLAGS)
+_TAGGED = re.compile(r"<function=[\"']?(?P<name>[^<>\"'\n]{1,200}?)[\"']?>\s*", re.IGNORECASE)
+_NAMED = tuple(
+    re.compile(rf"{head} \s*+ (?:```(?:json)?\s*)? (?=\{{)", _FLAGS)
+    for head in (
+        rf"{_NAME}(?:\[CALL_ID\][\w-]{{1,80}})?\[ARGS\]",  # Mistral
+        rf"(?:function<\uff5ctool\u2581sep\uff5c>)?{_NAME}(?:<\uff5ctool\u2581sep\uff5c>|\n)",  # DeepSeek V3
+        rf"{_HEADER}(?:functions\.)?{_NAME}(?=[\s<])(?:\s|<\|(?:channel|constrain)\|>|\w)*+<\|message\|>",  # gpt-oss
+    )
+)
+_PYTHON_CALL = re.compile(r"\[?\s*[^\W\d][\w.]{0,199}+\(")
+_PARAMETER = re.compile(
+    r"\s*<parameter=[\"']?(?P<key>[^<>\"'\n]{1,200}?)[\"']?>(?P<value>.*?)</parameter>\s*", re.DOTALL | re.IGNORECASE
+)
+_GEMMA_TEXT = re.compile(r'<\|"\|>(.*?)<\|"\|>|<escape>(.*?)<escape>|([{,]\s*)([^\W\d][\w$-]*+)(?=\s*+:)', re.DOTALL)
+
+
+def _body(text: str, at: int) -> Reading | None:
+    """Read calls at a position; None if there are none.
+
+    The value is a tuple of calls, empty if they cannot be read, or a dict that is no call. The end is negative if it
+    is unknown.
+    """
+    if found := _GEMMA.match(text, at):
+        return _gemma(found, text)
+    if found := _TAGGED.match(text, at):
+        if not text.startswith("{", found.end()):
+            return _parameters(found["name"], text, found.end())
+        arguments = read_loose_json(text, found.end())
+        closing = re.compile(r"\s*</function>").match(text, arguments.end)
+        return _named(found["name"], Reading(arguments.value, closing.end() if closing else arguments.end))
+    for head in _NAMED:
+        if found := head.match(text, at):
+            return _named(found["name"], read_loose_json(text, found.end()))
+    if not text.startswith(("{", "["), at) or _PYTHON_CALL.match(text, at):
+        return _python(text, at)
+    reading = read_loose_json(text, at)
+    if reading.value is None:
+        return Reading((), reading.end, reading.problem)
+    calls = _entries(reading.value if isinstance(reading.value, list) else [reading.value], reading.end)
+    is_answer = not calls.value and isinstance(reading.value, dict) and not reading.value.keys() & {*CALL_KEYS["name"]}
+    return Reading(reading.value, reading.end, calls.problem) if is_answer else calls
+
+
+def _named(name: str, arguments: Reading) -> Reading:
+    if not isinstance(arguments.value, dict):
+        return Reading((), -1, arguments.problem or "the arguments of its tool call are no object")
+    return Reading((NativeCall(name.strip(), arguments.value),), arguments.end)
+
+
+def _gemma(head: re.Match[str], text: str) -> Reading:
+    """Read `call:name{key:<escape>text<escape>}`: bare keys, and texts between marks."""
+    end = re.compile(r"<end_function_call>|<tool_call\|>").search(text, head.end())
+    body = text[head.end() : end.start() if end else len(text)]
+
+    def as_json(found: re.Match[str]) -> str:
+        quoted = found[1] if found[1] is not None else found[2]
+        return f'{found[3]}"{found[4]}"' if quoted is None else json.dumps(quoted)
+
+    rewritten = _GEMMA_TEXT.sub(as_json, body)
+    arguments = read_json(rewritten, 0)
+    if arguments.value is None or rewritten[arguments.end :].strip():
+        return Reading((), -1, arguments.problem or "something follows the arguments of its tool call")
+    return _named(head["name"], Reading(arguments.value, head.end() + len(body)))
+
+
+def _python(text: str, at: int) -> Reading | None:
+    """Read `name(key=value)`, alone, as what is printed, or several in brackets: all of them or none."""
+    if not _PYTHON_CALL.match(text, at):
+        return None
+    end = python_extent(text, at)
+    if end is None:
+        return Reading((), -1, "it breaks off in the middle of a list of calls")
+    try:
+        node = parse_python(text[at:end])
+        nodes = node.elts if isinstance(node, ast.List) else [node]
+        return Reading(tuple(map(_python_call, nodes)), end)
+    except ValueError as error:
+        return Reading((), -1, str(error))
+
+
+def _python_call(node: ast.expr) -> NativeCall:
+    if not isinstance(node, ast.Call):
+        raise ValueError("its tool call is not spelled as a call with named arguments")  # noqa: TRY004
+    name = ast.unparse(node.func)
+    if name == "print" and len(node.args) == 1 and not node.keywords:
+        return _python_call(node.args[0])
+    names = [one.arg or "" for one in node.keywords]
+    if node.args or not all(names) or len({*names}) < len(names):
+        raise ValueError("its tool call is not spelled as a call with named arguments")
+    arguments = {one.arg or "": literal_value(one.value) for one in node.keywords}
+    return NativeCall(name.removesuffix(".call"), arguments)
+
+
+def _parameters(name: str, text: str, at: int) -> Reading:
+    """Read parameters in tags up to the tag that ends the call. The format has no way to quote a tag."""
+    arguments: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    while found := _PARAMETER.match(text, at):
+        key, value = found["key"].strip(), found["value"].removeprefix("\n").removesuffix("\n")
+        if key in arguments or re.search(r"<parameter[=\s]", value):
+            return Reading((), -1, "the parameters of its tool call are not well formed")
+        arguments[key] = _typed(value)
+        if not isinstance(arguments[key], str):
+            written[key] = value
+        at = found.end()
+    closing = re.compile(r"\s*</function>", re.IGNORECASE).match(text, at)
+    if not closing:
+        return Reading((), -1, "it breaks off in the middle of a tool call, or its parameters are not well formed")
+    return Reading((NativeCall(name.strip(), arguments, written),), closing.end())
+
+
+def _typed(written: str) -> Any:
+    """Return a number, a truth value, a list or an object as such, anything else as text: no type is given."""
+    try:
+        value = whole_json(written)
+    except ValueError:
+        return written
+    return written if isinstance(value, str) else value
+
+
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at

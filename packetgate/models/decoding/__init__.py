@@ -1,1 +1,0 @@
-"""Reading calls and JSON in what a model wrote."""

@@ -1,0 +1,181 @@
+"""Reading one JSON object or list at a position of a longer text."""
+
+import ast
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from packetgate.models.call_formats import THOUGHT_END
+
+MAX_DEPTH = 100
+"""pydantic and the checkpoint's encoding fail at 255."""
+
+_THOUGHT_END = re.compile(THOUGHT_END, re.IGNORECASE)
+_JSON_TOKENS = re.compile(rf'{THOUGHT_END}|"(?:[^"\\]|\\.)*+"?|[{{}}\[\]]', re.DOTALL | re.IGNORECASE)
+_PYTHON_TOKENS = re.compile(
+    rf"""{THOUGHT_END}|\"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|[(){{}}\[\]]""", re.DOTALL | re.IGNORECASE
+)
+_UNKNOWN_ESCAPE = re.compile(r"""(\\\\)|\\(?![\n'"abfnrtv0-7xuUN])""")
+
+_CLOSING = {"{": "}", "[": "]", "(": ")"}
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read at a position of a text."""
+
+    value: Any
+    """A dict or a list, or a tuple of calls; None if it is broken."""
+    end: int
+    """Position behind the value, or the position from which to read on after a broken one."""
+    problem: str = ""
+    """What is broken, in words for the model."""
+
+
+def read_json(text: str, at: int) -> Reading:
+    """Read standard JSON; strings may hold raw control characters."""
+    end, problem = _extent(text, at, _JSON_TOKENS)
+    if problem:
+        return Reading(None, end, problem)
+    try:
+        return Reading(_decode(text[at:end]), end)
+    except ValueError as error:
+        thought = _THOUGHT_END.search(text, at, end)
+        return Reading(None, thought.start() if thought else end, str(error))
+
+
+def read_loose_json(text: str, at: int) -> Reading:
+    """Read JSON, or a Python literal in its place: single quotes, trailing commas, True, False, None."""
+    strict = read_json(text, at)
+    if strict.value is not None:
+        return strict
+    end, problem = _extent(text, at, _PYTHON_TOKENS)
+    if problem:
+        return strict
+    try:
+        return Reading(literal_value(parse_python(text[at:end])), end)
+    except ValueError:
+        return strict
+
+
+def python_extent(text: str, at: int) -> int | None:
+    """Return the end of the bracketed Python expression at a position; None if it breaks off."""
+    end, problem = _extent(text, at, _PYTHON_TOKENS)
+    return None if problem else end
+
+
+def parse_python(text: str) -> ast.expr:
+    """Parse a Python expression.
+
+    Raises:
+        ValueError: it is none.
+    """
+    escaped = _UNKNOWN_ESCAPE.sub(lambda found: found[1] or r"\\", text)  # the parser would warn on stderr
+    try:
+        return ast.parse(escaped, mode="eval").body
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"it is spelled neither as JSON nor as Python: {error}") from error
+
+
+def literal_value(node: ast.expr) -> Any:
+    """Return the value of a Python literal that JSON can represent.
+
+    Raises:
+        ValueError: it is another expression, names a key twice, or is no JSON.
+    """
+    for one in ast.walk(node):
+        keys = [ast.dump(key) for key in one.keys if key] if isinstance(one, ast.Dict) else []
+        if len({*keys}) < len(keys):
+            raise ValueError("it names a key twice in one object")
+    try:
+        return whole_json(json.dumps(ast.literal_eval(_JsonWords().visit(node))))
+    except (TypeError, MemoryError, RecursionError) as error:
+        raise ValueError(f"it is no JSON: {error}") from error
+
+
+def whole_json(text: str) -> Any:
+    """Decode a text that is one JSON value and nothing else.
+
+    Raises:
+        ValueError: it is not, names a key twice, or holds a number or string that cannot be stored.
+    """
+    text = text.strip()
+    if not text.startswith(("{", "[")):
+        return _decode(text)
+    reading = read_json(text, 0)
+    if reading.value is None or reading.end != len(text):
+        raise ValueError(reading.problem or "something follows the JSON")
+    return reading.value
+
+
+class _JsonWords(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
+
+
+def _decode(text: str) -> Any:
+    try:
+        value = _DECODER.decode(text)
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        near = " ".join(text[max(0, error.pos - 20) : error.pos + 10].split())
+        raise ValueError(f"its JSON is broken near {near!r}: {error.msg}") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("a string of its JSON holds half a surrogate pair") from error
+    return value
+
+
+def _extent(text: str, at: int, tokens: re.Pattern[str]) -> tuple[int, str]:
+    """Return where the value at a position ends, and why it cannot be read."""
+    depth = nesting = deepest = 0
+    opening = ""
+    for token in tokens.finditer(text, at):
+        mark = token[0]
+        if mark[0] in "\"'":
+            continue
+        if len(mark) > 1:
+            return token.start(), "its JSON breaks off where the thought ends"
+        opening = opening or mark
+        nesting += 1 if mark in "{[(" else -1
+        deepest = max(deepest, nesting)
+        depth += (mark == opening) - (mark == _CLOSING[opening])  # a stray bracket of another kind ends nothing
+        if depth == 0:
+            return token.end(), f"its JSON is nested more than {MAX_DEPTH} deep" if deepest > MAX_DEPTH else ""
+    # What looked like a string may have been the apostrophe or quote of a thought: only its end matters then.
+    last = max((found.start() for found in _THOUGHT_END.finditer(text, at)), default=len(text))
+    return last, "it breaks off in the middle of its JSON"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):  # nobody can say which was meant
+        names = [name for name, _ in pairs]
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise ValueError(f"its JSON names {twice[:60]!r} twice in one object")
+    return value
+
+
+def _int(digits: str) -> int:
+    value = int(digits) if len(digits) <= 20 else 1 << 64
+    if not -(1 << 63) <= value < 1 << 64:
+        raise ValueError("a number of its JSON is larger than 64 bits")
+    return value
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"its JSON holds {digits[:20]}, which is no JSON number")
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    strict=False,  # models put raw line breaks into strings
+    object_pairs_hook=_object,
+    parse_int=_int,
+    parse_float=_float,
+    parse_constant=_float,
+)

@@ -1,1 +1,0 @@
-"""Cutting tool markup and links out of answers."""

@@ -1,0 +1,211 @@
+"""What an OpenAI-compatible server is asked, and what is left out after it refuses a part of a request."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from support.openai_models import FORM, GOOD, SAMPLING, VERDICT, ask, means, model_at
+from support.scripted_openai import ScriptedOpenAI
+from support.scripted_replies import HttpError, Message
+
+from packetgate.models.answers import stream, streaming_asker
+from packetgate.models.calling import OfferedTool
+from packetgate.models.model import Model
+from packetgate.models.model import ask as ask_once
+from packetgate.models.openai.model import OpenAICompatible
+from packetgate.models.options import ModelOptions
+from packetgate.models.requests import collected
+from packetgate.models.schemas import ANY_OBJECT, AnswerForm, obj
+from packetgate.state.errors import DecisionError, ToolsRefusedError
+
+Asking = Callable[[OpenAICompatible], Awaitable[object]]
+PICKY = AnswerForm("other", obj(code={"type": "string", "pattern": "^x$"}))
+
+
+async def words(model: Model) -> object:
+    return await ask_once(model.chat, [HumanMessage("Speak.")], model.sampling(**SAMPLING))
+
+
+async def streamed(model: Model) -> object:
+    return [one async for one in stream(model.chat, [HumanMessage("Speak.")], model.sampling(**SAMPLING))]
+
+
+WAYS: list[Asking] = [ask, words, streamed]
+
+
+async def test_a_form_is_asked_for_by_its_schema(scripted_openai: ScriptedOpenAI):
+    scripted_openai.script(GOOD)
+    answer = await ask(await model_at(scripted_openai))
+    assert (answer.text, answer.held_by, answer.cut_off) == (GOOD, "json_schema", False)
+    assert answer.usage.output_tokens == 1
+    (sent,) = scripted_openai.requests
+    schema = {"name": "verdict", "schema": VERDICT}
+    assert sent["response_format"] == {"type": "json_schema", "json_schema": schema}
+    assert (sent["logprobs"], sent["top_logprobs"]) == (True, 20)
+    assert (sent["temperature"], sent["top_p"], sent["max_tokens"], sent["stream"]) == (0.2, 0.9, 50, False)
+    assert "tools" not in sent
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        HttpError(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
+        HttpError(422, "This response_format type is unavailable now"),
+        HttpError(500, "response_format type must be text or json_object"),
+        HttpError(400, body={"detail": [{"loc": ["body", "response_format"]}]}),
+    ],
+)
+async def test_a_refused_schema_is_not_sent_again(scripted_openai: ScriptedOpenAI, refusal: HttpError):
+    model = await model_at(scripted_openai)
+    scripted_openai.refuses = {"response_format.json_schema": refusal}
+    scripted_openai.script(*[GOOD] * 9)
+    assert [(await ask(model)).held_by for _ in range(2)] == ["json_object"] * 2
+    assert means(scripted_openai) == ["json_schema", "json_object", "json_object"]
+    await asyncio.gather(*(ask(model) for _ in range(7)))
+    assert set(means(scripted_openai)[3:]) == {"json_object"}
+
+
+async def test_a_schema_that_is_refused_leaves_other_forms_alone(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    scripted_openai.refuses = {"schema.pattern": HttpError(400, "'pattern' is not permitted")}
+    scripted_openai.script('{"code":"x"}', GOOD)
+    assert (await ask(model, PICKY)).held_by == "json_object"
+    assert (await ask(model)).held_by == "json_schema"
+    assert "logprobs" in scripted_openai.requests[-1]
+
+
+@pytest.mark.parametrize(
+    ("error", "requests"),
+    [
+        (HttpError(400, "too many", code="context_length_exceeded"), 1),
+        (HttpError(400, "This model's maximum context length is 4096 tokens; you asked for schema and tools"), 1),
+        (HttpError(401, "response_format"), 1),
+        (HttpError(429, "tools"), 1),
+        (HttpError(400, "no credit left"), 2),
+    ],
+)
+async def test_other_errors_leave_nothing_behind(scripted_openai: ScriptedOpenAI, error: HttpError, requests: int):
+    model = await model_at(scripted_openai)
+    scripted_openai.refuses = {"messages": error}
+    with pytest.raises(DecisionError, match=f"HTTP {error.status}"):
+        await ask(model)
+    assert len(scripted_openai.requests) == requests
+    scripted_openai.refuses = {}
+    scripted_openai.script(GOOD)
+    assert (await ask(model)).held_by == "json_schema"
+    assert scripted_openai.requests[-1]["top_logprobs"] == 20
+
+
+REFUSED = [
+    ({"temperature": HttpError(400, "Only the default (1) is supported", param="temperature")}, {"top_p": 0.9}),
+    ({"top_p": HttpError(422, body={"detail": [{"loc": ["body", "top_p"], "msg": "no"}]})}, {"temperature": 0.2}),
+    ({name: HttpError(400, f"Unknown: '{name}'") for name in ("temperature", "top_p")}, {"max_tokens": 50}),
+    ({"max_tokens": HttpError(400, "Use 'max_completion_tokens' instead.")}, {"max_completion_tokens": 50}),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("refuses", "sent"), REFUSED, ids=lambda one: "+".join(one))
+async def test_a_refused_parameter_is_left_out(
+    refuses: dict[str, HttpError], sent: dict[str, Any], way: Asking, scripted_openai: ScriptedOpenAI
+):
+    model = await model_at(scripted_openai)
+    scripted_openai.refuses = refuses
+    scripted_openai.script(*[GOOD] * 3)
+    with collected() as requests:
+        for _ in range(3):
+            await way(model)
+    assert len(scripted_openai.requests) == len(refuses) + 3
+    for request in scripted_openai.requests[-3:]:
+        assert not refuses.keys() & request.keys()
+        assert sent.items() <= request.items()
+    assert not refuses.keys() & requests[-1].options.keys() - {"max_tokens"}
+
+
+@pytest.mark.parametrize(("parameter", "way"), [("logprobs", ask), ("stream_options", streamed)])
+async def test_refused_measurements_are_left_out(parameter: str, way: Asking, scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    scripted_openai.refuses = {parameter: HttpError(422, f"body.{parameter}: Extra inputs are not permitted")}
+    scripted_openai.script(GOOD, GOOD)
+    for _ in range(2):
+        await way(model)
+    assert [parameter in request for request in scripted_openai.requests] == [True, False, False]
+    assert "top_logprobs" not in scripted_openai.requests[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "parameter"),
+    [
+        ({"reasoning_effort": "low"}, "reasoning_effort"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"top_p": 0.5}, "top_p"),
+        ({"extra_body": {"top_k": 3}}, "top_k"),
+        ({"enable_thinking": False}, "chat_template_kwargs"),
+    ],
+)
+async def test_a_parameter_of_the_user_is_never_left_out(
+    options: dict[str, Any], parameter: str, scripted_openai: ScriptedOpenAI
+):
+    model = await model_at(scripted_openai, options=ModelOptions(**options))
+    scripted_openai.refuses = {parameter: HttpError(400, f"Unsupported parameter: '{parameter}'", param=parameter)}
+    for way in WAYS:
+        with pytest.raises(DecisionError, match=parameter):
+            await way(model)
+    assert all(parameter in request for request in scripted_openai.requests)
+
+
+@pytest.mark.parametrize(
+    ("content", "finish", "text"),
+    [(None, "stop", GOOD), ("", "stop", GOOD), (None, "length", ""), ("{}", "stop", "{}")],
+)
+async def test_an_answer_in_the_field_of_thoughts_is_read(
+    scripted_openai: ScriptedOpenAI, content: str | None, finish: str, text: str
+):
+    scripted_openai.script(Message({"content": content, "reasoning_content": GOOD}, finish))
+    assert (await ask(await model_at(scripted_openai))).text == text
+
+
+async def test_large_limits_are_not_sent(scripted_openai: ScriptedOpenAI):
+    scripted_openai.script("{}")
+    form = replace(FORM, body=obj(a={"type": "string", "maxLength": 4_000}, b={"type": "string", "maxLength": 9}))
+    await ask(await model_at(scripted_openai), form)
+    properties = scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]["properties"]
+    assert properties == {"a": {"type": "string"}, "b": {"type": "string", "maxLength": 9}}
+
+
+READ = OfferedTool("read", "Read a file.", obj(path={"type": "string", "minLength": 1}))
+
+
+def call_of(arguments: str, finish: str = "tool_calls") -> Message:
+    call = {"id": "1", "type": "function", "function": {"name": "read", "arguments": arguments}}
+    return Message({"content": None, "tool_calls": [call]}, finish)
+
+
+async def test_tools_are_offered_plainly_and_then_no_more(scripted_openai: ScriptedOpenAI):
+    model = await model_at(scripted_openai)
+    scripted_openai.refuses = {"tools": HttpError(400, "this model does not support tools")}
+    with pytest.raises(ToolsRefusedError):
+        await model.call([HumanMessage("Read a")], [READ], most=1, sampling={})
+    assert not model.calls_tools
+    schemas = [request["tools"][0]["function"]["parameters"] for request in scripted_openai.requests]
+    assert [one["properties"]["path"] for one in schemas] == [{"type": "string", "minLength": 1}, {"type": "string"}]
+    assert all(request["parallel_tool_calls"] is False for request in scripted_openai.requests)
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "length"])
+async def test_a_streamed_call_that_breaks_off_is_none(scripted_openai: ScriptedOpenAI, finish: str):
+    """LangChain would complete its arguments."""
+    scripted_openai.script(call_of('{"path": "a', finish), call_of('{"path": "a.txt"}'))
+    model, asking = await model_at(scripted_openai), streaming_asker("")
+    for unread, arguments in (('{"path": "a', {}), ("", {"path": "a.txt"})):
+        answer = await model.call([HumanMessage("Read")], [READ], most=2, sampling={}, asking=asking)
+        assert [(one.name, one.unread, one.arguments) for one in answer.calls] == [("read", unread, arguments)]
+
+
+async def test_any_object_is_asked_for_without_probabilities(scripted_openai: ScriptedOpenAI):
+    scripted_openai.script("{}")
+    await ask(await model_at(scripted_openai), AnswerForm("any", ANY_OBJECT))
+    assert "logprobs" not in scripted_openai.requests[0]
