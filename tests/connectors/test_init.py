@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine, Outcome
-from support.ollama import Ollama, serve_ollama
+from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 from support.terminals import ended, terminal
 
 from packetgate.models.discovery import discover, gguf_folders
@@ -27,7 +27,7 @@ class Person:
 
     cli: CommandLine
     home: Path
-    ollama: Ollama
+    ollama: ScriptedOpenAI
     variables: dict[str, str] = field(default_factory=dict)
 
     def init(self, *args: str) -> Outcome:
@@ -49,12 +49,16 @@ class Person:
 @pytest.fixture
 def person(cli: CommandLine, tmp_path: Path) -> Iterator[Person]:
     (home := tmp_path / "person").mkdir()
-    with serve_ollama() as ollama:
-        ollama.has(qwen3_4b=2_600_000_000, gemma_1b=800_000_000, nomic_latest=300_000_000)
-        ollama.embedding = {"nomic:latest"}
+    with serve_scripted_openai() as ollama:
+        ollama.models = ["qwen3:4b", "gemma:1b", "nomic-embed-text:latest"]
         places = {name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "HF_HOME")}
         no_keys = dict.fromkeys(HOSTED.values(), "")
-        yield Person(cli, home, ollama, {"HOME": str(home), "OLLAMA_HOST": ollama.host, **places, **no_keys})
+        yield Person(
+            cli,
+            home,
+            ollama,
+            {"HOME": str(home), "OLLAMA_HOST": ollama.base_url.removesuffix("/v1"), **places, **no_keys},
+        )
 
 
 def toml(path: Path) -> object:
@@ -64,10 +68,9 @@ def toml(path: Path) -> object:
 def test_yes_takes_the_first_model_and_all_servers(person: Person) -> None:
     person.has_client(".cursor/mcp.json", clock={"command": "clock"}, off={"command": "x", "disabled": True})
     person.has_client(".claude.json", clock={"command": "other"}, odd=None, web={"url": "http://127.0.0.1:9"})
-    person.ollama.openai.script(*SPEED)
+    person.ollama.script(*SPEED)
     done = person.init("--yes")
     assert done.status == 0, done.err
-    assert "2.6 GB" in done.out
     assert "nomic" not in done.out, "a model that only embeds cannot be chosen"
     assert "tokens per second" in done.out
     assert "'odd'" in done.out
@@ -88,14 +91,14 @@ def test_without_a_terminal_nothing_is_written(person: Person) -> None:
     assert "--yes" in done.err
     assert not person.preferences.exists()
     assert not person.config.exists()
-    assert not person.ollama.openai.requests
+    assert not person.ollama.requests
 
 
 def test_existing_files_keep_their_content(person: Person) -> None:
     person.preferences.write_text(OWN)
     person.config.write_text('{"mcpServers": {"mine": {"command": "mine"}}}')
     person.has_client(".cursor/mcp.json", clock={"command": "clock"})
-    person.ollama.openai.script(*SPEED, *SPEED)
+    person.ollama.script(*SPEED, *SPEED)
     assert person.init("--yes").status == 0
     assert person.preferences.read_text().startswith(OWN)
     assert toml(person.preferences) == {"permanent": ["ai.read"], **MODEL}
@@ -107,7 +110,7 @@ def test_existing_files_keep_their_content(person: Person) -> None:
 
 
 def test_a_model_that_does_not_answer_is_an_error(person: Person) -> None:
-    person.ollama.openai.models = ["qwen3:4b"]
+    person.ollama.models = ["qwen3:4b"]
     done = person.init("--model", "ollama:gemma:1b")
     assert done.status == 2
     assert "ollama:qwen3:4b" in done.err
@@ -116,17 +119,17 @@ def test_a_model_that_does_not_answer_is_an_error(person: Person) -> None:
 
 def test_keys_are_named_by_their_variables_and_sent_nowhere(person: Person) -> None:
     person.variables |= {"OPENAI_API_KEY": "sk-secret", "GROQ_API_KEY": "gsk-secret"}
-    person.ollama.openai.script(*SPEED)
+    person.ollama.script(*SPEED)
     done = person.init("--yes")
     assert "openai:NAME" in done.out
     assert "GROQ_API_KEY" in done.out
-    sent = [value for one in (*person.ollama.headers, *person.ollama.openai.headers) for value in one.values()]
+    sent = [value for one in person.ollama.headers for value in one.values()]
     assert not any("secret" in text for text in [done.out, done.err, person.preferences.read_text(), *sent])
 
 
 def test_somebody_at_a_terminal_is_asked(person: Person) -> None:
     person.has_client(".cursor/mcp.json", clock={"command": "clock"})
-    person.ollama.openai.script(*SPEED, *SPEED)
+    person.ollama.script(*SPEED, *SPEED)
     with terminal(person.cli, "init", **person.variables) as child:
         for question, reply, shown in (
             ("Which model", "qwen3", "`ollama:qwen3`"),
