@@ -108,7 +108,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("refuses", "sent"), REFUSED, ids=lambda one: "+".join(one))
+@pytest.mark.parametrize(("refuses", "sent"), REFUSED, ids=["temperature", "top_p", "both", "max_tokens"])
 async def test_a_refused_parameter_is_left_out(
     refuses: dict[str, HttpError], sent: dict[str, Any], way: Asking, scripted_openai: ScriptedOpenAI
 ):
