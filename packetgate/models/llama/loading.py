@@ -9,7 +9,7 @@ import platform
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
@@ -18,15 +18,13 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from packetgate.state.errors import DecisionError, ModelError
+from packetgate.state.errors import ModelError
 
 _MAGIC = b"GGUF"
 _SAMPLES, _SAMPLE_BYTES = 256, 1 << 16
 _HEAD = 1 << 26
 """Bytes at the beginning of a file that hold everything but weights."""
 _TRIAL_S = 600.0
-_EVERY_BYTE = "".join(map(chr, (*range(0x800), *range(0x800, 0xD800, 0x40), *range(0xE000, 0x110000, 0x40))))
-"""A text of all bytes that UTF-8 has, mostly in rare characters."""
 _GGML_LOG_LEVEL_ERROR = 4
 
 _logger = logging.getLogger("packetgate.llamacpp")
@@ -84,7 +82,7 @@ def try_file(path: str) -> dict[str, int]:
     with suppress(OSError, ValueError, LookupError, TypeError):
         return {"repack": int(json.loads(mark.read_text(encoding="utf-8"))["repack"])}
     for repack in (1, 0):
-        command = [sys.executable, "-P", "-m", __name__, path, str(repack)]
+        command = [sys.executable, "-P", "-m", "packetgate.models.llama.trial", path, str(repack)]
         environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
         try:
             done = subprocess.run(command, env=environment, capture_output=True, timeout=_TRIAL_S, check=False)  # noqa: S603
@@ -105,19 +103,6 @@ def _trial_digest(path: str) -> str:
         digest.update(file.read(_HEAD))
         digest.update(str(file.seek(0, os.SEEK_END)).encode())
     return digest.hexdigest()
-
-
-def _try(path: str, repack: int) -> None:
-    from packetgate.models.llama.engine import LlamaEngine, Request
-    from packetgate.models.schemas import AnswerForm, obj
-
-    options: Mapping[str, int] = {"n_ctx": 256, "n_gpu_layers": 0, "repack": repack}
-    with suppress(ModelError, DecisionError):
-        engine = LlamaEngine(path, options)
-        engine.weights.tokenize(_EVERY_BYTE, special=False)
-        form = AnswerForm("trial", obj(works={"type": "boolean"}))
-        chat = [{"role": "user", "content": "Hello"}]
-        engine.submit(Request(chat, {"max_tokens": 2, "temperature": 0.0}, form)).result()
 
 
 @contextmanager
@@ -152,7 +137,3 @@ def _listening() -> Any:
     callback = llama_log_callback(log)
     llama_log_set(callback, None)
     return callback
-
-
-if __name__ == "__main__":
-    _try(sys.argv[1], int(sys.argv[2]))
