@@ -13,6 +13,7 @@ from support.vouching import worded
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
+from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import builtin_servers
@@ -67,4 +68,5 @@ async def test_what_is_offered_to_read_on_reads_nothing_else(talk):
 async def test_another_session_cannot(talk):
     await talk("one", call("poems.get_epic")).say("Get the epic")
     packet = await talk("two", call("ai.read", path=HANDLE)).say(f"Read {HANDLE}")
-    assert "is not kept, or no more, in this session" in packet.routing.all_calls[0].result.error
+    assert packet.routing.all_calls[0].status is ToolExecutionStatus.FAILED
+    assert HANDLE in packet.routing.all_calls[0].result.error
