@@ -14,7 +14,7 @@ import pytest
 from support.pages import PAGES, ROOT, anchors_of, commands_of, links_of
 
 from benchmarks.tables import FILES, filled
-from packetgate.connectors.commands import COMMANDS, Commands
+from packetgate.connectors.commands import COMMAND_MODULES, CommandGroup
 from packetgate.graph import routes
 from packetgate.graph.diagram import mermaid
 from packetgate.graph.settings import Settings
@@ -29,9 +29,9 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 def options() -> dict[str, set[str]]:
     """Return each command's options."""
-    group = Commands()
+    group = CommandGroup()
     found = {}
-    for name in COMMANDS:
+    for name in COMMAND_MODULES:
         command = group.get_command(None, name)
         found[name] = {one for param in command.params for one in (*param.opts, *param.secondary_opts)} | {"--help"}
     return found
@@ -57,7 +57,7 @@ def test_commands_are_there_with_their_options(page: Path) -> None:
     for _, *words in commands_of(page, "packetgate"):
         name, *rest = words or ["ask"]
         name = "ask" if " " in name else name
-        assert name in COMMANDS, words
+        assert name in COMMAND_MODULES, words
         given = {word.partition("=")[0] for word in rest if word.startswith("-") and word.strip("-")}
         assert given <= OPTIONS[name], words
 
@@ -109,7 +109,7 @@ def test_the_map_names_every_stage_and_where_it_goes_next() -> None:
 
 def test_the_terminals_page_has_every_command() -> None:
     page = (ROOT / "docs" / "terminal.md").read_text()
-    assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMANDS)
+    assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMAND_MODULES)
 
 
 def test_the_picture_is_what_the_commands_print() -> None:

@@ -16,13 +16,13 @@ CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
 ENTRY = "packetgate"
 """The name of the proxy's entry in a client's settings."""
 BACKUP_SUFFIX = ".before-packetgate"
-MAX_BYTES = 64_000_000
+MAX_SETTINGS_BYTES = 64_000_000
 """Largest settings file; Claude Code keeps its history in the same file."""
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
-class Place:
+class SettingsPlace:
     """The JSON file and key under which a client keeps its servers."""
 
     file: Path
@@ -34,18 +34,18 @@ class Place:
         return self.file.with_name(self.file.name + BACKUP_SUFFIX)
 
 
-def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> Place:
+def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> SettingsPlace:
     """Return where a client keeps its servers. Raise ConfigError for an unknown client."""
     home = home or Path.home()
     data = {
         "darwin": home / "Library" / "Application Support",
         "win32": Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming"),
     }.get(system, Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config"))
-    places: Mapping[str, Place] = {
-        "claude-desktop": Place(data / "Claude" / "claude_desktop_config.json"),
-        "claude-code": Place(home / ".claude.json"),
-        "cursor": Place(home / ".cursor" / "mcp.json"),
-        "vscode": Place(data / "Code" / "User" / "mcp.json", key="servers"),
+    places: Mapping[str, SettingsPlace] = {
+        "claude-desktop": SettingsPlace(data / "Claude" / "claude_desktop_config.json"),
+        "claude-code": SettingsPlace(home / ".claude.json"),
+        "cursor": SettingsPlace(home / ".cursor" / "mcp.json"),
+        "vscode": SettingsPlace(data / "Code" / "User" / "mcp.json", key="servers"),
     }
     if client not in places:
         raise ConfigError(
@@ -91,8 +91,8 @@ class SettingsFile:
             data = path.read_bytes() if path.exists() else None
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-        if data is not None and len(data) > MAX_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_BYTES // 10**6} MB: nothing was changed")
+        if data is not None and len(data) > MAX_SETTINGS_BYTES:
+            raise ConfigError(f"{path}: larger than {MAX_SETTINGS_BYTES // 10**6} MB: nothing was changed")
         return cls.of(path, data)
 
     @classmethod

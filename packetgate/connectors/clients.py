@@ -13,7 +13,7 @@ from packetgate.state.context import NO_TOOLS, RoutingContext, intersect_pattern
 from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_file
 
-LOCAL = "local"
+LOCAL_CLIENT = "local"
 """The client without configuration: a process of this user on this machine."""
 MIN_TOKEN_CHARS = 16
 
@@ -70,7 +70,7 @@ class Clients(ConfigTable):
                 raise ConfigError(f"{where}: {known[token]!r} has the same token: give each client its own")
             known[token] = name
         if local := os.environ.get(variable, ""):
-            known[_checked_token(local, variable)] = LOCAL
+            known[_checked_token(local, variable)] = LOCAL_CLIENT
         return known
 
 

@@ -11,6 +11,6 @@ def main() -> None:
     process.raise_gc_threshold()
     heed_signals()
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
-    from packetgate.connectors.commands import app
+    from packetgate.connectors.commands import program
 
-    app()
+    program()

@@ -13,7 +13,7 @@ from typer.main import get_command
 from packetgate.connectors.running import run
 
 TURNS, REPORTS = "packetgate.connectors.terminal.commands.turns", "packetgate.connectors.terminal.commands.reports"
-COMMANDS = {
+COMMAND_MODULES = {
     **dict.fromkeys(("init", "ask", "answer", "chat"), TURNS),
     **dict.fromkeys(("tools", "policy", "settings", "calibrate", "evaluate", "doctor", "audit"), REPORTS),
     "trace": "packetgate.connectors.trace.command",
@@ -28,29 +28,29 @@ The module is imported to print help, so the function itself imports what is slo
 """
 
 
-class Commands(TyperGroup):
+class CommandGroup(TyperGroup):
     """The commands by name; a missing package breaks only the commands that need it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the table."""
-        return list(COMMANDS)
+        return list(COMMAND_MODULES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command; for an unknown name load all, so that the nearest is suggested, and return None."""
-        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
+        for name in [cmd_name] if cmd_name in COMMAND_MODULES else COMMAND_MODULES:
             if name not in self.commands:
                 self.commands[name] = _command(name)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the named command; a sentence instead of a name is passed to `ask`."""
-        if args and args[0] not in COMMANDS and len(args[0].split()) > 1:
+        if args and args[0] not in COMMAND_MODULES and len(args[0].split()) > 1:
             return super().resolve_command(ctx, ["ask", *args])
         return super().resolve_command(ctx, args)
 
 
 def _command(name: str) -> Any:
-    command = getattr(import_module(COMMANDS[name]), name)
+    command = getattr(import_module(COMMAND_MODULES[name]), name)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     @wraps(command)
@@ -61,14 +61,14 @@ def _command(name: str) -> Any:
     return get_command(alone)
 
 
-STATUSES = (
+EXIT_STATUSES = (
     "Exit status: 0 done; 1 a tool failed, or something is missing or broke; "
     "2 invalid input, nothing was done; 3 a turn waits for an answer; 130 stopped by Ctrl-C. "
     "PACKETGATE_DEBUG=1 shows where an error comes from."
 )
 
-app = typer.Typer(
-    cls=Commands, epilog=STATUSES, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+program = typer.Typer(
+    cls=CommandGroup, epilog=EXIT_STATUSES, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
 )
 
 
@@ -78,7 +78,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@program.callback()
 def packetgate(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from packetgate.state.context import RoutingContext
 
 Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session; a new one by default.")]
-McpConfig = Annotated[
+McpConfigPath = Annotated[
     Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
 ]
 Lite = Annotated[

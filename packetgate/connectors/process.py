@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 STATUS = 130
 """Exit status after Ctrl-C; after SIGTERM it is 143."""
-GRACE_S = 1.0
+KILL_GRACE_S = 1.0
 """Seconds that child processes have to end after SIGTERM, and again after SIGKILL."""
 STOP_S = 5.0
 """Seconds that an open session has to stop; a second Ctrl-C does not wait."""
@@ -81,7 +81,7 @@ def end() -> None:
         for pid in tuple(_children):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, number)
-        until = time.monotonic() + GRACE_S
+        until = time.monotonic() + KILL_GRACE_S
         while time.monotonic() < until and any(_runs(pid) for pid in tuple(_children)):
             time.sleep(0.01)
     os._exit(128 + _received[-1])

@@ -50,7 +50,7 @@ def trace_table(packet: CognitionPacket) -> Group:
     spent = f", {tokens:,} tokens{f' ({thoughts:,} of thoughts)' if thoughts else ''}" if tokens else ""
     foot = f"packet {packet.header.packet_id[:8]}, session {packet.header.session_id}: {total:.0f} ms{spent}"
     messages = dict.fromkeys(error.message for error in packet.metrics.errors)
-    return Group(shown, *(plain(f"! {message}", "yellow") for message in messages), plain(foot, "dim"))
+    return Group(shown, *(safe_text(f"! {message}", "yellow") for message in messages), safe_text(foot, "dim"))
 
 
 def decision(entry: Reflection) -> Text:
@@ -128,14 +128,14 @@ def table(*headings: str, right: Collection[int] = (), wrapped: Collection[int] 
     return made
 
 
-def plain(text: str, style: str = "") -> Text:
+def safe_text(text: str, style: str = "") -> Text:
     """Return untrusted text as a cell or a line."""
     return Text(printable(text), style=style)
 
 
 def say(text: str, style: str = "dim", *, stderr: bool = False) -> None:
     """Print a line that is not part of an answer."""
-    console(stderr=stderr).print(plain(text, style), soft_wrap=True)
+    console(stderr=stderr).print(safe_text(text, style), soft_wrap=True)
 
 
 def write_json(value: Any) -> None:

@@ -14,9 +14,9 @@ from packetgate.state.errors import ConfigError
 from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
 from packetgate.tools.catalogue.config_file import read_file
 
-FIELDS = RoutingContext.model_fields
-PREFIX = "PACKETGATE_"
-SWITCHES = {
+_FIELDS = RoutingContext.model_fields
+ENV_PREFIX = "PACKETGATE_"
+FLAGS = {
     "allow_write_tools": {True: "--allow-writes", False: "--no-writes"},
     "allow_execute_tools": {True: "--allow-commands", False: "--no-commands"},
 }
@@ -56,7 +56,7 @@ def run_settings(path: Path | None, chosen: Sequence[str] = (), **switches: bool
     options = _from_options(chosen, switches)
     given = file | _from_environment() | options
     context = _context(given)
-    for_others = {name: one for name, one in file.items() if name not in SWITCHES or not one.value} | options
+    for_others = {name: one for name, one in file.items() if name not in FLAGS or not one.value} | options
     return RunSettings(
         context, context.restricted_by(_context(for_others)), {name: one.where for name, one in given.items()}
     )
@@ -79,21 +79,21 @@ def _from_file(path: Path | None) -> dict[str, SettingValue]:
 
 
 def _from_environment() -> dict[str, SettingValue]:
-    known = {f"{PREFIX}{name.upper()}": name for name in FIELDS}
-    others = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | variables()
+    known = {f"{ENV_PREFIX}{name.upper()}": name for name in _FIELDS}
+    others = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | variables()
     given = {}
     for variable, text in os.environ.items():
         if variable in known:
             given[known[variable]] = parse_setting(RoutingContext, known[variable], text, variable)
-        elif variable.upper().startswith(PREFIX) and variable.upper() not in others:
-            name = variable.upper().removeprefix(PREFIX)
-            if near := get_close_matches(name, map(str.upper, FIELDS), n=1, cutoff=0.7):
-                raise ConfigError(f"{variable}: unknown setting: did you mean {PREFIX}{near[0]}? If not, unset it")
+        elif variable.upper().startswith(ENV_PREFIX) and variable.upper() not in others:
+            name = variable.upper().removeprefix(ENV_PREFIX)
+            if near := get_close_matches(name, map(str.upper, _FIELDS), n=1, cutoff=0.7):
+                raise ConfigError(f"{variable}: unknown setting: did you mean {ENV_PREFIX}{near[0]}? If not, unset it")
     return given
 
 
 def _from_options(chosen: Sequence[str], switches: Mapping[str, bool | None]) -> dict[str, SettingValue]:
-    given = {name: SettingValue(value, SWITCHES[name][value]) for name, value in switches.items() if value is not None}
+    given = {name: SettingValue(value, FLAGS[name][value]) for name, value in switches.items() if value is not None}
     for option in chosen:
         name, equals, text = option.partition("=")
         name = name.strip()
@@ -109,7 +109,7 @@ def _from_options(chosen: Sequence[str], switches: Mapping[str, bool | None]) ->
 
 
 def _check_name(name: str, where: str) -> None:
-    if name not in FIELDS:
-        near = get_close_matches(name, FIELDS, n=2, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(FIELDS)}"
+    if name not in _FIELDS:
+        near = get_close_matches(name, _FIELDS, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(_FIELDS)}"
         raise ConfigError(f"{where}: unknown setting: {hint}")

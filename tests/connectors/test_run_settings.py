@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from support.command_line import CommandLine
 
-from packetgate.connectors.run_settings import PREFIX, SWITCHES, run_settings
+from packetgate.connectors.run_settings import ENV_PREFIX, FLAGS, run_settings
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError
@@ -21,7 +21,7 @@ WRITE = 'Write "hello" to notes.txt'
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+    for name in [name for name in os.environ if name.startswith(ENV_PREFIX)]:
         monkeypatch.delenv(name)
 
 
@@ -114,7 +114,7 @@ def test_an_invalid_setting_names_its_place(
     names: str, chosen: list[str], variables: dict[str, str], file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for name, text in variables.items():
-        monkeypatch.setenv(f"{PREFIX}{name}", text)
+        monkeypatch.setenv(f"{ENV_PREFIX}{name}", text)
     with pytest.raises(ConfigError, match=re.escape(names)):
         run_settings(table(tmp_path, file), chosen)
 
@@ -130,7 +130,7 @@ def test_a_switch_must_not_contradict_an_option(switches: dict[str, bool]):
     for name, is_on in switches.items():
         with pytest.raises(ConfigError, match=name):
             run_settings(None, [f"{name}={json.dumps(not is_on)}"], **switches)
-        assert run_settings(None, [f"{name}={json.dumps(is_on)}"], **switches).sources == {name: SWITCHES[name][is_on]}
+        assert run_settings(None, [f"{name}={json.dumps(is_on)}"], **switches).sources == {name: FLAGS[name][is_on]}
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,11 @@ def test_our_other_variables_are_not_taken_for_misspelt_settings(monkeypatch: py
     folders = ("packetgate", "benchmarks", "tests/support")
     source = "".join(file.read_text() for folder in folders for file in (ROOT / folder).rglob("*.py"))
     ours = {*re.findall(r"\bPACKETGATE_[A-Z_]*[A-Z]\b", source)} - {
-        f"{PREFIX}{one.upper()}" for one in RoutingContext.model_fields
+        f"{ENV_PREFIX}{one.upper()}" for one in RoutingContext.model_fields
     }
-    roles = {f"{PREFIX}{role}_{what}" for role in ("LITE", "PRIME", "EMBEDDINGS") for what in ("BASE_URL", "API_KEY")}
+    roles = {
+        f"{ENV_PREFIX}{role}_{what}" for role in ("LITE", "PRIME", "EMBEDDINGS") for what in ("BASE_URL", "API_KEY")
+    }
     for name in ours | roles:
         monkeypatch.setenv(name, "1")
     assert run_settings(None).sources == {}
@@ -197,7 +199,7 @@ def test_every_setting_reaches_the_turn(cli: CommandLine):
 
 @pytest.mark.parametrize("name", RoutingContext.model_fields)
 def test_every_setting_is_read_from_each_place(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    text, variable = written(WANTED[name]), f"{PREFIX}{name.upper()}"
+    text, variable = written(WANTED[name]), f"{ENV_PREFIX}{name.upper()}"
     assert describe_setting(RoutingContext, name)
     by_option = run_settings(None, [f"{name}={text}"])
     monkeypatch.setenv(variable, text)
@@ -233,7 +235,7 @@ def test_variables_only_restrict_other_users(monkeypatch: pytest.MonkeyPatch):
         ("ALLOWED_TOOLS", "ai.*"),
         ("PALETTE_SIZE", "7"),
     ):
-        monkeypatch.setenv(f"{PREFIX}{name}", text)
+        monkeypatch.setenv(f"{ENV_PREFIX}{name}", text)
     found = run_settings(None, ["allow_execute_tools=true"])
     assert found.context.allow_write_tools
     others = found.for_others

@@ -10,7 +10,7 @@ from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, appro
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.terminal.chat import COMMANDS as TYPED
+from packetgate.connectors.terminal.chat import HANDLERS
 from packetgate.connectors.turn import Aside, Asked, Reply, Say, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.channels import SLASH_COMMANDS
@@ -118,7 +118,7 @@ async def test_what_is_said_to_an_earlier_question_is_done_beside_the_one_that_w
 
 
 def test_what_is_typed_in_a_chat_is_nobodys_answer_elsewhere() -> None:
-    assert TYPED.keys() <= SLASH_COMMANDS
+    assert HANDLERS.keys() <= SLASH_COMMANDS
 
 
 REMARKS = ["tell me a joke", "lol", "my dog is called Rex"]

@@ -3,14 +3,14 @@
 import os
 from importlib.util import find_spec
 
-from packetgate.connectors.options import Assistant, Lite, McpConfig, Prime, Set, Url
+from packetgate.connectors.options import Assistant, Lite, McpConfigPath, Prime, Set, Url
 from packetgate.state.errors import ConfigError
 
 SWITCHED_ON_BY = {"allow_write_tools": "[discord.writes]", "allow_execute_tools": "[discord.commands]"}
 
 
 async def discord(
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from packetgate.connectors.options import Commands, McpConfig, Set, Writes
+from packetgate.connectors.options import Commands, McpConfigPath, Set, Writes
 
 if TYPE_CHECKING:
     from packetgate.graph.settings import Settings
@@ -28,7 +28,7 @@ async def proxy(
     print_entry: Annotated[bool, typer.Option("--print", help="With --install: show the entry, change nothing.")] = (
         False
     ),
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     chosen: Set = None,

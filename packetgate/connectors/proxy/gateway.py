@@ -10,7 +10,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 from langgraph.store.base import BaseStore
 
-from packetgate.connectors.clients import LOCAL, ProxyConfig
+from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig
 from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.asking import is_modern
 from packetgate.connectors.proxy.listing import all_entries, is_small, palette_request, permanent_entries
@@ -138,7 +138,7 @@ class Gateway:
     announcer: Announcer
     results: ResultStore
     patience_s: float = LIST_PATIENCE_S
-    client: str = LOCAL
+    client: str = LOCAL_CLIENT
     """The client of requests without a token."""
     book: SessionBook = field(default_factory=SessionBook)
     asked: BoundedDict[str, tuple[CognitionPacket, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))

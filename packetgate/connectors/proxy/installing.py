@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from packetgate.connectors.client_settings import ENTRY, Place, SettingsFile, is_ours, is_same, write
+from packetgate.connectors.client_settings import ENTRY, SettingsFile, SettingsPlace, is_ours, is_same, write
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.config import entries_in
@@ -30,7 +30,7 @@ def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> 
     return {"command": command, "args": args, "env": env}
 
 
-def install(client: str, place: Place, settings: Settings) -> list[str]:
+def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
     """Replace the servers in a client's settings with the proxy, and move them into `mcp.json`.
 
     Unreadable entries stay. Return lines that say what was done.

@@ -18,7 +18,7 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp_types import SubscriptionsListenRequestParams
 
 from packetgate.connectors import process
-from packetgate.connectors.clients import LOCAL, ProxyConfig, client_of
+from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_of
 from packetgate.connectors.http import check_guarded, serve_app
 from packetgate.connectors.process import end, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
@@ -102,7 +102,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL
+    settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL_CLIENT
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to the configured servers.
 
@@ -118,7 +118,7 @@ async def open_gateway(
 
 @asynccontextmanager
 async def gateway_to(
-    hub: McpHub, settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL
+    hub: McpHub, settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL_CLIENT
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to a hub's servers; on exit, write the pending records and close everything.
 

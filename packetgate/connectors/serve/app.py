@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from packetgate.connectors.clients import LOCAL, ServeConfig, client_of
+from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_of
 from packetgate.connectors.serve.answers import AnswerFormat, answer_format
 from packetgate.connectors.serve.background import answer_background, is_background
 from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece, Progress, TurnEnd
@@ -146,7 +146,7 @@ class ServeEndpoint:
             raise ApiError(
                 "unknown token: use a token of this server as the API key", status=401, code="invalid_api_key"
             )
-        return client or LOCAL
+        return client or LOCAL_CLIENT
 
     async def _in_task(self, answer: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
         """Run an answer in its own task and yield its pieces; closing this cancels the task once."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from packetgate.connectors.options import Commands, Lite, McpConfig, Prime, Set, Writes
+from packetgate.connectors.options import Commands, Lite, McpConfigPath, Prime, Set, Writes
 from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ async def serve(
     host: Annotated[str, typer.Option(help="Host to bind; beyond this machine only with tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to bind; 0 for a free one.")] = 2026,
     allow_host: Annotated[list[str] | None, typer.Option(help="Another host name by which clients reach it.")] = None,
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
     allow_writes: Writes = None,

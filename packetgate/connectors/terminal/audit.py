@@ -14,7 +14,7 @@ from packetgate.graph.settings import Settings
 from packetgate.state.printing import escaped, shorten
 from packetgate.tools.execution.journal import CALL_MARKED, CLAIMED
 
-MAX_CHARS = 300
+_MAX_CHARS = 300
 """Most characters of an entry."""
 _ENDS = {f"call_{status}" for status in ("executed", "failed", "unknown")}
 _STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green"}
@@ -34,7 +34,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
             _print(f"\nsession {row.session_id}, turn {turn[:8]}", "bold")
-        _print(f"{row.seq:>6}  {row.at[:19].replace('T', ' ')}  {describe(row)}", _STYLES.get(row.event, ""))
+        _print(f"{row.seq:>6}  {row.at[:19].replace('T', ' ')}  {_describe(row)}", _STYLES.get(row.event, ""))
     return 0
 
 
@@ -60,11 +60,11 @@ async def verify(settings: Settings, head: str | None) -> int:
     return 0
 
 
-def describe(row: JournalRow) -> str:
+def _describe(row: JournalRow) -> str:
     """Return an entry in plain words."""
     if row.detail is None:
         return f"{_words(row.event)} (its detail is erased)"
-    return shorten(_text(row.event, row.recorded.entry.detail), MAX_CHARS)
+    return shorten(_text(row.event, row.recorded.entry.detail), _MAX_CHARS)
 
 
 def _text(event: str, detail: Any) -> str:

@@ -29,10 +29,10 @@ from packetgate.tools.usage.store import read_usage
 BAR = 24
 """Width of a bar of the diagram, in characters."""
 
-Decisions = Sequence[tuple[float, bool]]
+_Decisions = Sequence[tuple[float, bool]]
 
 
-async def calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
+async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
     """Fit curves to the user's answers, print them beside the review's own confidence, and store them if better.
 
     Curves are compared on answers that they were not fitted on. With `keep` false nothing is changed.
@@ -83,7 +83,7 @@ def diagram(bins: Sequence[Bin], unit: str = "answers") -> Table:
     return shown
 
 
-def _figures(decisions: Decisions) -> dict[str, object]:
+def _figures(decisions: _Decisions) -> dict[str, object]:
     bins = reliability(decisions)
     return {
         "answers": len(decisions),

@@ -28,13 +28,13 @@ from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall, ToolResult
 from packetgate.tools.attached.parts import Part
 
-PROMPT = "you> "
-STOPPED = "stopped: /continue continues it, or send another message"
-LEFT_OPEN = "left unanswered: /continue asks again, or send another message"
-LEAVING = "/quit or Ctrl-D leaves"
+_PROMPT = "you> "
+_STOPPED = "stopped: /continue continues it, or send another message"
+_LEFT_OPEN = "left unanswered: /continue asks again, or send another message"
+_LEAVE_HINT = "/quit or Ctrl-D leaves"
 
 
-async def chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
+async def run_chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
     """Read messages and run a turn for each; an error leaves the session as it was."""
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
@@ -57,19 +57,19 @@ class _Chat:
 
     async def run(self) -> None:
         terminal = self._terminal
-        read = composer(self._settings.home / "history", {name: about for name, (_, about, _) in COMMANDS.items()})
+        read = composer(self._settings.home / "history", {name: about for name, (_, about, _) in HANDLERS.items()})
         await _guarded(self._greet())
         while not self._is_over:
             try:
-                text = (await read(terminal.prompt if terminal.pending else PROMPT)).strip()
+                text = (await read(terminal.prompt if terminal.pending else _PROMPT)).strip()
             except (InterruptedReadError, EOFError) as end:
                 if terminal.pending is None and isinstance(end, EOFError):
                     break
-                say(LEFT_OPEN if terminal.pending else LEAVING)
+                say(_LEFT_OPEN if terminal.pending else _LEAVE_HINT)
                 terminal.pending = None
                 continue
             name = text.partition(" ")[0].casefold()
-            if name in COMMANDS or (terminal.pending is None and _COMMAND.match(text)):
+            if name in HANDLERS or (terminal.pending is None and _COMMAND.match(text)):
                 await _guarded(self._command(name, text[len(name) :].strip()))
             elif text:
                 await _guarded(self._say(text))
@@ -93,9 +93,9 @@ class _Chat:
             await terminal.step(reply)
 
     async def _command(self, name: str, argument: str) -> None:
-        if name not in COMMANDS:
+        if name not in HANDLERS:
             raise RequestError(f"{name}: unknown command: /help lists all")
-        takes, _, run = COMMANDS[name]
+        takes, _, run = HANDLERS[name]
         if takes == _ON_OFF:
             is_valid = argument.casefold() in {"on", "off"}
         else:
@@ -112,8 +112,8 @@ class _Chat:
 
     async def help(self, _: str) -> None:
         table = rendering.table("", "", wrapped=(1,), header=False)
-        for name, (takes, about, _run) in COMMANDS.items():
-            table.add_row(f"{name} {takes}".rstrip(), rendering.plain(about, "dim"))
+        for name, (takes, about, _run) in HANDLERS.items():
+            table.add_row(f"{name} {takes}".rstrip(), rendering.safe_text(about, "dim"))
         rendering.console().print(table)
         say("Enter sends; Alt+Enter, or a \\ at the end, begins a new line. Ctrl-C stops a turn.")
 
@@ -125,7 +125,7 @@ class _Chat:
         table = rendering.table("tool", "risk", "shown", "reason", wrapped=(3,))
         for entry in packet.context.palette:
             score = f", score {entry.score:.2f}" if entry.score else ""
-            risk = rendering.plain(entry.risk.value, rendering.RISK_STYLE[entry.risk.value])
+            risk = rendering.safe_text(entry.risk.value, rendering.RISK_STYLE[entry.risk.value])
             table.add_row(printable(entry.tool_name), risk, entry.shown, f"{entry.reason}{score}")
         rendering.console().print(table)
         count = f"{len(packet.context.palette):,} of {packet.context.available_count:,} tools"
@@ -203,7 +203,7 @@ class _Chat:
 
 
 _ON_OFF = "on|off"
-COMMANDS: dict[str, tuple[str, str, Callable[[_Chat, str], Awaitable[None]]]] = {
+HANDLERS: dict[str, tuple[str, str, Callable[[_Chat, str], Awaitable[None]]]] = {
     "/help": ("", "this list", _Chat.help),
     "/why": ("", "the last packet's trace", _Chat.why),
     "/tools": ("", "the last palette, and why each tool was on it", _Chat.tools),
@@ -231,6 +231,6 @@ async def _guarded(turn: Coroutine[Any, Any, object]) -> None:
             sys.stdout.flush()
             say(error_line(error), "red", stderr=True)
         except asyncio.CancelledError:
-            say(STOPPED)
+            say(_STOPPED)
         except (InterruptedReadError, EOFError):
-            say(LEFT_OPEN)
+            say(_LEFT_OPEN)

@@ -39,7 +39,7 @@ UNUSABLE = 2
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """The result of one check."""
 
     verdict: Literal["ok", "note", "bad"]
@@ -49,12 +49,12 @@ class Finding:
     """The exit status of the command, if the verdict is bad."""
 
 
-Check = Callable[[Settings], AsyncIterator[Finding]]
+_Check = Callable[[Settings], AsyncIterator[Diagnosis]]
 
 
 async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
     """Print all findings, with `models` also those of a trial of each model; return 0 if none is bad."""
-    findings: list[Finding] = []
+    findings: list[Diagnosis] = []
     with rendering.console(stderr=True).status("checking ..."):
         for subject, check in (CHECKS | {"models": probed} if models else CHECKS).items():
             for finding in [one async for one in _checked(subject, check, settings)]:
@@ -65,71 +65,73 @@ async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
     else:
         table = rendering.table("", "", "", wrapped=(2,), header=False)
         for one in findings:
-            table.add_row(rendering.plain(one.verdict, STYLE[one.verdict]), one.subject, rendering.plain(one.text))
+            table.add_row(
+                rendering.safe_text(one.verdict, STYLE[one.verdict]), one.subject, rendering.safe_text(one.text)
+            )
         rendering.console().print(table)
     return exit_status(findings)
 
 
-def exit_status(findings: Sequence[Finding]) -> int:
+def exit_status(findings: Sequence[Diagnosis]) -> int:
     """Return the exit status of the worst finding; 0 if none is bad."""
     return max((finding.status for finding in findings if finding.verdict == "bad"), default=0)
 
 
-async def _checked(subject: str, check: Check, settings: Settings) -> AsyncIterator[Finding]:
+async def _checked(subject: str, check: _Check, settings: Settings) -> AsyncIterator[Diagnosis]:
     try:
         async for finding in check(settings):
             yield finding
     except PacketgateError as error:
-        yield Finding("bad", subject, f"{error} [{error.code}]")
+        yield Diagnosis("bad", subject, f"{error} [{error.code}]")
 
 
-async def _server(settings: Settings) -> AsyncIterator[Finding]:
+async def _server(settings: Settings) -> AsyncIterator[Diagnosis]:
     if settings.url:
         async with open_sessions(settings):
             text = f"{settings.url} runs the turns, by its assistant {settings.assistant}; the rest is of this machine"
-            yield Finding("ok", "PACKETGATE_URL", text)
+            yield Diagnosis("ok", "PACKETGATE_URL", text)
 
 
-async def _python(_settings: Settings) -> AsyncIterator[Finding]:
-    yield Finding("ok", "python", f"{platform.python_version()}, packetgate {version('packetgate')}")
-    yield Finding("ok", "packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES))
+async def _python(_settings: Settings) -> AsyncIterator[Diagnosis]:
+    yield Diagnosis("ok", "python", f"{platform.python_version()}, packetgate {version('packetgate')}")
+    yield Diagnosis("ok", "packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES))
 
 
-async def _sessions(settings: Settings) -> AsyncIterator[Finding]:
+async def _sessions(settings: Settings) -> AsyncIterator[Diagnosis]:
     async with open_checkpointer(settings):
-        yield Finding("ok", "sessions", "PostgreSQL" if settings.database_url else str(settings.database))
+        yield Diagnosis("ok", "sessions", "PostgreSQL" if settings.database_url else str(settings.database))
 
 
-async def _preferences(settings: Settings) -> AsyncIterator[Finding]:
+async def _preferences(settings: Settings) -> AsyncIterator[Diagnosis]:
     path = settings.preferences_path
     if path is not None:
         found = load_preferences(path)
-        yield Finding(
+        yield Diagnosis(
             "ok",
             "preferences",
             f"{path}: permanent {len(found.permanent)}, pools {len(found.pools)}, tools {len(found.tools)}",
         )
         policy = f"{counted(len(found.policy.rules), 'rule')}, remember = {found.policy.remember}"
-        yield Finding("ok", "policy", policy)
+        yield Diagnosis("ok", "policy", policy)
 
 
-async def _run_settings(settings: Settings) -> AsyncIterator[Finding]:
+async def _run_settings(settings: Settings) -> AsyncIterator[Diagnosis]:
     count = len(run_settings_from(settings).sources)
     if count:
         text = f"{count} of {len(RoutingContext.model_fields)} set; `packetgate settings` shows their sources"
-        yield Finding("ok", "settings", text)
+        yield Diagnosis("ok", "settings", text)
 
 
-async def _models(settings: Settings) -> AsyncIterator[Finding]:
+async def _models(settings: Settings) -> AsyncIterator[Diagnosis]:
     models = model_pool(settings)
     await models.check()
     for roles in models.players:
-        yield Finding("ok", ", ".join(roles), models.describe(roles[0]))
+        yield Diagnosis("ok", ", ".join(roles), models.describe(roles[0]))
     if settings.lite == settings.prime == "reflex":
-        yield Finding("note", "models", "no language model. `packetgate init` looks for one")
+        yield Diagnosis("note", "models", "no language model. `packetgate init` looks for one")
 
 
-async def _evaluated(settings: Settings) -> AsyncIterator[Finding]:
+async def _evaluated(settings: Settings) -> AsyncIterator[Diagnosis]:
     try:
         known_as = await model_pool(settings).known_as()
     except OSError:  # a missing file, reported with the models
@@ -140,57 +142,57 @@ async def _evaluated(settings: Settings) -> AsyncIterator[Finding]:
         passport = await read_passport(store, known_as)
     if passport is None or passport.version != evaluation_version():
         state = "not yet" if passport is None else "by another version"
-        yield Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
+        yield Diagnosis("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
         return
     right = f"{passport.figures().right} of {passport.of} cases right, {passport.believed}"
-    yield Finding("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
+    yield Diagnosis("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
 
 
-async def _servers(settings: Settings) -> AsyncIterator[Finding]:
+async def _servers(settings: Settings) -> AsyncIterator[Diagnosis]:
     config = load_config(settings.config_path, settings.root)
     async with open_tools(settings) as hub:
         catalogue, health, notes = await hub.catalogue(), hub.health(), hub.notes()
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
-    yield Finding("ok", "servers", where)
+    yield Diagnosis("ok", "servers", where)
     for remark in config.remarks:
-        yield Finding("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
+        yield Diagnosis("bad" if remark.kind == "left out" else "note", "mcp.json", str(remark))
     for server in health:
         yield _server_health(server, config)
         for note in notes.get(server.name, ()):
-            yield Finding("note", server.name, note)
+            yield Diagnosis("note", server.name, note)
     unvouched = [spec for spec in catalogue.values() if spec.unvouched]
     for name in dict.fromkeys(spec.server for spec in unvouched):
-        yield Finding("note", name, unvouched_note([spec for spec in unvouched if spec.server == name]))
+        yield Diagnosis("note", name, unvouched_note([spec for spec in unvouched if spec.server == name]))
     if "ai.execute" in catalogue:
         yield await _sandbox(settings, catalogue.preferences)
     if settings.preferences_path is not None:
         for line in unmatched(catalogue, settings.preferences_path):
-            yield Finding("note", "preferences", line)
+            yield Diagnosis("note", "preferences", line)
 
 
-def _server_health(server: ServerHealth, config: McpConfig) -> Finding:
+def _server_health(server: ServerHealth, config: McpConfig) -> Diagnosis:
     if server.state == "ready":
         text = server.problem or counted(server.tools, "tool")
-        return Finding("note" if server.problem else "ok", server.name, text)
+        return Diagnosis("note" if server.problem else "ok", server.name, text)
     entry = next((one.entry for one in config.servers if one.name == server.name), {})
     command, advice = entry.get("command"), ""
     if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
         advice = f"; the program {command!r} is not installed, or not on PATH"
-    return Finding("bad", server.name, f"{server.problem or 'still starting'}{advice}")
+    return Diagnosis("bad", server.name, f"{server.problem or 'still starting'}{advice}")
 
 
-async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
+async def _sandbox(settings: Settings, preferences: Preferences) -> Diagnosis:
     sandbox = Sandbox(sandbox_settings(preferences, settings))
     try:
         folder = settings.root.resolve()
         description, confines = await sandbox.description(folder), await sandbox.confines(folder)
     except ToolFailure as error:
-        return Finding("bad", "sandbox", str(error))
+        return Diagnosis("bad", "sandbox", str(error))
     advice = "" if confines or sandbox.settings.mode == "off" else "; install bubblewrap"
-    return Finding("ok" if confines else "note", "sandbox", f"{description}{advice}")
+    return Diagnosis("ok" if confines else "note", "sandbox", f"{description}{advice}")
 
 
-async def probed(settings: Settings) -> AsyncIterator[Finding]:
+async def probed(settings: Settings) -> AsyncIterator[Diagnosis]:
     """Load and try each model with the built-in tools, and yield the findings."""
     try:
         pool, context = model_pool(settings), run_settings_from(settings).context
@@ -211,24 +213,24 @@ async def probed(settings: Settings) -> AsyncIterator[Finding]:
             yield _unusable(subject, error)
 
 
-def _unusable(subject: str, error: PacketgateError) -> Finding:
-    return Finding("bad", subject, f"{error} [{error.code}]", UNUSABLE)
+def _unusable(subject: str, error: PacketgateError) -> Diagnosis:
+    return Diagnosis("bad", subject, f"{error} [{error.code}]", UNUSABLE)
 
 
 async def _probed(
     pool: ModelPool, role: Role, names: str, tools: Catalogue, context: RoutingContext
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[Diagnosis]:
     loaded = await load(pool, role)
     if loaded is None:
-        yield Finding("note", names, "reflex: there is no model to try. Set --lite and --prime to add one")
+        yield Diagnosis("note", names, "reflex: there is no model to try. Set --lite and --prime to add one")
         return
     model, seconds = loaded
-    yield Finding("ok", names, f"{pool.describe(role)}, ready in {seconds:.1f} s")
+    yield Diagnosis("ok", names, f"{pool.describe(role)}, ready in {seconds:.1f} s")
     if info := model.local_info:
-        yield Finding("ok", "model", info.description)
-        yield Finding("ok", "context", f"{info.context_size:,} tokens of {info.trained_context:,} (?n_ctx=N sets it)")
+        yield Diagnosis("ok", "model", info.description)
+        yield Diagnosis("ok", "context", f"{info.context_size:,} tokens of {info.trained_context:,} (?n_ctx=N sets it)")
         template = "the file's own" if info.own_template else "ChatML, because the file has none: check that it fits"
-        yield Finding("ok" if info.own_template else "note", "template", template)
+        yield Diagnosis("ok" if info.own_template else "note", "template", template)
     result = await probe_model(model, tools, context)
     for stage, trial in result.stages.items():
         yield _stage(stage, trial)
@@ -236,17 +238,19 @@ async def _probed(
     sources = [result.selection.confidence, result.review.confidence]
     measured = {*sources} <= {ConfidenceSource.MEASURED, ConfidenceSource.CALIBRATED}
     confidence = "selection: {}; review: {}".format(*(source or "none" for source in sources))
-    yield Finding("ok" if measured else "note", "confidence", confidence)
+    yield Diagnosis("ok" if measured else "note", "confidence", confidence)
     if result.selection.chose == "none":
-        yield Finding("note", "tools", f"no call for {REQUEST!r}: if its server ignores tools, set ?native_tools=false")
+        yield Diagnosis(
+            "note", "tools", f"no call for {REQUEST!r}: if its server ignores tools, set ?native_tools=false"
+        )
     if model.thoughts.longest:
         advice = "; ?reasoning_effort=low or ?enable_thinking=false after its name asks for fewer"
-        yield Finding("ok", "thoughts", f"up to {model.thoughts.longest:,} tokens before an answer{advice}")
+        yield Diagnosis("ok", "thoughts", f"up to {model.thoughts.longest:,} tokens before an answer{advice}")
     for finding in _timeout(max(trial.seconds for trial in result.stages.values()), timeout_of(model.chat), role):
         yield finding
 
 
-def _stage(stage: str, trial: Trial) -> Finding:
+def _stage(stage: str, trial: Trial) -> Diagnosis:
     held_by = trial.answers[-1].answer.held_by if trial.answers else None
     result = "usable"
     if trial.problem:
@@ -257,38 +261,38 @@ def _stage(stage: str, trial: Trial) -> Finding:
     details = [result, f"format enforced by {held_by}" if held_by else "", f"{trial.seconds:.1f} s"]
     if trial.usage.thought_tokens:
         details.append(f"{trial.usage.thought_tokens:,} tokens of thoughts")
-    return Finding("note" if trial.problem or held_by == "prompt" else "ok", stage, "; ".join(filter(None, details)))
+    return Diagnosis("note" if trial.problem or held_by == "prompt" else "ok", stage, "; ".join(filter(None, details)))
 
 
-def _speed(timed: TimedAnswer) -> Finding:
+def _speed(timed: TimedAnswer) -> Diagnosis:
     if timed.writing_speed is None:
-        return Finding("ok", "speed", f"the server does not count tokens; the answer took {timed.seconds:.1f} s")
+        return Diagnosis("ok", "speed", f"the server does not count tokens; the answer took {timed.seconds:.1f} s")
     if timed.reading_speed is None:
-        return Finding("ok", "speed", f"{timed.writing_speed:,.1f} answer tokens/s, reading the prompt included")
+        return Diagnosis("ok", "speed", f"{timed.writing_speed:,.1f} answer tokens/s, reading the prompt included")
     speeds = f"{timed.reading_speed:,.0f} prompt tokens/s, {timed.writing_speed:,.1f} answer tokens/s"
-    return Finding("ok", "speed", speeds)
+    return Diagnosis("ok", "speed", speeds)
 
 
-async def _probed_reviewer(pool: ModelPool, tools: Catalogue, context: RoutingContext) -> AsyncIterator[Finding]:
+async def _probed_reviewer(pool: ModelPool, tools: Catalogue, context: RoutingContext) -> AsyncIterator[Diagnosis]:
     endpoint = await pool.reviewer()
     tool, review, seconds = await probe_reviewer(pool.reviewer, tools, context)
     probability = review.confidence if review.approved else 1 - review.confidence
     runs = review.approved and review.confidence >= context.confidence_threshold
     result = "it would run" if runs else f"below confidence_threshold ({context.confidence_threshold:g}): it would ask"
-    yield Finding("ok", "reviewer", model_label(endpoint))
+    yield Diagnosis("ok", "reviewer", model_label(endpoint))
     text = f"{probability:.2f} that {tool} should run for {REQUEST!r}; {result}; {seconds:.1f} s"
-    yield Finding("ok" if runs else "note", "question", text)
+    yield Diagnosis("ok" if runs else "note", "question", text)
     for finding in _timeout(seconds, timeout_of(endpoint), "prime"):
         yield finding
 
 
-def _timeout(slowest: float, timeout: float | None, role: Role) -> Iterator[Finding]:
+def _timeout(slowest: float, timeout: float | None, role: Role) -> Iterator[Diagnosis]:
     if timeout and slowest > timeout / 2:
         text = f"one answer took {slowest:.0f} s of at most {timeout:g}: raise PACKETGATE_{role.upper()}_TIMEOUT"
-        yield Finding("note", "timeout", text)
+        yield Diagnosis("note", "timeout", text)
 
 
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, _Check] = {
     "PACKETGATE_URL": _server,
     "python": _python,
     "sessions": _sessions,

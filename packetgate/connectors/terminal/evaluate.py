@@ -24,7 +24,7 @@ POINTS = (0.3, 0.5, 0.7, 0.9)
 """Confidences at which a curve is printed."""
 
 
-async def evaluate(
+async def run_evaluate(
     settings: Settings, context: RoutingContext, cases: Sequence[Case], *, again: bool, as_json: bool
 ) -> int:
     """Play the cases that have no record and print the passport; a complete passport is stored.
@@ -135,5 +135,5 @@ def _show(passport: Passport) -> None:
     out.print(diagram(reliability(passport.answers), "calls"))
     facts = rendering.table("", "", wrapped=(1,), header=False)
     for label, text in _facts(passport):
-        facts.add_row(label, rendering.plain(text))
+        facts.add_row(label, rendering.safe_text(text))
     out.print(facts)

@@ -9,8 +9,8 @@ from typing import Any
 
 from packetgate.connectors import rendering
 from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_ours, is_same, place_of, write
-from packetgate.connectors.rendering import plain
-from packetgate.connectors.terminal.reading import Reader
+from packetgate.connectors.rendering import safe_text
+from packetgate.connectors.terminal.reading import LineReader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.models.discovery import Discovery, discover
@@ -32,10 +32,10 @@ NO_TERMINAL = (
     "standard input and output are not a terminal, so nothing was written. "
     "--yes accepts the first model and all servers; --model NAME sets this model only"
 )
-say = partial(rendering.say, style="")
+_say = partial(rendering.say, style="")
 
 
-async def init(settings: Settings, model: str | None, read: Reader | None, *, yes: bool, servers: bool) -> int:
+async def run_init(settings: Settings, model: str | None, read: LineReader | None, *, yes: bool, servers: bool) -> int:
     """Find models and servers, let the user choose with `read`, and write the files.
 
     `read` is None without a terminal; `yes` answers every question with yes.
@@ -59,7 +59,7 @@ async def init(settings: Settings, model: str | None, read: Reader | None, *, ye
             await asyncio.to_thread(_write_servers, settings.mcp_config or DEFAULT_CONFIG, entries)
     except EOFError as error:
         raise InputError("cancelled: nothing more was written") from error
-    say('To try it: packetgate ask "Which files are in this folder?"')
+    _say('To try it: packetgate ask "Which files are in this folder?"')
     return 0
 
 
@@ -70,13 +70,13 @@ def _client_servers() -> dict[str, Any]:
         try:
             document = SettingsFile.read(file).document
         except ConfigError as error:
-            say(str(error))
+            _say(str(error))
             continue
         for name, entry in entries_in(document).items():
             try:
                 usable = read_server_entry(entry).enabled
             except UnusableEntryError as error:
-                say(f"{file}: {name!r} is left out: {error}")
+                _say(f"{file}: {name!r} is left out: {error}")
                 continue
             if (
                 usable
@@ -88,30 +88,30 @@ def _client_servers() -> dict[str, Any]:
     return servers
 
 
-async def _chosen(settings: Settings, found: Discovery, read: Reader | None) -> str | None:
+async def _chosen(settings: Settings, found: Discovery, read: LineReader | None) -> str | None:
     if read is not None:
         return await _asked(settings, found, read)
     for offer in found.offers:
         try:
             return await _tried(settings, offer.model)
         except (ModelError, DecisionError) as error:
-            say(f"{offer.model} cannot be used: {error}")
+            _say(f"{offer.model} cannot be used: {error}")
     return None
 
 
-async def _asked(settings: Settings, found: Discovery, read: Reader) -> str | None:
+async def _asked(settings: Settings, found: Discovery, read: LineReader) -> str | None:
     default = "1" if found.offers else "none"
     while True:
         reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
         if reply.casefold() in NO_MODEL:
             return None
         if reply.isdecimal() and int(reply) > len(found.offers):
-            say(f"{reply}: the last number is {len(found.offers)}")
+            _say(f"{reply}: the last number is {len(found.offers)}")
             continue
         try:
             model = await _tried(settings, found.offers[int(reply) - 1].model if reply.isdecimal() else reply)
         except (ModelError, DecisionError, ConfigError) as error:
-            say(str(error))
+            _say(str(error))
             continue
         if model is None or await _agrees(read, "Use it?"):
             return model
@@ -122,53 +122,53 @@ async def _tried(settings: Settings, model: str) -> str | None:
     if spec == REFLEX:
         return None
     if spec.provider == "openai" and spec.server in HOSTED:
-        say(f"{model}: not tried, as nothing is sent to a provider yet")
+        _say(f"{model}: not tried, as nothing is sent to a provider yet")
         return model
     pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"}))
     with rendering.console(stderr=True).status(f"trying {model} ..."):
         await pool.check()
         loaded = await pool.get("lite")
         speed = await measured_speed(loaded) if loaded else ""
-    say(f"{model}: {speed}")
+    _say(f"{model}: {speed}")
     return model
 
 
-async def _agrees(read: Reader, question: str) -> bool:
+async def _agrees(read: LineReader, question: str) -> bool:
     return (await read(f"{question} [Y/n] ")).strip().casefold() in {"", "y", "yes"}
 
 
 def _write_model(path: Path, model: str) -> None:
     table = f"[models.lite]\n{MODEL} = {json.dumps(model, ensure_ascii=False)}\n"
     if path.exists() and "models" in read_file(path):
-        say(f"{path} already names models and was not changed. To use this model, write: {' '.join(table.split())}")
+        _say(f"{path} already names models and was not changed. To use this model, write: {' '.join(table.split())}")
         return
     before = path.read_bytes() + b"\n" if path.exists() else b""
     write(path, before + table.encode())
-    say(f"{path}: set the model to {model}. `packetgate evaluate` measures it on eighty cases")
+    _say(f"{path}: set the model to {model}. `packetgate evaluate` measures it on eighty cases")
     for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
         if os.environ.get(variable):
-            say(f"{variable} is set and overrides {path}: unset it")
+            _say(f"{variable} is set and overrides {path}: unset it")
 
 
 def _write_servers(path: Path, entries: dict[str, Any]) -> None:
     if path.exists():
-        say(f"{path} exists and was not changed: copy the servers into it by hand")
+        _say(f"{path} exists and was not changed: copy the servers into it by hand")
         return
     write(path, f"{json.dumps({'builtin': True, 'mcpServers': entries}, indent=2, ensure_ascii=False)}\n".encode())
-    say(f"{path}: added {', '.join(entries)}. It may contain keys: keep it out of version control")
+    _say(f"{path}: added {', '.join(entries)}. It may contain keys: keep it out of version control")
 
 
 def _show(found: Discovery, servers: dict[str, Any]) -> None:
     table = rendering.table("", "", "", "", right=(0, 2), wrapped=(1, 3), header=False)
     for number, offer in enumerate(found.offers, 1):
         size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""
-        table.add_row(str(number), plain(offer.model), size, plain(offer.where, "dim"))
+        table.add_row(str(number), safe_text(offer.model), size, safe_text(offer.where, "dim"))
     for name, variable in found.keys:
-        table.add_row("", f"{name}:NAME", "hosted", plain(f"{variable} is set; choose it by a model's name", "dim"))
+        table.add_row("", f"{name}:NAME", "hosted", safe_text(f"{variable} is set; choose it by a model's name", "dim"))
     for name in servers:
-        table.add_row("", plain(name), "server", "")
+        table.add_row("", safe_text(name), "server", "")
     rendering.console().print(table)
     for note in found.notes:
-        say(note)
+        _say(note)
     if not found.offers and not found.keys:
-        say(NOTHING_FOUND)
+        _say(NOTHING_FOUND)

@@ -11,7 +11,7 @@ from packetgate.state.errors import InputError
 
 MAX_AGE_S = 30 * 86_400.0
 """Seconds after which a remembered question is deleted."""
-MAX_SESSIONS = 50
+_MAX_SESSIONS = 50
 """Most sessions searched for an open question."""
 
 
@@ -55,7 +55,7 @@ async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
     Raises:
         InputError: there is none, or more than one.
     """
-    names = shown.sessions()[:MAX_SESSIONS]
+    names = shown.sessions()[:_MAX_SESSIONS]
     found = [name for name in names if (await sessions.state(name)).question is not None]
     if len(found) == 1:
         return found[0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-Reader = Callable[[str], Awaitable[str]]
+LineReader = Callable[[str], Awaitable[str]]
 
 
 def at_a_terminal() -> bool:
@@ -27,7 +27,7 @@ def at_a_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def reader() -> Reader:
+def reader() -> LineReader:
     """Return a reader of one line; it raises EOFError at the end and InterruptedReadError on Ctrl-C."""
     if not at_a_terminal():
         return read_pipe
@@ -36,7 +36,7 @@ def reader() -> Reader:
     return _reading(PromptSession())
 
 
-def composer(history: Path, completions: dict[str, str]) -> Reader:
+def composer(history: Path, completions: dict[str, str]) -> LineReader:
     """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
     Ctrl-C clears the input, and raises only if it is empty. `completions` have descriptions.
@@ -67,7 +67,7 @@ async def read_pipe(_prompt: str) -> str:
     return line.rstrip("\n")
 
 
-def _reading(session: "PromptSession[str]") -> Reader:
+def _reading(session: "PromptSession[str]") -> LineReader:
     async def read(prompt: str) -> str:
         try:
             # Ctrl-C is a key at a prompt. The library's own signal handling would remove the turn's handler.

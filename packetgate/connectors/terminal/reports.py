@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from packetgate.connectors import rendering
-from packetgate.connectors.rendering import plain, say, table, write_json
+from packetgate.connectors.rendering import safe_text, say, table, write_json
 from packetgate.connectors.run_settings import RunSettings
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal.database import open_journal
@@ -28,8 +28,8 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import by_tool
 from packetgate.tools.usage.store import forget, read_usage
 
-OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
-DEFAULT = "default"
+_OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
+_DEFAULT = "default"
 
 
 async def list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> int:
@@ -56,11 +56,11 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
         for spec in specs:
             labels = f"{_labels(spec)}: " if _labels(spec) else ""
             about = Text(labels, style="magenta").append(printable(spec.brief), style="default")
-            listed.add_row(spec.name, plain(spec.risk.value, rendering.RISK_STYLE[spec.risk.value]), about)
+            listed.add_row(spec.name, safe_text(spec.risk.value, rendering.RISK_STYLE[spec.risk.value]), about)
         out.print(listed)
     problems = [server.trouble for server in health if server.trouble]
     for problem in [*problems, *(unmatched(catalogue, settings.preferences_path) if name is None else [])]:
-        out.print(plain(f"! {problem}", "yellow"))
+        out.print(safe_text(f"! {problem}", "yellow"))
     return 0
 
 
@@ -104,10 +104,10 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
         return 0
     shown = table("tool", "calls", "outcomes", "review", "last used", right=(1, 3), wrapped=(2,))
     for tool in tools:
-        outcomes = ", ".join(f"{count:,} {outcome}" for outcome in OUTCOMES if (count := getattr(tool, outcome)))
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome in _OUTCOMES if (count := getattr(tool, outcome)))
         review = "" if tool.review_confidence is None else f"{tool.review_confidence:.2f}"
         last = f"{tool.last_used.astimezone():%Y-%m-%d %H:%M}"
-        shown.add_row(plain(tool.tool), f"{tool.asked:,}", outcomes, review, last)
+        shown.add_row(safe_text(tool.tool), f"{tool.asked:,}", outcomes, review, last)
     rendering.console().print(shown)
     say(f"{counted(len(usage.records), 'recorded turn')}; PACKETGATE_USAGE_DAYS is {settings.usage_days}")
     return 0
@@ -131,9 +131,9 @@ async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
         return 0
     shown = table("rule or grant", "what it says", "", wrapped=(1,))
     for number, rule in enumerate(policy.rules):
-        shown.add_row(f"rule {number}", plain(rule.line), "")
+        shown.add_row(f"rule {number}", safe_text(rule.line), "")
     for grant in grants:
-        shown.add_row(plain(grant.grant.grant_id), plain(grant.grant.line), _grant_state(grant))
+        shown.add_row(safe_text(grant.grant.grant_id), safe_text(grant.grant.line), _grant_state(grant))
     if shown.row_count:
         rendering.console().print(shown)
     where = settings.preferences_path or "no packetgate.toml"
@@ -171,7 +171,8 @@ def show_settings(
 ) -> int:
     """Print all settings and the given model names and options, with their sources."""
     settings = [
-        (name, value, found.sources.get(name, DEFAULT)) for name, value in found.context.model_dump(mode="json").items()
+        (name, value, found.sources.get(name, _DEFAULT))
+        for name, value in found.context.model_dump(mode="json").items()
     ]
     models = [(f"models.{role}.{MODEL}", name.value, name.where) for role, name in names.items()]
     for role, given in options.items():
@@ -188,9 +189,12 @@ def show_settings(
     for name, value, where in [*settings, *models]:
         field = RoutingContext.model_fields.get(name)
         text = ", ".join(value) if isinstance(value, list) else json.dumps(value, ensure_ascii=False).strip('"')
-        style = "dim" if where == DEFAULT else ""
+        style = "dim" if where == _DEFAULT else ""
         shown.add_row(
-            name, plain(text, style), plain(where, style), plain(field.description or "" if field else "", "dim")
+            name,
+            safe_text(text, style),
+            safe_text(where, style),
+            safe_text(field.description or "" if field else "", "dim"),
         )
     rendering.console().print(shown)
     for where in found.set_aside:

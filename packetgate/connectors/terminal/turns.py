@@ -15,7 +15,7 @@ from packetgate.connectors import rendering
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
 from packetgate.connectors.terminal.last_question import LastQuestion
-from packetgate.connectors.terminal.reading import Reader, at_a_terminal, reader
+from packetgate.connectors.terminal.reading import LineReader, at_a_terminal, reader
 from packetgate.connectors.turn import (
     RESUMING,
     Answering,
@@ -39,13 +39,13 @@ from packetgate.tools.text.result_store import ResultStore
 
 WAITING = 3
 """Exit status of a turn that waits for an answer."""
-SHORT_ID = 8
+_SHORT_ID = 8
 """Characters of a question's id that are shown."""
-WAITS = "Another turn of this session is running; this one waits for it. Ctrl-C stops waiting."
-WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
-REMEMBERED = ("session", "always", "never")
-LEAVING = "/quit"
-HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
+_WAITS = "Another turn of this session is running; this one waits for it. Ctrl-C stops waiting."
+_WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
+_REMEMBER_WORDS = ("session", "always", "never")
+_LEAVE = "/quit"
+_HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 
 
 class _StreamedAnswer:
@@ -63,7 +63,7 @@ class _StreamedAnswer:
         """Print the rest; if the final answer differs from the streamed text, print a note and all of it."""
         answer = printable(answer).rstrip()
         if not answer.startswith(self._shown.rstrip()):
-            self.add(WITHDRAWN)
+            self.add(_WITHDRAWN)
             self._shown = ""
         self.add(answer[len(self._shown) :])
 
@@ -96,7 +96,7 @@ class Terminal:
     shows_trace: bool = True
     options: tuple[str, ...] = ()
     """Options that `packetgate answer` must repeat."""
-    read: Reader = field(default_factory=reader)
+    read: LineReader = field(default_factory=reader)
     pending: dict[str, Any] | None = None
     """The open question, which the next input answers."""
     prompt: str = ""
@@ -147,7 +147,7 @@ class Terminal:
             return
         requests = question["action_requests"]
         each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
-        self.prompt = f"{each}{''.join(f'{word}, ' for word in _remembered(requests))}{HINT}"
+        self.prompt = f"{each}{''.join(f'{word}, ' for word in _remembered(requests))}{_HINT}"
 
     async def reply_to(self, text: str) -> Reply | None:
         """Return input as the reply to the open question; None if it is empty.
@@ -172,7 +172,7 @@ class Terminal:
                         match event:
                             case Waiting() | Resuming():
                                 status.update("")
-                                line = WAITS if isinstance(event, Waiting) else RESUMING
+                                line = _WAITS if isinstance(event, Waiting) else RESUMING
                                 rendering.console(stderr=True).print(line, style="yellow")
                             case StageStarted(stage=stage):
                                 progress.stage = stage
@@ -207,7 +207,7 @@ class Terminal:
     async def _reply(self) -> Reply:
         while True:
             text = await self.read(self.prompt)
-            if text.strip().casefold() == LEAVING:
+            if text.strip().casefold() == _LEAVE:
                 raise EOFError
             reply = await self.reply_to(text)
             if reply is not None:
@@ -248,7 +248,7 @@ class Terminal:
             return
         out = rendering.console()
         if not streamed:
-            out.print(rendering.plain(packet.response.candidate))
+            out.print(rendering.safe_text(packet.response.candidate))
         out.print(rendering.attachments(packet, self.results), end="")
 
     def _show_answering(self, answering: Answering) -> None:
@@ -257,7 +257,7 @@ class Terminal:
             return
         tools = ", ".join(str(request.get("name")) for request in answering.question.get("action_requests", ()))
         reply = answering.value if isinstance(answering.value, str) else "as decided"
-        line = escaped(f"To question {question_id[:SHORT_ID]} ({tools}): {reply}")
+        line = escaped(f"To question {question_id[:_SHORT_ID]} ({tools}): {reply}")
         rendering.console().print(Text(line, style="dim"), soft_wrap=True)
 
     def _show_pending(self, asked: Asked) -> None:
@@ -272,7 +272,7 @@ class Terminal:
             words = "YOUR-WORDS"
         else:
             words = "|".join(["yes", "no", "skip", *_remembered(asked.question["action_requests"])])
-        command = self._answer_command(words, f"--question {self._asked[:SHORT_ID]}")
+        command = self._answer_command(words, f"--question {self._asked[:_SHORT_ID]}")
         out.print(f"\nWaiting for approval; not run. To decide: {command}", soft_wrap=True)
 
     def _hint(self, text: str, *reply: str) -> None:
@@ -284,4 +284,4 @@ class Terminal:
 
 
 def _remembered(requests: list[dict[str, Any]]) -> list[str]:
-    return [word for word in REMEMBERED if requests and all(word in one.get("remember", ()) for one in requests)]
+    return [word for word in _REMEMBER_WORDS if requests and all(word in one.get("remember", ()) for one in requests)]

@@ -23,11 +23,11 @@ from packetgate.state.printing import printable
 from packetgate.tools.usage.store import read_usage
 
 LAST = "last"
-ID_LENGTH = 32
+_ID_LENGTH = 32
 MIN_PREFIX = 8
 """Characters of an id that a printed trace shows, and the fewest that find a packet."""
 
-_ID = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},{ID_LENGTH}}}")
+_ID = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},{_ID_LENGTH}}}")
 _OPENING = {START, "open_packet"}
 """A checkpoint before one of these stages mixes the last turn's packet with the next turn's message."""
 
@@ -79,7 +79,7 @@ def is_packet_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-async def find(archive: Archive, wanted: str, session: str | None) -> Past:
+async def find_packet(archive: Archive, wanted: str, session: str | None) -> Past:
     """Return the packet with an id or id prefix, or the last one, of one session or of all.
 
     Raises:
@@ -150,9 +150,9 @@ async def show(settings: Settings, wanted: str, session: str | None, *, prompts:
         sys.stdout.write(past.packet.model_dump_json(indent=2) + "\n")
         return 0
     out = rendering.console()
-    out.print(rendering.plain(past.packet.content.original_prompt, "bold"))
+    out.print(rendering.safe_text(past.packet.content.original_prompt, "bold"))
     if past.packet.response.candidate:
-        out.print(rendering.plain(past.packet.response.candidate))
+        out.print(rendering.safe_text(past.packet.response.candidate))
     if past.question is not None:
         out.print(rendering.question(past.question))
     out.print()
@@ -183,7 +183,7 @@ async def _past(settings: Settings, wanted: str, session: str | None) -> Past:
             "or `last`"
         )
     async with open_archive(settings) as archive:
-        return await find(archive, wanted, session)
+        return await find_packet(archive, wanted, session)
 
 
 def _is_file(path: str) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from support.prompts import sent
 from support.turn_places import Place, answering, wanting
 
-from packetgate.connectors.trace.finding import find, open_archive
+from packetgate.connectors.trace.finding import find_packet, open_archive
 from packetgate.connectors.turn import Reply, Say
 from packetgate.state.errors import PacketError
 from packetgate.state.sections import PacketState
@@ -16,7 +16,7 @@ async def test_a_turn_is_found_while_it_waits_and_afterwards(place: Place) -> No
     async with place.session(allow_write_tools=True) as talk:
         question = await talk.question(Say("Write owl into found.txt"))
         async with open_archive(place.settings) as archive:
-            waiting = await find(archive, "last", talk.name)
+            waiting = await find_packet(archive, "last", talk.name)
         packet = await talk.answer(Reply("yes"))
         later = await talk.answer(Say("Hello"))
     assert waiting.packet.status.state is PacketState.AWAITING_USER
@@ -24,10 +24,10 @@ async def test_a_turn_is_found_while_it_waits_and_afterwards(place: Place) -> No
     assert waiting.packet.header.packet_id == packet.header.packet_id
     async with open_archive(place.settings) as archive:
         for session in (None, talk.name):
-            found = await find(archive, packet.header.packet_id[:12], session)
+            found = await find_packet(archive, packet.header.packet_id[:12], session)
             assert found.packet == packet
             assert found.question is None
-        assert (await find(archive, "last", None)).packet.header.packet_id == later.header.packet_id
+        assert (await find_packet(archive, "last", None)).packet.header.packet_id == later.header.packet_id
     exchanges = [(prompts.stage, one) for prompts in found.prompts for one in prompts.exchanges]
     assert [stage for stage, _ in exchanges] == ["select_tool", "review_selection", "select_tool"]
     for number, (_, one) in enumerate(exchanges):
@@ -38,6 +38,6 @@ async def test_a_turn_is_found_while_it_waits_and_afterwards(place: Place) -> No
 async def test_a_missing_packet_is_an_error(place: Place) -> None:
     async with open_archive(place.settings) as archive:
         with pytest.raises(PacketError, match="00000000"):
-            await find(archive, "00000000", None)
+            await find_packet(archive, "00000000", None)
         with pytest.raises(PacketError, match="'nobody'"):
-            await find(archive, "00000000", "nobody")
+            await find_packet(archive, "00000000", "nobody")

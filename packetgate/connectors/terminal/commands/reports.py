@@ -8,7 +8,7 @@ from packetgate.connectors.options import (
     AsJson,
     Commands,
     Lite,
-    McpConfig,
+    McpConfigPath,
     Prime,
     Set,
     Writes,
@@ -22,7 +22,7 @@ async def tools(
     name: Annotated[
         str | None, typer.Argument(help="Show only this tool, in full, or those of this server or category.")
     ] = None,
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     full: Annotated[bool, typer.Option("--full", help="Full descriptions and schemas.")] = False,
     usage: Annotated[bool, typer.Option("--usage", help="Count past calls and their outcomes.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Delete what was learned from confirmed calls.")] = False,
@@ -87,7 +87,7 @@ async def calibrate(
 
     if undo:
         return await calibration.undo(settings)
-    return await calibration.calibrate(settings, keep=not dry_run, as_json=as_json)
+    return await calibration.run_calibrate(settings, keep=not dry_run, as_json=as_json)
 
 
 async def evaluate(
@@ -111,11 +111,11 @@ async def evaluate(
 
     played, context = evaluation.chosen(kinds or (), cases), run_settings_from(settings).context
     settings = settings.model_copy(update={"lite": model, "prime": "reflex"} if model else {})
-    return await evaluation.evaluate(settings, context, played, again=again, as_json=as_json)
+    return await evaluation.run_evaluate(settings, context, played, again=again, as_json=as_json)
 
 
 async def doctor(
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
     models: Annotated[

@@ -14,7 +14,7 @@ from packetgate.connectors.options import (
     Assistant,
     Commands,
     Lite,
-    McpConfig,
+    McpConfigPath,
     Prime,
     Session,
     Set,
@@ -61,7 +61,7 @@ async def init(
     from packetgate.connectors.terminal import init as setup
     from packetgate.connectors.terminal.reading import at_a_terminal, reader
 
-    return await setup.init(settings, model, reader() if at_a_terminal() else None, yes=yes, servers=servers)
+    return await setup.run_init(settings, model, reader() if at_a_terminal() else None, yes=yes, servers=servers)
 
 
 async def ask(
@@ -73,7 +73,7 @@ async def ask(
     ] = None,
     session: Session = None,
     context_type: ContextType = None,
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
@@ -119,7 +119,7 @@ async def answer(
     question: Annotated[
         str | None, typer.Option(help="Id of the question that this answers; by default the last one shown.")
     ] = None,
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
@@ -143,7 +143,7 @@ async def answer(
 async def chat(
     session: Session = None,
     context_type: ContextType = None,
-    mcp_config: McpConfig = None,
+    mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
@@ -156,7 +156,7 @@ async def chat(
     request = turn_request(context_type, CHAT_HINTS)
     settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
     context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
-    from packetgate.connectors.terminal.chat import chat as run_chat
+    from packetgate.connectors.terminal.chat import run_chat
 
     return await run_chat(settings, session_name(session), context, request)
 
