@@ -61,20 +61,13 @@ def test_each_unusable_file_is_one_finding(cli: CommandLine, table: str) -> None
 
 
 def test_patterns_and_rules_that_match_nothing_are_notes(cli: CommandLine) -> None:
-    rules = (
-        'effect = "allow"\ntool = "ai.write"\narguments = { path = "../shared/*" }',
-        'effect = "allow"\ntool = "ai.write"\narguments = { file = "notes/*" }',
-        'effect = "ask"\ntool = "ai.write"\narguments = { mode = "replcae" }',
-        'effect = "deny"\ntool = "ai.write"\narguments = { path = "private/**" }',
-        'effect = "deny"\ntool = "ai.wrte"',
-    )
-    preferences = 'permanent = ["ai.raed"]\n' + "".join(f"[[policy.rules]]\n{rule}\n" for rule in rules)
+    preferences = 'permanent = ["ai.raed"]\n[[policy.rules]]\neffect = "deny"\ntool = "ai.wrte"\n'
     (cli.folder / "packetgate.toml").write_text(preferences)
     done = cli.run("doctor", "--json")
     assert done.status == 0
     notes = [one["how"] for one in json.loads(done.out) if one["verdict"] == "note" and one["what"] == "preferences"]
     places = [how.split(": ")[1] for how in notes]
-    assert places == ["permanent", "policy.rules.4", *(f"policy.rules.{number}" for number in range(3))]
+    assert places == ["permanent", "policy.rules.0"]
     assert "\n! packetgate.toml: permanent: 'ai.raed'" in cli.run("tools").out
 
 

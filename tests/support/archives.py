@@ -32,7 +32,7 @@ class Kept:
     def archive(self) -> Archive:
         return Archive(Sessions(self.talk.graph), self.store)
 
-    async def find_packet(self, wanted: str, session: str | None = None) -> Past:
+    async def find(self, wanted: str, session: str | None = None) -> Past:
         """Return a past packet."""
         return await find_packet(self.archive, wanted, session)
 
