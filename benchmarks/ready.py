@@ -20,7 +20,7 @@ from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.ranking.encoder import Floats, sentence_encoder, text_of
+from packetgate.tools.ranking.encoder import Floats, encoded_text, sentence_encoder
 from packetgate.tools.ranking.ranking import SemanticModel
 from packetgate.tools.ranking.vectors import Vectors
 from packetgate.tools.spec.descriptions import listed_name
@@ -144,7 +144,7 @@ def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec) -> Catalo
     copies = ((_copy(one, at), one) for at in count() for one in originals)
     pairs = [*((one, one) for one in more), *islice(copies, number - len(more))]
     meaning = SemanticModel()
-    meaning.spaces.fine = Vectors(Copies({text_of(copy): text_of(one) for copy, one in pairs}))
+    meaning.spaces.fine = Vectors(Copies({encoded_text(copy): encoded_text(one) for copy, one in pairs}))
     catalogue = Catalogue([copy for copy, _ in pairs], meaning=meaning)
     catalogue.ranking.rank("warm up")
     meaning.spaces.fine.wait()

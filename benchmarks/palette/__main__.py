@@ -25,7 +25,7 @@ from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette
-from packetgate.tools.palette.texts import counted_tokens, describe
+from packetgate.tools.palette.texts import counted_tokens, tool_text
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -84,7 +84,7 @@ def fastmcp_in_full(catalogue: Catalogue) -> Choose:
         chosen: dict[str, PaletteDetail] = {}
         room = DEFAULTS.palette_token_budget
         for name in rank(request):
-            room -= counted_tokens(ESTIMATE.count, describe(catalogue[name], "full"))
+            room -= counted_tokens(ESTIMATE.count, tool_text(catalogue[name], "full"))
             if room < 0:
                 break
             chosen[name] = "full"
@@ -106,7 +106,7 @@ def measure(choosers: Mapping[str, Choose], queries: Sequence[Query], catalogue:
             figures[name].took_ms.append(1000 * (time.perf_counter() - started))
             figures[name].sizes.append(len(chosen))
             figures[name].tokens.append(
-                sum(counted_tokens(ESTIMATE.count, describe(catalogue[one], shown)) for one, shown in chosen.items())
+                sum(counted_tokens(ESTIMATE.count, tool_text(catalogue[one], shown)) for one, shown in chosen.items())
             )
             best = [_best_shown(group & chosen.keys(), chosen) for group in query.wanted]
             for shown, shares in figures[name].found.items():

@@ -21,7 +21,7 @@ from transformers import AutoModel, AutoTokenizer
 from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.precision import mixed
-from packetgate.tools.ranking.encoder import text_of
+from packetgate.tools.ranking.encoder import encoded_text
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST_TOKENS = 44
@@ -90,7 +90,7 @@ def examples(source: Source, draw: random.Random) -> list[Example]:
                 by_tool[draw.choice(known)].append(query)
     found: list[Example] = []
     for name, queries in by_tool.items():
-        text = text_of(source.tools[name])
+        text = encoded_text(source.tools[name])
         found += [
             Example(query.text, name, text, frozenset().union(*query.wanted))
             for query in draw.sample(queries, min(len(queries), PER_TOOL.get(source.name, 12)))
@@ -104,12 +104,12 @@ def described_by_itself(spec: ToolSpec, draw: random.Random) -> Example:
     """Return the first sentence of a tool as a request for the rest, or its name for its description."""
     sentence = spec.brief.split(". ")[0]
     if draw.random() < 0.75:
-        return Example(sentence, spec.name, text_of(replace(spec, brief="")), frozenset([spec.name]))
+        return Example(sentence, spec.name, encoded_text(replace(spec, brief="")), frozenset([spec.name]))
     bare = replace(spec, upstream_name=" ", server="", server_about="")
     return Example(
-        text_of(replace(spec, brief="", input_schema={}, server_about="")),
+        encoded_text(replace(spec, brief="", input_schema={}, server_about="")),
         spec.name,
-        text_of(bare),
+        encoded_text(bare),
         frozenset([spec.name]),
     )
 
@@ -159,7 +159,7 @@ def loss_of(encoder: Encoder, batch: Sequence[Example], near: torch.Tensor) -> t
 def recall_at(encoder: Encoder, source: Source, k: int, limit: int = 400) -> float:
     """Return the share of the tools needed among the `k` nearest."""
     names = list(source.tools)
-    tools = encoder.vectors([text_of(source.tools[name]) for name in names], TOOL_TOKENS)
+    tools = encoder.vectors([encoded_text(source.tools[name]) for name in names], TOOL_TOKENS)
     queries = random.Random(0).sample(list(source.queries), min(limit, len(source.queries)))
     requests = encoder.vectors([query.text for query in queries], REQUEST_TOKENS)
     best = np.argsort(-(requests @ tools.T), axis=1)[:, :k]

@@ -17,8 +17,8 @@ from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.trees import trees_of
 from packetgate.tools.ranking.bm25 import BY_WORDS, Lexical
-from packetgate.tools.ranking.encoder import Encoder, SentenceEncoder, StaticEncoder, text_of
-from packetgate.tools.ranking.features import NAMES
+from packetgate.tools.ranking.encoder import SentenceEncoder, StaticEncoder, TextEncoder, encoded_text
+from packetgate.tools.ranking.features import COLUMNS
 from packetgate.tools.ranking.space import Space
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.ranking.vectors import Vectors
@@ -41,7 +41,7 @@ SETTINGS = {
     "bagging_freq": 1,
     "lambda_l2": 5.0,
     "lambdarank_truncation_level": 10,
-    "monotone_constraints": [(name in MORE_IS_BETTER) - (name in LESS_IS_BETTER) for name in NAMES],
+    "monotone_constraints": [(name in MORE_IS_BETTER) - (name in LESS_IS_BETTER) for name in COLUMNS],
     "deterministic": True,
     "force_row_wise": True,
     "num_threads": 2,
@@ -60,10 +60,10 @@ class Fitted:
     """Candidates by request."""
 
 
-def prepared(source: Source, encoder: Encoder, kept: Path, kind: str, seed: int) -> Fitted:
+def prepared(source: Source, encoder: TextEncoder, kept: Path, kind: str, seed: int) -> Fitted:
     """Return the features of the candidates of a sample of a source's requests."""
     specs = list(source.tools.values())
-    texts = {spec.name: text_of(spec) for spec in specs}
+    texts = {spec.name: encoded_text(spec) for spec in specs}
     vectors = Vectors(encoder, kept, at_once=len(specs))
     rows = vectors.of(list(texts.values()))
     assert rows is not None
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--folds", type=Path, required=True, help="where to keep the mixes with a source left out")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    encoders: dict[str, Encoder] = {"fine": SentenceEncoder(given.weights), "coarse": StaticEncoder(given.weights)}
+    encoders: dict[str, TextEncoder] = {"fine": SentenceEncoder(given.weights), "coarse": StaticEncoder(given.weights)}
     known: dict[str, dict[str, Fitted]] = {}
     for source in sources(given.data, "mix"):
         print(f"{source.name}: {len(source.queries):,} requests, {len(source.tools):,} tools", flush=True)

@@ -7,7 +7,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.execution.permission import Need
-from packetgate.tools.usage.calibration import Calibration, kind_of
+from packetgate.tools.usage.calibration import Calibration, curve_name
 
 NOT_APPROVED_CAP = 0.5
 FAILED_REVIEW = Review(reviews=(), decided_by="model")  # stands for a review that could not be made
@@ -24,7 +24,7 @@ def calibrated(review: Review, calibration: Calibration) -> Review:
     """Return the review with confidences calibrated by the user's answers or the model's evaluation."""
     reviews = []
     for one in review.reviews:
-        curve = calibration.curves.get(kind_of(review.decided_by, one.confidence_source))
+        curve = calibration.curves.get(curve_name(review.decided_by, one.confidence_source))
         reviews.append(one.calibrated(curve.at(one.confidence)) if curve else one)
     return review.changed(reviews=tuple(reviews))
 

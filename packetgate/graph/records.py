@@ -31,10 +31,10 @@ from packetgate.tools.usage.store import (
     delete,
     forget,
     keep,
-    learn,
     namespace,
     prune,
     read_learned,
+    store_uses,
 )
 
 TIMEOUT_S = 5.0
@@ -73,7 +73,7 @@ def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, Bas
             async with asyncio.timeout(TIMEOUT_S):
                 if days:
                     await keep(store, record_of(ended))
-                    await learn(store, ended)
+                    await store_uses(store, ended)
                 if next(turns) % PRUNE_EVERY == 0:
                     await prune_records(store, days, prompt_days)
 

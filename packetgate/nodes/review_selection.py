@@ -19,7 +19,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import approvals_without_question, needs_of
 from packetgate.tools.execution.running import rehearse
-from packetgate.tools.usage.calibration import Calibration, kind_of
+from packetgate.tools.usage.calibration import Calibration, curve_name
 
 STAGE = "review_selection"
 
@@ -92,7 +92,7 @@ def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Eva
         label="approved" if passes(judgement, settings) else "not_approved",
         explanation=call.review_reasoning,
         stated=stated if judgement.approved else min(stated, NOT_APPROVED_CAP),
-        kind=kind_of(review.decided_by, source),
+        kind=curve_name(review.decided_by, source),
     )
 
 

@@ -17,7 +17,7 @@ DIGITS = 3
 """Decimal places to which scores are rounded before they are compared: processors differ by up to 1e-4."""
 
 
-def session_of(path: Path, threads: int = 1) -> Any:
+def load_session(path: Path, threads: int = 1) -> Any:
     """Return an ONNX Runtime session for a model.
 
     Args:
@@ -40,7 +40,7 @@ def session_of(path: Path, threads: int = 1) -> Any:
 
 
 @cache
-def tokenizer_of(path: Path) -> Any:
+def load_tokenizer(path: Path) -> Any:
     """Return a cached tokenizer without truncation and padding.
 
     Raises:
@@ -62,7 +62,7 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def arrays_of(path: Path) -> "dict[str, NDArray[Any]]":
+def load_arrays(path: Path) -> "dict[str, NDArray[Any]]":
     """Return the arrays of a file.
 
     Raises:
@@ -77,7 +77,7 @@ def arrays_of(path: Path) -> "dict[str, NDArray[Any]]":
         raise _broken(path, error) from error
 
 
-def json_of(path: Path, form: Callable[[Any], Form]) -> Form:
+def load_json(path: Path, form: Callable[[Any], Form]) -> Form:
     """Return `form` of the content of a JSON file.
 
     Raises:

@@ -13,7 +13,7 @@ from benchmarks.mcp_calls import __main__ as calls
 from benchmarks.ratio import LEAST, Ratio, interleaved, show
 from benchmarks.ready import grown, office_tools
 from benchmarks.results_kept import Result, Run, keep
-from packetgate.tools.ranking.encoder import text_of
+from packetgate.tools.ranking.encoder import encoded_text
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_a_catalogue_grows_by_copies_that_have_their_originals_vectors() -> None
     assert space.is_final
     copy, original = (space.rows[space.place[originals[0].name + end]] for end in ("_1", ""))
     assert (copy == original).all()
-    assert text_of(catalogue[f"{originals[0].name}_1"]) != text_of(originals[0])
+    assert encoded_text(catalogue[f"{originals[0].name}_1"]) != encoded_text(originals[0])
 
 
 def test_growth_is_told_for_each_size(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from packetgate.models.pool import ModelPool
 from packetgate.state.base import ConfidenceSource
 from packetgate.tools.evaluation.cases import load_cases
 from packetgate.tools.evaluation.passport import Played, PlayedCall
-from packetgate.tools.usage.calibration import kind_of
+from packetgate.tools.usage.calibration import curve_name
 
 CASES = load_cases().cases
 READ = call("ai.read", path="plan.txt")
@@ -34,7 +34,7 @@ def known_as(monkeypatch: pytest.MonkeyPatch, model: str, url: str) -> str:
 
 def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
     """Put on record what came of all cases but some: a model that is sure of wrong calls, whoever reviews them."""
-    kinds = [kind_of("model", source) for source in ConfidenceSource]
+    kinds = [curve_name("model", source) for source in ConfidenceSource]
 
     async def record() -> None:
         async with open_store(Settings(home=cli.home)) as store:

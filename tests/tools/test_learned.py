@@ -11,12 +11,12 @@ from support.packets import tool
 from packetgate.deciders.judge import judge
 from packetgate.deciders.reflex import builtin_requests, signals
 from packetgate.state.errors import WeightsError
-from packetgate.tools.learned import arrays_of, json_of, session_of, tokenizer_of
+from packetgate.tools.learned import load_arrays, load_json, load_session, load_tokenizer
 from packetgate.tools.ranking.encoder import static_encoder, vector_of
 
 
 @pytest.mark.parametrize("content", [None, b"", b"broken", b"\xff\xfe{"])
-@pytest.mark.parametrize("read", [session_of, tokenizer_of, arrays_of, lambda path: json_of(path, dict)])
+@pytest.mark.parametrize("read", [load_session, load_tokenizer, load_arrays, lambda path: load_json(path, dict)])
 def test_missing_or_broken_weights_are_one_clear_error(
     read: Callable[[Path], Any], content: bytes | None, tmp_path: Path
 ):
@@ -30,7 +30,7 @@ def test_missing_or_broken_weights_are_one_clear_error(
 def test_no_array_is_unpickled(tmp_path: Path):
     np.savez(tmp_path / "learned.npz", evil=np.array([{}], dtype=object))
     with pytest.raises(WeightsError):
-        arrays_of(tmp_path / "learned.npz")
+        load_arrays(tmp_path / "learned.npz")
 
 
 def test_what_is_shipped_is_whole():

@@ -12,10 +12,10 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.printing import counted
 from packetgate.tools.usage.calibration import (
-    FEWEST,
+    MIN_ANSWERS,
     Bin,
     Calibration,
-    answered,
+    answered_calls,
     calibration_error,
     fitted,
     held_out,
@@ -38,7 +38,7 @@ async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int
     Curves are compared on answers that they were not fitted on. With `keep` false nothing is changed.
     """
     async with open_store(settings) as store:
-        answers = answered((await read_usage(store)).records)
+        answers = answered_calls((await read_usage(store)).records)
         found, unseen = fitted(answers), held_out(answers)
         reviewed = [(answer.score, answer.right) for answer in answers]
         better = bool(found.curves) and loss(unseen) < loss(reviewed)
@@ -55,7 +55,7 @@ async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int
             say(f"{title}: off by {calibration_error(bins):.2f} on average", "bold")
             rendering.console().print(diagram(bins))
     if not found.curves:
-        say(f"{counted(len(answers), 'answer')} so far: a curve needs {FEWEST} of one kind of review, right and wrong")
+        say(f"{counted(len(answers), 'answer')} so far: a curve needs {MIN_ANSWERS} of one kind, right and wrong")
     elif not better:
         say("not changed: on held-out answers, the curve is not better than the review's own confidence")
     else:

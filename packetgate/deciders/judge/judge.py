@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from tokenizers import Tokenizer
 
-from packetgate.tools.learned import DIGITS, readable, session_of, tokenizer_of
+from packetgate.tools.learned import DIGITS, load_session, load_tokenizer, readable
 from packetgate.tools.ranking import encoder as ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
@@ -68,7 +68,7 @@ def _judgements(request: str) -> dict[ToolSpec, float]:
 @lru_cache(maxsize=2)
 def load_encoder(folder: Path) -> Encoder:
     """Return the encoder in a folder. Raise WeightsError if the weights are missing or broken."""
-    return Encoder(session_of(folder / "judge.onnx", _THREADS), tokenizer_of(ranking.WEIGHTS / ranking.VOCABULARY))
+    return Encoder(load_session(folder / "judge.onnx", _THREADS), load_tokenizer(ranking.WEIGHTS / ranking.VOCABULARY))
 
 
 class Described(Protocol):

@@ -30,7 +30,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.learned import DIGITS, json_of
+from packetgate.tools.learned import DIGITS, load_json
 from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.provenance.values import find, folded
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -86,7 +86,7 @@ class Weights(NamedTuple):
 @cache
 def load_weights() -> Weights:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-    return json_of(
+    return load_json(
         FITTED,
         lambda held: Weights(Evidence(**held["checked"]), Evidence(**held["unchecked"]), Acting(**held["acting"])),
     )

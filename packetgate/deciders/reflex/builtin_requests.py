@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from packetgate.deciders.reflex.signals import log_odds
 from packetgate.deciders.values.mentions import read
 from packetgate.tools.builtin.tool import BUILT_IN
-from packetgate.tools.learned import DIGITS, arrays_of
+from packetgate.tools.learned import DIGITS, load_arrays
 from packetgate.tools.ranking.encoder import vector_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import stem_of
@@ -79,6 +79,6 @@ def _probabilities(text: str) -> Mapping[str, float]:
 @cache
 def load_practice() -> Practice:
     """Return the shipped model. Raise WeightsError if its file is missing or broken."""
-    held = arrays_of(WEIGHTS)
+    held = load_arrays(WEIGHTS)
     words = {str(word): at for at, word in enumerate(held["words"])}
     return Practice(tuple(map(str, held["tools"])), words, held["table"].astype(np.float64))

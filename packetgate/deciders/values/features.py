@@ -13,7 +13,7 @@ from packetgate.deciders.values.candidates import WAYS, Candidate
 from packetgate.deciders.values.mentions import EDGES, KINDS, TYPED, Reading, Span, unify_synonym
 from packetgate.deciders.values.parameters import Parameter
 from packetgate.state.errors import WeightsError
-from packetgate.tools.learned import DIGITS, arrays_of
+from packetgate.tools.learned import DIGITS, load_arrays
 from packetgate.tools.ranking.encoder import static_encoder
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -354,7 +354,7 @@ def model() -> Trees:
     Raises:
         WeightsError: The file is missing or broken, or has other features.
     """
-    arrays = arrays_of(TREES)
+    arrays = load_arrays(TREES)
     if arrays["version"] != VERSION or tuple(arrays["features"]) != NAMES:
         raise WeightsError(f"{TREES}: these weights have other features than this version; train them again")
     return Trees.from_arrays(arrays, "values")

@@ -12,7 +12,7 @@ from typing import Any
 from packetgate.deciders.values.dates import expected_format, format_moment, parse_moment
 from packetgate.deciders.values.mentions import unify_synonym
 from packetgate.deciders.values.tokens import number_parts
-from packetgate.tools.spec.tool_spec import MAX_DEPTH, ToolSpec
+from packetgate.tools.spec.tool_spec import MAX_SCHEMA_DEPTH, ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 
 MAX_PARAMETERS = 60
@@ -123,7 +123,7 @@ def _leaves(
     schema: dict[str, Any], path: tuple[str, ...], required: bool, root: dict[str, Any], depth: int
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any], bool]]:
     properties = schema.get("properties")
-    if depth > MAX_DEPTH or not isinstance(properties, dict):
+    if depth > MAX_SCHEMA_DEPTH or not isinstance(properties, dict):
         return
     needed = {name for name in _listed(schema.get("required")) if isinstance(name, str)}
     for name, declared in properties.items():
@@ -140,7 +140,7 @@ def _resolved(schema: Any, root: dict[str, Any] | None = None) -> dict[str, Any]
     """Replace references, and unions by their first alternative that is not null."""
     if not isinstance(schema, dict):
         return {}
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_SCHEMA_DEPTH):
         reference = schema.get("$ref")
         if isinstance(reference, str) and root is not None:
             target: Any = root

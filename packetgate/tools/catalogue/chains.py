@@ -14,7 +14,7 @@ from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty
 
 CHAINS = "chain"
 """Name of the server that chains belong to."""
-MAX_STEPS = 8
+MAX_CHAIN_STEPS = 8
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]\w*|\d+(?:\.[\w-]+)*)\}")
 """A parameter of the chain, the output of an earlier step, or a field of it: `{path}`, `{1}`, `{1.files.0}`."""
 
@@ -35,7 +35,7 @@ class ToolChain(ConfigTable):
     description: NonEmpty
     parameters: dict[ChainName, NonEmpty] = {}
     """Descriptions of the chain's arguments, by name."""
-    steps: Annotated[list[Step], Field(min_length=1, max_length=MAX_STEPS)]
+    steps: Annotated[list[Step], Field(min_length=1, max_length=MAX_CHAIN_STEPS)]
 
     @model_validator(mode="after")
     def _check_steps(self) -> Self:

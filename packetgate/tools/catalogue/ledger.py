@@ -10,11 +10,11 @@ from packetgate.tools.text.tokens import estimated_tokens
 
 SHORT_TOKENS, LONG_TOKENS, FULL_TOKENS = 200, 350, 700
 """Most estimated tokens of the ledger for answers, of the one for selections, and of one that names every tool."""
-SIZES = ((5, 4), (4, 4), (3, 4), (2, 4), (1, 4), (0, 4), (0, 2))
+LINE_SIZES = ((5, 4), (4, 4), (3, 4), (2, 4), (1, 4), (0, 4), (0, 2))
 """Most tools and categories in a server's line; the first pair that makes the ledger short enough is used."""
 MAX_NAMED = 5
 """Most servers in a category's line."""
-NONE = "- none is connected"
+NO_SERVERS = "- none is connected"
 
 Servers = Mapping[str, Sequence[ToolSpec]]
 """Tools by server, in a fixed order."""
@@ -41,12 +41,12 @@ def capabilities_ledger(servers: Servers, permanent: Iterable[str] = (), most: i
     If that exceeds `most` tokens, lines get shorter; then there is a line for each category. May block.
     """
     primary = {server: primary_tools(specs, permanent) for server, specs in servers.items()}
-    for names, categories in SIZES:
+    for names, categories in LINE_SIZES:
         text = "\n".join(
             _server_line(server, specs, primary[server][:names], categories) for server, specs in servers.items()
         )
         if estimated_tokens(text) <= most:
-            return text or NONE
+            return text or NO_SERVERS
     return _by_category(servers, most)
 
 

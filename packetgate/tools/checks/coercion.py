@@ -18,7 +18,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 MAX_ERRORS = 64
 """Wrong values in a call above which none is converted."""
 MAX_PLANS = 6
-ROUNDS = 2
+CONVERSION_ROUNDS = 2
 """The second round converts what the first parsed from JSON text or wrapped in a list."""
 
 MAX_JSON_TEXT = 100_000
@@ -34,7 +34,7 @@ def coerced(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
     try:
         errors = first = value_errors(spec, given)
         now = given
-        for _ in range(ROUNDS):
+        for _ in range(CONVERSION_ROUNDS):
             if not 0 < len(errors) <= MAX_ERRORS:
                 break
             now = _round(spec, now, errors)

@@ -5,7 +5,7 @@ the schema refuse more (inside `not`, `if` and `oneOf`), the whole keyword is le
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -13,7 +13,7 @@ from jsonschema_rs import is_valid, meta
 
 from packetgate.tools.checks.validation import usable_pattern
 
-MAX_STEPS = 200
+MAX_PATH = 200
 """Longest path to a part of a schema that is read."""
 MAX_REFERENCES = 100
 """References that are followed to find out whether one leads back to itself."""
@@ -52,9 +52,6 @@ _BESIDE_REFERENCES = frozenset({"$ref", *_DEFINITIONS, "title", "description", "
 _ABOUT = frozenset({"title", "description", "type"})
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
 """Keywords whose schemas apply to the same value."""
-_LISTED_PARAMETERS = frozenset(
-    {"type", "properties", "$ref", "required", "additionalProperties", *_DEFINITIONS, "allOf", "anyOf", "oneOf"}
-)
 _SAFE = "~$&'()*+,;=:@!-._"
 
 _Path = tuple[str | int, ...]
@@ -71,9 +68,6 @@ def normalize_schema(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
         changes = [] if schema is True else ["it is no schema: any arguments are taken"]
         return {"type": "object", "additionalProperties": True}, changes
     changes = []
-    if _lists_parameters(schema):
-        changes.append("it is a list of parameters: read as its properties")
-        schema = {"properties": schema}
     normalizer = _Normalizer(_with_definitions(schema), changes)
     read = normalizer.schema(normalizer.root, ())
     if isinstance(read, dict) and "object" in read.get("type", "object"):
@@ -94,11 +88,9 @@ class _Normalizer:
     def schema(self, given: Any, path: _Path) -> _Schema | bool:
         if isinstance(given, bool):
             return given
-        if isinstance(given, str) and given.casefold() in _TYPES:
-            given = {"type": given}
-        if not isinstance(given, dict) or len(path) > MAX_STEPS:
+        if not isinstance(given, dict) or len(path) > MAX_PATH:
             if given is not None:
-                self._leave_out(path, "its schema", "nested too deeply" if len(path) > MAX_STEPS else "it is none")
+                self._leave_out(path, "its schema", "nested too deeply" if len(path) > MAX_PATH else "it is none")
             return {}
         if self._ignores_siblings and isinstance(given.get("$ref"), str):
             given = {key: value for key, value in given.items() if key in _BESIDE_REFERENCES}
@@ -122,8 +114,6 @@ class _Normalizer:
                 self._type(read, value, path)
             case "properties" | "patternProperties":
                 self._properties(read, key, value, path)
-            case "dependencies":
-                self._dependencies(read, value, path)
             case "items" | "prefixItems" if isinstance(value, list):
                 items = [self.schema(one, (*path, "prefixItems", at)) for at, one in enumerate(value)]
                 read |= {"prefixItems": items} if items else {}
@@ -149,7 +139,7 @@ class _Normalizer:
 
     def _single(self, read: _Schema, key: str, value: Any, path: _Path) -> None:
         value, before = _as_switch(value), len(self.changes)
-        if not isinstance(value, bool | dict) and not (isinstance(value, str) and value.casefold() in _TYPES):
+        if not isinstance(value, bool | dict):
             self._leave_out(path, key)
             return
         part = self.schema(value, (*path, key))
@@ -180,14 +170,6 @@ class _Normalizer:
         kinds = list(dict.fromkeys(_TYPES[word] for word in words))
         if kinds:
             read["type"] = kinds[0] if len(kinds) == 1 else kinds
-
-    def _dependencies(self, read: _Schema, value: Any, path: _Path) -> None:
-        for name, needs in value.items() if isinstance(value, dict) else ():
-            if isinstance(needs, str | list):
-                names = [one for one in ([needs] if isinstance(needs, str) else needs) if isinstance(one, str)]
-                read.setdefault("dependentRequired", {})[name] = list(dict.fromkeys(names))
-            else:
-                read.setdefault("dependentSchemas", {})[name] = self.schema(needs, (*path, "dependentSchemas", name))
 
     def _properties(self, read: _Schema, key: str, value: Any, path: _Path) -> None:
         if not isinstance(value, dict):
@@ -300,7 +282,7 @@ class _Normalizer:
 
 
 def _definitions_in(value: Any, path: _Path) -> Iterator[tuple[str, _Path]]:
-    if len(path) > MAX_STEPS:
+    if len(path) > MAX_PATH:
         return
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if key in _DEFINITIONS and isinstance(inner, dict):
@@ -382,8 +364,3 @@ def _with_definitions(root: _Schema) -> _Schema:
     own = root.get("$defs")
     definitions = {**schemas, **(own if isinstance(own, dict) else {})}
     return {key: value for key, value in root.items() if key != "components"} | {"$defs": definitions}
-
-
-def _lists_parameters(root: Mapping[str, Any]) -> bool:
-    parts = [value for value in root.values() if isinstance(value, dict)]
-    return len(parts) == len(root) and not _LISTED_PARAMETERS & root.keys() and all("type" in part for part in parts)

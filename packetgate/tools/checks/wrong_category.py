@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from packetgate.state.routing import Correction, Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.subject import VAGUE, VERBS, subject_of
+from packetgate.tools.palette.subject import ACTION_VERBS, VAGUE, subject_of
 from packetgate.tools.spec.categories import TEXT_ART, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import READ_VERBS
@@ -63,7 +63,7 @@ def wrong_category(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogu
 
 
 def _actions(words: Iterable[str]) -> set[str]:
-    verbs = {word for word in words if word in VERBS | _MAKING}
+    verbs = {word for word in words if word in ACTION_VERBS | _MAKING}
     return {"make" if verb in _MAKING else "read" if verb in READ_VERBS else verb for verb in verbs}
 
 

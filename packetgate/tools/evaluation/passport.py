@@ -7,10 +7,10 @@ from typing import NamedTuple
 from pydantic import Field
 
 from packetgate.state.base import Confidence, Section, now
-from packetgate.tools.usage.calibration import Answered, Calibration, Curve, auroc, interval, measured
+from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve, auroc, interval, measured
 
 ENOUGH_RIGHT = 0.95
-FEWEST = 20
+MIN_CALLS = 20
 """Calls below which no setting is recommended."""
 NOT_APPROVED = 0.5
 """Confidence up to which a review does not approve."""
@@ -108,7 +108,7 @@ class Passport(Section):
     @property
     def review(self) -> str:
         """The recommended setting `review`."""
-        return "risky" if self.reads.of >= FEWEST and self.reads.right >= ENOUGH_RIGHT * self.reads.of else "all"
+        return "risky" if self.reads.of >= MIN_CALLS and self.reads.right >= ENOUGH_RIGHT * self.reads.of else "all"
 
     @property
     def fitting(self) -> tuple[float, Share] | None:
@@ -118,7 +118,7 @@ class Passport(Section):
         decisions = [(calibration.confidence(call.review, call.score), call.right) for call in calls]
         for least in sorted({int(confidence * 100) / 100 for confidence, _ in decisions}):
             share = _share(right for confidence, right in decisions if confidence >= least)
-            if share.of >= FEWEST and share.right >= ENOUGH_RIGHT * share.of:
+            if share.of >= MIN_CALLS and share.right >= ENOUGH_RIGHT * share.of:
                 return least, share
         return None
 
@@ -143,7 +143,7 @@ class Passport(Section):
 
 def curves_of(rows: Sequence[Played]) -> dict[str, Curve]:
     """Return the calibration curves of a model by the results of its cases."""
-    return measured([Answered(call.review, call.score, call.right) for row in rows for call in row.calls]).curves
+    return measured([AnsweredCall(call.review, call.score, call.right) for row in rows for call in row.calls]).curves
 
 
 def _share(right: Iterable[bool]) -> Share:

@@ -7,7 +7,7 @@ from typing import Literal
 from packetgate.state.sections import Access, PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
-from packetgate.tools.palette.texts import LEVELS, counted_tokens, describe
+from packetgate.tools.palette.texts import LEVELS, counted_tokens, tool_text
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
@@ -27,7 +27,7 @@ MOST_RECENT = 8
 """Most recent tools that a session remembers."""
 MOST_NAMED = 4
 
-Reason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
+PaletteReason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PaletteRequest:
     guarded: bool = False
     """Whether a tool's output was read: then `described` and `missed` tools must fit the user's words."""
     tokens: TokenCounter = ESTIMATE
-    text: Callable[[ToolSpec, PaletteDetail], str] = describe
+    text: Callable[[ToolSpec, PaletteDetail], str] = tool_text
     learned: Learned | None = None
     """The user's confirmed calls."""
 
@@ -136,14 +136,14 @@ class _Candidates:
         known = name in self.pool or name in self.catalogue.permanent or name in self.request.recent
         return known or any(hit.name == name and hit.terms for hit in self.hits)
 
-    def reasons(self) -> dict[str, Reason]:
+    def reasons(self) -> dict[str, PaletteReason]:
         """Return the reason for each candidate, the strongest first."""
         request, catalogue, half = self.request, self.catalogue, self.request.size // 2
         seen = () if self.wishes else request.seen
         ranked = sorted((hit.name for hit in self.hits), key=lambda name: name in seen)
         needs_samples = request.seen or not ranked or len(catalogue) <= request.size
         samples = sorted(catalogue.samples[: 2 * request.size], key=self._fits_least) if needs_samples else []
-        by_reason: list[tuple[Reason, Sequence[str]]] = [
+        by_reason: list[tuple[PaletteReason, Sequence[str]]] = [
             ("described", [name for name in self.wishes if name in self.described]),
             ("widened", self.wishes),
             ("permanent", catalogue.permanent),
@@ -153,7 +153,7 @@ class _Candidates:
             ("ranked", ranked[half:]),
             ("default", samples),
         ]
-        reasons: dict[str, Reason] = {}
+        reasons: dict[str, PaletteReason] = {}
         for reason, names in by_reason:
             for name in names:
                 if name in catalogue:

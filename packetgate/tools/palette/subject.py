@@ -17,7 +17,7 @@ VAGUE = frozenset(
 )
 """Words without a subject."""
 
-VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - CATEGORY_WORDS
+ACTION_VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - CATEGORY_WORDS
 _ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
 
 
@@ -42,8 +42,8 @@ def subject_of(request: str) -> Subject:
     """Return the subject of a request, by its words."""
     categories, telling = categories_in(words_in(request)), frozenset(query_terms(request))
     return Subject(
-        terms=frozenset(term for term in telling - VERBS - VAGUE if not term.isdigit()),
-        verbs=telling & VERBS,
+        terms=frozenset(term for term in telling - ACTION_VERBS - VAGUE if not term.isdigit()),
+        verbs=telling & ACTION_VERBS,
         categories=categories,
         outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),
     )

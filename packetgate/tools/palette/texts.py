@@ -13,7 +13,7 @@ LEVELS: tuple[PaletteDetail, ...] = get_args(PaletteDetail)
 CACHED_COUNTS = 32_768
 
 
-def describe(spec: ToolSpec, shown: PaletteDetail) -> str:
+def tool_text(spec: ToolSpec, shown: PaletteDetail) -> str:
     """Return a tool's text for a prompt."""
     if shown == "name":
         return f"- {spec.name}"
@@ -40,7 +40,7 @@ def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, brief
     for entry in shown:
         spec = catalogue[entry.tool_name]
         if entry.shown == "full" or (briefs and entry.shown == "brief"):
-            lines[spec.name] = describe(spec, entry.shown)
+            lines[spec.name] = tool_text(spec, entry.shown)
         elif not catalogue.names_all:
             line, name = f"- {spec.server}, by name: ", spec.name.removeprefix(f"{spec.server}.")
             lines[line] = f"{lines[line]}, {name}" if line in lines else line + name

@@ -31,21 +31,21 @@ CACHED_ENTRIES = 8_192
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
-class Field(NamedTuple):
+class FieldWeight(NamedTuple):
     """Weight of a field of a tool, and its usual number of words."""
 
     weight: float
     usual_length: int
 
 
-FIELDS = {
-    "name": Field(3.0, 3),
-    "server": Field(1.0, 2),
-    "brief": Field(1.0, 15),
-    "full": Field(1.0, 25),
-    "parameters": Field(0.5, 30),
-    "examples": Field(1.0, 15),
-    "about": Field(0.25, 15),
+TOOL_FIELDS = {
+    "name": FieldWeight(3.0, 3),
+    "server": FieldWeight(1.0, 2),
+    "brief": FieldWeight(1.0, 15),
+    "full": FieldWeight(1.0, 25),
+    "parameters": FieldWeight(0.5, 30),
+    "examples": FieldWeight(1.0, 15),
+    "about": FieldWeight(0.25, 15),
 }
 """`about`, the server's description, distinguishes servers and hardly tools."""
 CONCATENATED = ("server", "name", "full", "parameters")
@@ -60,7 +60,7 @@ class _Held(NamedTuple):
     name_share: float
     """Share of the tool's name."""
     counts: int = 0
-    """Occurrences in each of `FIELDS`, `COUNT_BITS` a field, at most `MAX_COUNT`."""
+    """Occurrences in each of `TOOL_FIELDS`, `COUNT_BITS` a field, at most `MAX_COUNT`."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _entry(spec: ToolSpec) -> _Entry:
     stems = {part: [stem_of(word) for word in found if word not in STOP_WORDS] for part, found in words.items()}
     sums: defaultdict[str, float] = defaultdict(float)
     counts: defaultdict[str, int] = defaultdict(int)
-    for place, (part, (weight, usual_length)) in enumerate(FIELDS.items()):
+    for place, (part, (weight, usual_length)) in enumerate(TOOL_FIELDS.items()):
         length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words[part]) / usual_length
         for stem, count in Counter(stems[part]).items():
             sums[stem] += count * weight / length

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.tools.learned import arrays_of, readable, session_of, tokenizer_of
+from packetgate.tools.learned import load_arrays, load_session, load_tokenizer, readable
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
@@ -20,16 +20,16 @@ Floats = NDArray[np.float32]
 WEIGHTS = Path(__file__).with_name("weights")
 VOCABULARY = "tokenizer.json"
 """Shared by all models that read texts."""
-VERSION = 2
+ENCODER_VERSION = 2
 """Version of the encoder's weights: stored vectors of another version are not used."""
-MAX_TOKENS = 72
+MAX_TEXT_TOKENS = 72
 """Tokens of a text that are read."""
 CACHED_TEXTS = 4_096
 BRIEF_CHARS, ABOUT_CHARS, MAX_PARAMETERS = 300, 120, 12
 """Limits of a tool's text."""
 
 
-class Encoder(Protocol):
+class TextEncoder(Protocol):
     """Turns texts into unit vectors, one row a text. Threads share it."""
 
     name: str
@@ -46,7 +46,7 @@ class SentenceEncoder:
     """The fine-tuned encoder in ONNX Runtime. It is loaded at first use, and caches vectors."""
 
     floor = 0.22
-    name = f"sentence-encoder-{VERSION}"
+    name = f"sentence-encoder-{ENCODER_VERSION}"
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
         self._folder = folder
@@ -63,21 +63,21 @@ class SentenceEncoder:
     def _encode(self, text: str) -> Floats:
         session, tokenizer = self._model
         ids = tokenizer.encode(readable(text)).ids
-        ids = ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
+        ids = ids if len(ids) <= MAX_TEXT_TOKENS else [*ids[: MAX_TEXT_TOKENS - 1], ids[-1]]
         inputs = {"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)), np.int64)}
         row: Floats = session.run(None, inputs)[0]
         return row
 
     @cached_property
     def _model(self) -> tuple[Any, Any]:
-        return session_of(self._folder / "encoder.onnx"), tokenizer_of(self._folder / VOCABULARY)
+        return load_session(self._folder / "encoder.onnx"), load_tokenizer(self._folder / VOCABULARY)
 
 
 class StaticEncoder:
     """The mean of a text's token vectors: much faster than the encoder, and less precise."""
 
     floor = 0.45
-    name = f"static-{VERSION}"
+    name = f"static-{ENCODER_VERSION}"
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
         self._folder = folder
@@ -92,7 +92,7 @@ class StaticEncoder:
         encoded = tokenizer.encode_batch([*map(readable, texts)], add_special_tokens=False)
         rows = np.zeros((len(texts), words.shape[1]), np.float32)
         for place, one in enumerate(encoded):
-            if ids := one.ids[:MAX_TOKENS]:
+            if ids := one.ids[:MAX_TEXT_TOKENS]:
                 rows[place] = (words[ids].astype(np.float32) * scale[ids, None]).mean(0)
         lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
         unit: Floats = (rows / lengths).astype(np.float32)
@@ -100,8 +100,8 @@ class StaticEncoder:
 
     @cached_property
     def _model(self) -> tuple[Any, Any, Any]:
-        arrays = arrays_of(self._folder / "static.npz")
-        return arrays["words"], arrays["scale"].astype(np.float32), tokenizer_of(self._folder / VOCABULARY)
+        arrays = load_arrays(self._folder / "static.npz")
+        return arrays["words"], arrays["scale"].astype(np.float32), load_tokenizer(self._folder / VOCABULARY)
 
 
 @cache
@@ -126,7 +126,7 @@ def vector_of(text: str) -> Floats:
     return vector
 
 
-def text_of(spec: ToolSpec) -> str:
+def encoded_text(spec: ToolSpec) -> str:
     """Return the encoded text of a tool: server, name, brief description, parameters, the server's description."""
     parameters = ", ".join(_spaced(name) for name in list(spec.parameters)[:MAX_PARAMETERS])
     parts = [

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.ranking.bm25 import CONCATENATED, COUNT_BITS, FIELDS, MAX_COUNT, Lexical, ParsedRequest
+from packetgate.tools.ranking.bm25 import CONCATENATED, COUNT_BITS, MAX_COUNT, TOOL_FIELDS, Lexical, ParsedRequest
 
 Floats = NDArray[np.float32]
 
-NAMES = (
+COLUMNS = (
     "bm25f", "bm25f_of_best", "bm25f_place",
     "bm25", "bm25_of_best", "bm25_place",
-    *(f"covered_by_{field}" for field in FIELDS),
+    *(f"covered_by_{field}" for field in TOOL_FIELDS),
     "covered", "covered_words", "name_said",
     "cosine", "cosine_below_best", "cosine_place", "cosine_deviation",
     "part_cosine", "part_cosine_below_best", "part_cosine_place",
@@ -37,14 +37,14 @@ class Cosines(NamedTuple):
 
 
 def features(names: Sequence[str], request: ParsedRequest, lexical: Lexical, near: Cosines) -> Floats:
-    """Return a row for each candidate, with the columns of `NAMES`."""
+    """Return a row for each candidate, with the columns of `COLUMNS`."""
     stems, entries = lexical.known(request.words), [lexical.entries[name] for name in names]
     whole, part, word_count = near.whole, near.part, len(request.words)
     rarity = np.array([lexical.rarity(stem) for stem in stems] or [1.0])
     packed = np.array(
         [[one.held[stem].counts if stem in one.held else 0 for stem in stems] or [0] for one in entries], np.int64
     )
-    counts = {field: packed >> COUNT_BITS * place & MAX_COUNT for place, field in enumerate(FIELDS)}
+    counts = {field: packed >> COUNT_BITS * place & MAX_COUNT for place, field in enumerate(TOOL_FIELDS)}
     share = rarity / rarity.sum()
     total = sum(counts[field] for field in CONCATENATED)
     lengths = np.array([one.length for one in entries]) / max(1.0, lexical.usual_length)
@@ -57,7 +57,7 @@ def features(names: Sequence[str], request: ParsedRequest, lexical: Lexical, nea
     columns = [
         fielded, _of_best(fielded), _places(fielded),
         bm25, _of_best(bm25), _places(bm25),
-        *((counts[field] > 0) @ share for field in FIELDS),
+        *((counts[field] > 0) @ share for field in TOOL_FIELDS),
         covered, held.sum(1) / max(1, word_count), name_share,
         whole, whole - whole.max(), _places(whole), (whole - whole.mean()) / (whole.std() + 1e-6),
         part, part - part.max(), _places(part),

@@ -64,12 +64,13 @@ class Ranking:
         Raises:
             WeightsError: the weights are missing or broken.
         """
-        from packetgate.tools.ranking.encoder import text_of, vector_of
+        from packetgate.tools.ranking.encoder import encoded_text, vector_of
 
         vector, space = vector_of(request), self._best_space()
         is_final = space is not None and space.is_final
         rows = {
-            name: space.row(name) if space and is_final else vector_of(text_of(self._specs[name])) for name in names
+            name: space.row(name) if space and is_final else vector_of(encoded_text(self._specs[name]))
+            for name in names
         }
         return {name: round(float(vector @ row), DIGITS) for name, row in rows.items()}
 
@@ -85,9 +86,9 @@ class Ranking:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        from packetgate.tools.ranking.encoder import text_of
+        from packetgate.tools.ranking.encoder import encoded_text
 
-        return {name: text_of(spec) for name, spec in self._specs.items()}
+        return {name: encoded_text(spec) for name, spec in self._specs.items()}
 
     def _best_space(self) -> "Space | None":
         if self._specs and not (self._space and self._space.is_final):

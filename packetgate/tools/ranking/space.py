@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.tools.learned import DIGITS, arrays_of
+from packetgate.tools.learned import DIGITS, load_arrays
 from packetgate.tools.ranking.bm25 import Lexical, ParsedRequest
 from packetgate.tools.ranking.encoder import (
     WEIGHTS,
@@ -17,7 +17,7 @@ from packetgate.tools.ranking.encoder import (
     sentence_encoder,
     static_encoder,
 )
-from packetgate.tools.ranking.features import NAMES, Cosines, features
+from packetgate.tools.ranking.features import COLUMNS, Cosines, features
 from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.ranking.vectors import Vectors
 
@@ -89,7 +89,7 @@ class Space:
         floor = self._vectors.encoder.floor
         names = list(dict.fromkeys([*request.best, *(self._names[at] for at in near if part[at] >= floor)]))
         if not names:
-            return names, np.zeros((0, len(NAMES)), np.float32)
+            return names, np.zeros((0, len(COLUMNS)), np.float32)
         places = [self._places[name] for name in names]
         return names, features(names, request, lexical, Cosines(whole[places], part[places]))
 
@@ -114,5 +114,5 @@ def load_trees(path: Path) -> dict[str, Trees]:
     Raises:
         WeightsError: the file is missing or broken.
     """
-    arrays = arrays_of(path)
+    arrays = load_arrays(path)
     return {kind: Trees.from_arrays(arrays, kind) for kind in ("fine", "coarse")}

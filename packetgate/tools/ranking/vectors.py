@@ -14,7 +14,7 @@ from threading import Lock, Thread
 import numpy as np
 
 from packetgate.state.errors import WeightsError
-from packetgate.tools.ranking.encoder import Encoder, Floats
+from packetgate.tools.ranking.encoder import Floats, TextEncoder
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _DELETE_OLDEST = "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors 
 class Vectors:
     """The vectors of texts by one encoder. Threads share it."""
 
-    def __init__(self, encoder: Encoder, path: Path | None = None, *, at_once: int = AT_ONCE) -> None:
+    def __init__(self, encoder: TextEncoder, path: Path | None = None, *, at_once: int = AT_ONCE) -> None:
         """Store vectors in the SQLite file `path`, or only in memory."""
         self.encoder = encoder
         self.failure: WeightsError | None = None

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.learned import json_of
+from packetgate.tools.learned import load_json
 from packetgate.tools.risk.arguments import quoted
 from packetgate.tools.risk.call import Judgement
 from packetgate.tools.risk.features import (
@@ -133,7 +133,7 @@ def model() -> Model:
     Raises:
         WeightsError: the file is missing, broken, or of another version of the features.
     """
-    return json_of(WEIGHTS, _model_of)
+    return load_json(WEIGHTS, _model_of)
 
 
 def judge(tool: Definition, annotations: Annotations | None = None, *, trusted: bool = False) -> ToolJudgement:

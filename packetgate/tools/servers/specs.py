@@ -7,7 +7,7 @@ from mcp_types import Tool
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge
-from packetgate.tools.spec.default_arguments import ServerFolder, default_arguments, without_defaults
+from packetgate.tools.spec.default_arguments import ServerFolder, default_arguments, without_default_arguments
 from packetgate.tools.spec.descriptions import brief_of, without_required_key
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -36,7 +36,7 @@ def spec_of(
         upstream_name=tool.name,
         full=full,
         brief=brief_of(full),
-        input_schema=without_required_key(without_defaults(schema, given, ground)),
+        input_schema=without_required_key(without_default_arguments(schema, given, ground)),
         risk=judged.risk,
         risk_why=judged.why,
         least_risk=judged.least,

@@ -65,7 +65,9 @@ def default_arguments(
     }
 
 
-def without_defaults(schema: dict[str, Any], names: Collection[str], folder: ServerFolder | None) -> dict[str, Any]:
+def without_default_arguments(
+    schema: dict[str, Any], names: Collection[str], folder: ServerFolder | None
+) -> dict[str, Any]:
     """Return a schema that does not require these arguments, and hides a root that the server's command names."""
     if not names or folder is None:
         return schema

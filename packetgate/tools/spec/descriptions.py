@@ -69,11 +69,11 @@ def _takes_text(schema: Mapping[str, Any]) -> bool:
     return any(kind == "string" or (isinstance(kind, list) and "string" in kind) for kind in kinds)
 
 
-MAX_NAME_CHARS = 64
+MAX_LISTED_CHARS = 64
 SEPARATOR = "__"
 HASH_CHARS = 8
 
-_PLAIN_CHARS = MAX_NAME_CHARS - HASH_CHARS - 1
+_PLAIN_CHARS = MAX_LISTED_CHARS - HASH_CHARS - 1
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]+")
 _HASHED = re.compile(rf"_[0-9a-f]{{{HASH_CHARS}}}$")
 
@@ -88,7 +88,7 @@ def listed_name(server: str, name: str) -> str:
     exact = f"{server}{SEPARATOR}{name}"
     plain = _OTHER.sub("_", exact)
     is_ambiguous = SEPARATOR in server or server.endswith("_") or _HASHED.search(plain)
-    if plain == exact and len(plain) <= MAX_NAME_CHARS and not is_ambiguous:
+    if plain == exact and len(plain) <= MAX_LISTED_CHARS and not is_ambiguous:
         return plain
     digest = sha256(f"{server}.{name}".encode(errors="replace")).hexdigest()[:HASH_CHARS]
     return f"{plain[:_PLAIN_CHARS]}_{digest}"

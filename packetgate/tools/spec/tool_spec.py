@@ -17,11 +17,11 @@ from packetgate.tools.text.words import words_in, words_of
 _OTHER_PROPERTIES = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
 """Keywords with which a schema may accept more properties."""
 _PATHS = frozenset("directory file filename filepath folder path paths".split())
-MAX_DEPTH = 8
+MAX_SCHEMA_DEPTH = 8
 """Deepest part of a schema that is read."""
 LINE_WORDS = 20
 """Most words of a tool in brief."""
-ARGUMENTS = "  arguments: "
+ARGUMENTS_PREFIX = "  arguments: "
 """Start of the line with a tool's arguments in a prompt."""
 
 
@@ -123,7 +123,7 @@ class ToolSpec:
     @cached_property
     def in_full(self) -> str:
         """Its text in a prompt, with arguments."""
-        return f"- {self._heading}: {without_margins(self.full)}\n{ARGUMENTS}{self.takes}"
+        return f"- {self._heading}: {without_margins(self.full)}\n{ARGUMENTS_PREFIX}{self.takes}"
 
     @cached_property
     def digest(self) -> str:
@@ -195,7 +195,7 @@ def type_name(schema: dict[str, Any]) -> str:
 
 def parts_of(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a schema and its parts, each with the name of its parameter or definition."""
-    if depth > MAX_DEPTH or not isinstance(schema, dict):
+    if depth > MAX_SCHEMA_DEPTH or not isinstance(schema, dict):
         return
     yield name, schema
     for kind in ("properties", "$defs"):

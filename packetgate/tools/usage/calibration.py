@@ -17,7 +17,7 @@ from packetgate.state.base import Confidence, ConfidenceSource, Section
 from packetgate.state.sections import ApprovalOutcome, DecidedBy
 from packetgate.tools.usage.record import UsageRecord
 
-FEWEST = 20
+MIN_ANSWERS = 20
 """Answers below which no curve is fitted."""
 FOLDS = 5
 HALF_WEIGHT = 100
@@ -32,7 +32,7 @@ _EDGE = 1e-3
 _WRONG = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
 
 
-class Answered(NamedTuple):
+class AnsweredCall(NamedTuple):
     """A call that a person decided."""
 
     kind: str
@@ -74,36 +74,36 @@ class Calibration(Section):
         return curve.at(score) if curve else score
 
 
-def kind_of(decided_by: DecidedBy, source: ConfidenceSource) -> str:
+def curve_name(decided_by: DecidedBy, source: ConfidenceSource) -> str:
     """Return the name of the curve for a review's confidence."""
     return f"{decided_by}, {source}"
 
 
-def answered(records: Iterable[UsageRecord]) -> list[Answered]:
+def answered_calls(records: Iterable[UsageRecord]) -> list[AnsweredCall]:
     """Return the reviewed calls that a person decided, oldest first."""
     return [
-        Answered(call.review_kind, call.review_score, call.approval not in _WRONG)
+        AnsweredCall(call.review_kind, call.review_score, call.approval not in _WRONG)
         for record in records
         for call in record.calls
         if call.review_score is not None and call.approval in {*_WRONG, ApprovalOutcome.APPROVED}
     ]
 
 
-def fitted(answers: Sequence[Answered]) -> Calibration:
+def fitted(answers: Sequence[AnsweredCall]) -> Calibration:
     """Return the curve of each kind with enough answers, both right and wrong."""
-    by_kind: dict[str, list[Answered]] = {}
+    by_kind: dict[str, list[AnsweredCall]] = {}
     for one in answers:
         by_kind.setdefault(one.kind, []).append(one)
     curves = {kind: _fitted(by_kind[kind]) for kind in sorted(by_kind)}
     return Calibration(curves={kind: curve for kind, curve in curves.items() if curve})
 
 
-def measured(answers: Sequence[Answered]) -> Calibration:
+def measured(answers: Sequence[AnsweredCall]) -> Calibration:
     """Return the curves of an evaluated model, shrunk by their number of calls."""
     return Calibration(curves={kind: one.shrunk() for kind, one in fitted(answers).curves.items()})
 
 
-def held_out(answers: Sequence[Answered]) -> list[tuple[float, bool]]:
+def held_out(answers: Sequence[AnsweredCall]) -> list[tuple[float, bool]]:
     """Return for each answer the confidence by curves that were fitted without it, and whether the call was right."""
     parts = [answers[fold::FOLDS] for fold in range(FOLDS)]
     decisions = []
@@ -124,10 +124,10 @@ async def save_calibration(store: BaseStore, calibration: Calibration) -> None:
     await store.aput(*_PLACE, calibration.model_dump(mode="json"), index=False)
 
 
-def _fitted(answers: Sequence[Answered]) -> Curve | None:
+def _fitted(answers: Sequence[AnsweredCall]) -> Curve | None:
     """Return the likeliest line, by steps that use an upper bound of the curvature (Böhning and Lindsay 1988)."""
     right = sum(one.right for one in answers)
-    if len(answers) < FEWEST or right in {0, len(answers)}:
+    if len(answers) < MIN_ANSWERS or right in {0, len(answers)}:
         return None
     points = [(_log_odds(one.score), one.right) for one in answers]
     slope_bound = PRIOR + sum(odds**2 for odds, _ in points) / 4

@@ -17,7 +17,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome, Header, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.ranking.bm25 import Ranked, words_by_stem
-from packetgate.tools.usage.record import MAX_REQUEST_CHARS
+from packetgate.tools.usage.record import RECORDED_CHARS
 
 HALF_LIFE_DAYS = 60.0
 UNASKED_WEIGHT = 0.5
@@ -78,7 +78,7 @@ def _weight(call: ToolCall, palette: Sequence[PaletteEntry]) -> float:
 def _use(call: ToolCall, asked: str, weight: float, header: Header) -> ConfirmedUse:
     return ConfirmedUse(
         tool=call.tool_name,
-        asked=asked[:MAX_REQUEST_CHARS],
+        asked=asked[:RECORDED_CHARS],
         context_type=GENERAL,
         session_id=header.session_id,
         at=header.created_at,

@@ -13,7 +13,7 @@ from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Access, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 
-MAX_REQUEST_CHARS = 1_000
+RECORDED_CHARS = 1_000
 MAX_LABEL_CHARS = 200
 """Longest name that is recorded: a model may have made it up."""
 
@@ -63,7 +63,7 @@ class UsageRecord(_Record):
     at: datetime
     """Start of the turn, in UTC."""
     asked: str
-    """The request, at most `MAX_REQUEST_CHARS` characters."""
+    """The request, at most `RECORDED_CHARS` characters."""
     context_type: str
     access: Access
     outcome: str | None = None
@@ -82,7 +82,7 @@ def record_of(packet: CognitionPacket) -> UsageRecord:
         origin=_cut(packet.header.origin),
         packet_id=packet.header.packet_id,
         at=packet.header.created_at,
-        asked=_cut(packet.content.original_prompt, MAX_REQUEST_CHARS),
+        asked=_cut(packet.content.original_prompt, RECORDED_CHARS),
         context_type=_cut(packet.context.context_type),
         access=packet.intent.access,
         outcome=routing.outcome if routing else None,

@@ -84,7 +84,7 @@ def namespace(root: tuple[str, ...], *names: str) -> tuple[str, ...]:
     return (*root, *(quote(name, safe="").replace(".", "%2E") or "%" for name in names))
 
 
-async def learn(store: BaseStore, packet: CognitionPacket) -> None:
+async def store_uses(store: BaseStore, packet: CognitionPacket) -> None:
     """Store the confirmed uses of an ended turn."""
     for number, use in enumerate(confirmed_uses(packet)):
         await keep_use(store, packet.header, f"{packet.header.packet_id}-{number}", use)

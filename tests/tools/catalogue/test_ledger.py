@@ -12,7 +12,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.ledger import (
     FULL_TOKENS,
     LONG_TOKENS,
-    NONE,
+    NO_SERVERS,
     SHORT_TOKENS,
     capabilities_ledger,
     primary_tools,
@@ -41,7 +41,7 @@ def test_a_line_for_each_server_with_counts_categories_and_primary_tools():
 
 
 def test_without_tools():
-    assert Catalogue().ledger == Catalogue().long_ledger == NONE
+    assert Catalogue().ledger == Catalogue().long_ledger == NO_SERVERS
 
 
 def test_permanent_tools_are_named_first():

@@ -17,7 +17,7 @@ from packetgate.tools.catalogue.preferences import (
     matching,
 )
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette
-from packetgate.tools.palette.texts import describe
+from packetgate.tools.palette.texts import tool_text
 
 SPECS = [*files_catalogue().values(), a_tool("mail.send_letter", "Send a letter.")]
 
@@ -171,8 +171,8 @@ def test_unmatched_patterns_are_reported_with_their_setting():
 
 def test_a_preferred_brief_is_in_prompts():
     catalogue = preferring(mail=ToolPreference(brief="Post it."))
-    assert describe(catalogue["mail.send_letter"], "brief") == "- mail.send_letter: Post it."
-    assert "Send a letter." in describe(catalogue["mail.send_letter"], "full")
+    assert tool_text(catalogue["mail.send_letter"], "brief") == "- mail.send_letter: Post it."
+    assert "Send a letter." in tool_text(catalogue["mail.send_letter"], "full")
 
 
 def test_a_preferred_category_is_in_the_ledger_and_names_a_group():

@@ -13,7 +13,7 @@ from packetgate.state.sections import Access, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette, with_recent
-from packetgate.tools.palette.texts import describe
+from packetgate.tools.palette.texts import tool_text
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 from packetgate.tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
 
@@ -36,7 +36,7 @@ def names(entries: Iterable[PaletteEntry]) -> list[str]:
 
 
 def cost(entries: tuple[PaletteEntry, ...], catalogue: Catalogue, tokens: TokenCounter = ESTIMATE) -> int:
-    return sum(tokens.count(describe(catalogue[one.tool_name], one.shown)) for one in entries)
+    return sum(tokens.count(tool_text(catalogue[one.tool_name], one.shown)) for one in entries)
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 20])
@@ -198,7 +198,7 @@ def test_the_budget_is_counted_with_the_given_tokenizer():
 
 
 def test_at_most_half_of_the_tokens_of_all_tools_in_full():
-    whole = sum(ESTIMATE.count(describe(spec, "full")) for spec in SPECS)
+    whole = sum(ESTIMATE.count(tool_text(spec, "full")) for spec in SPECS)
     assert 300 < cost(chosen_by(wanted("xyzzy", size=128, token_budget=100_000)), MANY) <= whole / 2
     few = files_catalogue()
     assert {one.shown for one in chosen_by(wanted("xyzzy", Access.MIXED), few)} == {"full"}

@@ -6,7 +6,7 @@ from support.tool_specs import PATH, a_tool, files_catalogue
 from packetgate.state.sections import PaletteEntry
 from packetgate.tools.catalogue import ledger
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.texts import describe, palette_text
+from packetgate.tools.palette.texts import palette_text, tool_text
 
 MANY = Catalogue([*(a_tool(f"notes.read_{name}", path=PATH) for name in "abcdef"), *files_catalogue().values()])
 
@@ -39,20 +39,20 @@ def names(text: str) -> list[str]:
 
 def test_in_full_in_brief_and_by_name():
     spec = a_tool("files.copy_file", "Copy a file. Twice.\n\nArgs:\n    path: Which.\n", path=PATH)
-    full, brief = describe(spec, "full"), describe(spec, "brief")
+    full, brief = tool_text(spec, "full"), tool_text(spec, "brief")
     assert full == (
         "- files.copy_file: Copy a file. Twice.\n\nArgs:\n    path: Which.\n"
         "  arguments: {path?: string (The file to use.)}"
     )
     assert brief == "- files.copy_file: Copy a file. Twice."
-    assert describe(spec, "name") == "- files.copy_file"
+    assert tool_text(spec, "name") == "- files.copy_file"
 
 
 def test_a_brief_line_is_short_and_common_margins_are_removed():
     spec = a_tool("files.copy_file", f"Copy a file. {'Very ' * 17}well. {'Or not. ' * 9}")
-    assert describe(spec, "brief") == "- files.copy_file: Copy a file."
+    assert tool_text(spec, "brief") == "- files.copy_file: Copy a file."
     spec = a_tool("files.copy_file", "Copy a file.  \n\n    Use it to:\n      - copy \n    ")
-    assert describe(spec, "full") == "- files.copy_file: Copy a file.\n\nUse it to:\n  - copy\n  arguments: {}"
+    assert tool_text(spec, "full") == "- files.copy_file: Copy a file.\n\nUse it to:\n  - copy\n  arguments: {}"
 
 
 def test_the_text_does_not_depend_on_the_order_of_entries(many: Catalogue):

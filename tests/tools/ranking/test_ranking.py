@@ -15,9 +15,9 @@ from packetgate.tools.ranking.encoder import (
     WEIGHTS,
     SentenceEncoder,
     StaticEncoder,
+    encoded_text,
     sentence_encoder,
     static_encoder,
-    text_of,
 )
 from packetgate.tools.ranking.ranking import Ranking, SemanticModel
 from packetgate.tools.ranking.space import Spaces
@@ -94,7 +94,7 @@ def test_an_update_computes_only_new_vectors():
     meaning.spaces.fine.encoder = Counted()
     second = Ranking([*MANY[1:], OFFICE[0]], meaning)
     assert second.rank("weather")[0].name == "weather.get_forecast"
-    assert seen == [text_of(OFFICE[0])]
+    assert seen == [encoded_text(OFFICE[0])]
     assert second.rank("weather in Oslo") == ranked([*MANY[1:], OFFICE[0]]).rank("weather in Oslo")
 
 

@@ -11,7 +11,12 @@ from fastmcp.client.transports import FastMCPTransport
 
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.spec.default_arguments import ServerFolder, default_arguments, server_folder, without_defaults
+from packetgate.tools.spec.default_arguments import (
+    ServerFolder,
+    default_arguments,
+    server_folder,
+    without_default_arguments,
+)
 
 NAMED, STARTED = ServerFolder("/work/shop", is_named=True), ServerFolder("/work/shop", is_named=False)
 
@@ -64,17 +69,17 @@ def test_arguments_with_the_folder_as_default(
 @pytest.mark.parametrize("odd", [{}, {"required": "path"}, {"properties": [], "required": ["repo_path"]}])
 def test_a_broken_schema_stays_as_it_is(odd: dict[str, Any]):
     assert default_arguments("git_status", odd, NAMED, reads=True) == {}
-    assert without_defaults(odd, {}, NAMED) is odd
+    assert without_default_arguments(odd, {}, NAMED) is odd
 
 
 def test_a_named_root_is_hidden_and_other_defaults_are_optional():
     whole = schema("repo_path", "path", limit={"type": "integer"})
-    assert without_defaults(whole, ["repo_path", "path"], NAMED) == {
+    assert without_default_arguments(whole, ["repo_path", "path"], NAMED) == {
         "type": "object",
         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
         "required": [],
     }
-    assert without_defaults(whole, ["repo_path"], STARTED) == {**whole, "required": ["path"]}
+    assert without_default_arguments(whole, ["repo_path"], STARTED) == {**whole, "required": ["path"]}
 
 
 async def test_a_default_is_sent_unless_the_call_gives_another(tmp_path: Path):

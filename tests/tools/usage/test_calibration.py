@@ -8,11 +8,11 @@ from support.usage import turn, used
 
 from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.usage.calibration import (
-    FEWEST,
-    Answered,
+    MIN_ANSWERS,
+    AnsweredCall,
     Calibration,
     Curve,
-    answered,
+    answered_calls,
     fitted,
     held_out,
     loss,
@@ -23,11 +23,11 @@ from packetgate.tools.usage.calibration import (
 KIND = "reflex, rule"
 
 
-def answers(truth: float, count: int = 400) -> list[Answered]:
+def answers(truth: float, count: int = 400) -> list[AnsweredCall]:
     """Answers to a review that says 0.3 to 0.95, and is right `truth` times as often as it says."""
     chance = Random(7)
     scores = [chance.choice([0.3, 0.5, 0.6, 0.8, 0.95]) for _ in range(count)]
-    return [Answered(KIND, score, chance.random() < score * truth) for score in scores]
+    return [AnsweredCall(KIND, score, chance.random() < score * truth) for score in scores]
 
 
 def test_a_curve_improves_an_overconfident_review_on_held_out_answers() -> None:
@@ -46,13 +46,13 @@ def test_a_calibrated_review_changes_little() -> None:
     assert [curve.at(score) for score in (0.3, 0.6, 0.95)] == pytest.approx([0.3, 0.6, 0.95], abs=0.08)
 
 
-@pytest.mark.parametrize("given", [[], answers(0.7, FEWEST - 1), [Answered(KIND, 0.9, True)] * 100])
-def test_no_curve_from_few_or_one_sided_answers(given: list[Answered]) -> None:
+@pytest.mark.parametrize("given", [[], answers(0.7, MIN_ANSWERS - 1), [AnsweredCall(KIND, 0.9, True)] * 100])
+def test_no_curve_from_few_or_one_sided_answers(given: list[AnsweredCall]) -> None:
     assert fitted(given).curves == {}
 
 
 def test_a_higher_confidence_never_becomes_the_lower_one() -> None:
-    upside_down = [Answered(KIND, 0.9, False)] * 50 + [Answered(KIND, 0.1, True)] * 50
+    upside_down = [AnsweredCall(KIND, 0.9, False)] * 50 + [AnsweredCall(KIND, 0.1, True)] * 50
     curve = fitted(upside_down).curves[KIND]
     assert curve.at(0.9) >= curve.at(0.1)
 
@@ -67,7 +67,7 @@ def test_only_decisions_of_a_person_count() -> None:
         turn("p5", used("a.write", approval=ApprovalOutcome.EXPIRED, **scored)),
         turn("p6", used("a.write", approval=ApprovalOutcome.APPROVED)),
     ]
-    assert [one.right for one in answered(records)] == [True, False, False]
+    assert [one.right for one in answered_calls(records)] == [True, False, False]
 
 
 async def test_a_calibration_is_stored() -> None:

@@ -12,7 +12,7 @@ from packetgate.state.routing import ToolResult
 from packetgate.state.sections import Access
 from packetgate.tools.usage.record import (
     MAX_LABEL_CHARS,
-    MAX_REQUEST_CHARS,
+    RECORDED_CHARS,
     ShownTool,
     ToolUsage,
     UsageRecord,
@@ -65,7 +65,7 @@ def test_an_error_without_an_answer() -> None:
 def test_long_texts_are_cut_and_storable() -> None:
     odd = done("files.read_file", **{"\0" + "n" * 300: 1, "\ud800": 2})
     record = record_of(packet("long " * 1_000, odd, missed_tools=("sing\0" * 100,)))
-    assert record.asked == ("long " * 1_000)[:MAX_REQUEST_CHARS]
+    assert record.asked == ("long " * 1_000)[:RECORDED_CHARS]
     assert record.calls[0].arguments == ("\N{REPLACEMENT CHARACTER}" + "n" * (MAX_LABEL_CHARS - 1), "?")
     assert len(record.missed[0]) == MAX_LABEL_CHARS
     assert "\\u0000" not in record.model_dump_json()
