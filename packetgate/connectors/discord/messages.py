@@ -3,7 +3,7 @@
 import asyncio
 import io
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -33,8 +33,6 @@ MESSAGE_CHARS = 2_000
 FENCE_CHARS = 40
 """Longest line that opens a code block, as far as it is repeated in the next message."""
 MAX_ATTACHED = 5
-MAX_REPLIES = 6
-"""Most messages read from a chain of replies."""
 MIN_PART_CHARS = 40
 """Shortest text that counts as a part of a longer message."""
 MAX_UPLOAD_BYTES = 8_000_000
@@ -45,19 +43,6 @@ SWITCH_HINTS = SwitchHints(
     write="whoever runs this bot switches them on under `[discord.writes]`",
     execute="whoever runs this bot switches them on under `[discord.commands]`",
 )
-STAGE_TEXTS = {
-    "wait": "waiting for another turn of this conversation",
-    "open_packet": "reading",
-    "detect_intent": "understanding",
-    "build_palette": "choosing tools",
-    "select_tool": "planning the call",
-    "review_selection": "reviewing it",
-    "ask_user": "reading your answer",
-    "execute_tool": "running it",
-    "inject_result": "looking at the result",
-    "respond": "writing the answer",
-}
-
 log = logging.getLogger(__name__)
 
 
@@ -80,16 +65,16 @@ def words_of(message: discord.Message, me: discord.abc.User) -> str:
 async def read_message(message: discord.Message, me: discord.abc.User, known: Sequence[str]) -> tuple[Say, list[str]]:
     """Return the turn that a message starts, and a note on each file that is left out.
 
-    Files and the messages it replies to are data, not the user's own words. `known` are the messages of the session:
+    Files and the message it replies to are data, not the user's own words. `known` are the messages of the session:
     they and their parts are not attached again.
     """
     words = words_of(message, me)
-    chain = [(one, text) async for one in _replied_to(message) if (text := words_of(one, me))]
-    earlier = tuple(
-        Attachment(name=f"earlier message of {plain_name(one.author.name)}", text=text, size=len(text.encode()))
-        for one, text in reversed(chain)
-        if not any(text == seen or (len(text) >= MIN_PART_CHARS and text in seen) for seen in known)
-    )
+    earlier: tuple[Attachment, ...] = ()
+    replied_to = message.reference.resolved if message.reference else None
+    if isinstance(replied_to, discord.Message) and (text := words_of(replied_to, me)):
+        name = f"earlier message of {plain_name(replied_to.author.name)}"
+        is_known = any(text == seen or (len(text) >= MIN_PART_CHARS and text in seen) for seen in known)
+        earlier = () if is_known else (Attachment(name=name, text=text, size=len(text.encode())),)
     files: list[Part] = []
     notes: list[str] = []
     for at, file in enumerate(message.attachments):
@@ -106,23 +91,6 @@ async def read_message(message: discord.Message, me: discord.abc.User, known: Se
     )
     words = words or (SEE_ATTACHED if earlier or files else "Hello")
     return Say(words, request, files=tuple(files)), notes
-
-
-async def _replied_to(message: discord.Message) -> AsyncIterator[discord.Message]:
-    for _ in range(MAX_REPLIES):
-        reference = message.reference
-        if reference is None or reference.message_id is None or message.type is not discord.MessageType.reply:
-            return
-        earlier = reference.resolved or reference.cached_message
-        if earlier is None:
-            try:
-                earlier = await message.channel.fetch_message(reference.message_id)
-            except REQUEST_ERRORS as error:
-                log.info("message %d cannot be read: %s", reference.message_id, type(error).__name__)
-        if not isinstance(earlier, discord.Message):  # it was deleted
-            return
-        message = earlier
-        yield message
 
 
 async def _read_file(file: discord.Attachment) -> tuple[bytes, str]:
@@ -200,7 +168,7 @@ class LiveMessage:
 
     async def show(self, stage: str) -> None:
         """Show that a stage has begun, with at most one edit every `PAUSE_S` seconds."""
-        self._text = f"*{STAGE_TEXTS.get(stage, stage)} …*"
+        self._text = f"*{stage.replace('_', ' ')} …*"
         if self._sent is None:
             self._sent = await self._send(self._text, suppress_embeds=True)
             self._edited_at = monotonic()

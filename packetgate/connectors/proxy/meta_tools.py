@@ -7,15 +7,13 @@ from typing import Annotated, Any
 import mcp_types
 from fastmcp import Context, FastMCP
 from fastmcp.tools.base import ToolResult
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from packetgate.connectors.proxy.asking import is_modern
 from packetgate.connectors.proxy.calling import call_named
 from packetgate.connectors.proxy.gateway import Gateway, refusal
-from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, in_order, is_small, without_texts
-from packetgate.connectors.proxy.results import CallOutcome
+from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, in_order, is_small
 from packetgate.connectors.proxy.sessions import ProxySession
-from packetgate.state.routing import Risk
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.reading import LineRange, read_stored
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -37,55 +35,6 @@ Name = Annotated[str, Field(min_length=1, max_length=300, description="The tool'
 Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, by its own schema.")]
 
 
-class _Tool(BaseModel):
-    name: str
-    description: str
-    risk: Risk
-    arguments: str
-
-    @classmethod
-    def of(cls, spec: ToolSpec) -> "_Tool":
-        return cls(name=spec.listed_name, description=spec.brief, risk=spec.risk, arguments=spec.signature())
-
-
-class _ContextSet(BaseModel):
-    tools: list[_Tool]
-    listed: bool  # whether they are on the list now; otherwise they are called by call_read_tool
-    context_id: str | None = None  # to send with calls and searches, if the protocol has no sessions
-    unknown_words: dict[str, list[str]] = {}  # words that match no tool, with the nearest tools
-
-
-class _Found(BaseModel):
-    tools: list[_Tool]
-    unknown_words: dict[str, list[str]] = {}
-
-
-class _Description(BaseModel):
-    name: str
-    description: str
-    risk: Risk
-    risk_because: list[str]
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any] | None = None
-
-    @classmethod
-    def of(cls, spec: ToolSpec) -> "_Description":
-        return cls(
-            name=spec.listed_name,
-            description=spec.full,
-            risk=spec.risk,
-            risk_because=list(spec.risk_why),
-            input_schema=spec.input_schema,
-            output_schema=spec.output_schema,
-        )
-
-
-class _Described(BaseModel):
-    tools: list[_Description]
-    left_out: int = 0
-    unknown: dict[str, list[str]] = {}
-
-
 class MetaTools:
     """The proxy's own tools."""
 
@@ -97,7 +46,7 @@ class MetaTools:
         ctx: Context,
         query: Query,
         intent: Annotated[str | None, Field(max_length=200, description="The kind of task, in a word or two.")] = None,
-    ) -> _ContextSet:
+    ) -> dict[str, Any]:
         """Tell the proxy what you're trying to accomplish so it can surface relevant tools."""
         session = self._gateway.session_of(ctx)
         catalogue = await self._gateway.catalogue(session)
@@ -111,12 +60,12 @@ class MetaTools:
         if key is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())
         best = sorted(palette, key=lambda entry: -entry.score)[:MIN_CONTEXT_TOOLS]
-        return _ContextSet(
-            tools=[_Tool.of(catalogue[entry.tool_name]) for entry in best],
-            listed=key is None or small,
-            context_id=key,
-            unknown_words=await asyncio.to_thread(_unknown_words, words, catalogue),
-        )
+        return {
+            "tools": [_brief(catalogue[entry.tool_name]) for entry in best],
+            "listed": key is None or small,  # otherwise they are called by call_read_tool or call_changing_tool
+            "context_id": key,  # to send with calls and searches, if the protocol has no sessions
+            "unknown_words": await asyncio.to_thread(_unknown_words, words, catalogue),
+        }
 
     async def search_tools(
         self,
@@ -124,7 +73,7 @@ class MetaTools:
         query: Query,
         limit: Annotated[int, Field(ge=1, le=MAX_FOUND, description="Most tools to return.")] = 10,
         context_id: ContextId = None,
-    ) -> _Found:
+    ) -> dict[str, Any]:
         """Find tools by what they do, among all that there are. Call one with call_read_tool or call_changing_tool."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
@@ -133,10 +82,8 @@ class MetaTools:
             support = learned.support(query, GENERAL)
             hits = sharpened(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
         session.searched.update(hit.name for hit in hits)
-        return _Found(
-            tools=[_Tool.of(catalogue[hit.name]) for hit in hits],
-            unknown_words=await asyncio.to_thread(_unknown_words, query, catalogue),
-        )
+        unknown = await asyncio.to_thread(_unknown_words, query, catalogue)
+        return {"tools": [_brief(catalogue[hit.name]) for hit in hits], "unknown_words": unknown}
 
     async def fetch_tool_description(
         self,
@@ -145,17 +92,17 @@ class MetaTools:
             list[str], Field(min_length=1, max_length=100, description="Names, servers or categories; * for all.")
         ],
         context_id: ContextId = None,
-    ) -> _Described:
+    ) -> dict[str, Any]:
         """Read tools in full, with the schema of their arguments: by name, server or category."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
         wanted, unknown = await asyncio.to_thread(_named_tools, names, session, catalogue)
         session.searched.update(wanted[:MAX_DESCRIBED])
-        return _Described(
-            tools=[_Description.of(catalogue[name]) for name in wanted[:MAX_DESCRIBED]],
-            left_out=max(0, len(wanted) - MAX_DESCRIBED),
-            unknown=unknown,
-        )
+        return {
+            "tools": [_full(catalogue[name]) for name in wanted[:MAX_DESCRIBED]],
+            "left_out": max(0, len(wanted) - MAX_DESCRIBED),
+            "unknown": unknown,
+        }
 
     async def read_result(
         self,
@@ -192,16 +139,31 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
     tools = MetaTools(gateway)
     reads: dict[str, bool] = {"read_only_hint": True, "destructive_hint": False, "open_world_hint": False}
     changes = {"read_only_hint": False, "destructive_hint": True, "open_world_hint": True}
-    for tool, title, output, hints in (
-        (tools.set_context, "Set the context", _ContextSet, {**reads, "idempotent_hint": True}),
-        (tools.search_tools, "Find tools", _Found, reads),
-        (tools.fetch_tool_description, "Read tools in full", _Described, reads),
-        (tools.read_result, "Read a long result", None, reads),
-        (tools.call_read_tool, "Call a tool that reads", CallOutcome, {**reads, "open_world_hint": True}),
-        (tools.call_changing_tool, "Call a tool that changes something", CallOutcome, changes),
+    for tool, title, hints in (
+        (tools.set_context, "Set the context", {**reads, "idempotent_hint": True}),
+        (tools.search_tools, "Find tools", reads),
+        (tools.fetch_tool_description, "Read tools in full", reads),
+        (tools.read_result, "Read a long result", reads),
+        (tools.call_read_tool, "Call a tool that reads", {**reads, "open_world_hint": True}),
+        (tools.call_changing_tool, "Call a tool that changes something", changes),
     ):
-        schema = {"output_schema": without_texts(output.model_json_schema())} if output else {}
-        server.tool(tool, title=title, annotations=mcp_types.ToolAnnotations(**hints), **schema)
+        server.tool(tool, title=title, annotations=mcp_types.ToolAnnotations(**hints))
+
+
+def _brief(spec: ToolSpec) -> dict[str, Any]:
+    arguments = spec.signature()
+    return {"name": spec.listed_name, "description": spec.brief, "risk": spec.risk, "arguments": arguments}
+
+
+def _full(spec: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": spec.listed_name,
+        "description": spec.full,
+        "risk": spec.risk,
+        "risk_because": spec.risk_why,
+        "input_schema": spec.input_schema,
+        "output_schema": spec.output_schema,
+    }
 
 
 def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import mcp_types
 from fastmcp.tools.base import ToolResult
-from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
+from pydantic import AnyUrl, TypeAdapter, ValidationError
 
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ResultAttachment, Risk, ToolCall
@@ -46,19 +46,6 @@ def own_address(server: str, uri: str) -> str | None:
     return f"{found[1]}{own}" if own != found[2] else None
 
 
-class CallOutcome(BaseModel):
-    """The outcome of a call by a meta-tool."""
-
-    tool: str
-    status: str
-    """`executed`, `failed`, `skipped` (a dry run, or nobody could be asked), `user_denied` or `unknown`."""
-    text: str
-    """The tool's result; for a call that did not run, the reason, and how to allow it."""
-    structured: dict[str, Any] | None = None
-    corrections: list[str] = []
-    """Repairs made to the call."""
-
-
 def listed_tool_result(
     output_schema: dict[str, Any] | None, packet: CognitionPacket, file_of: FileOf, limit: int | None
 ) -> ToolResult:
@@ -67,29 +54,40 @@ def listed_tool_result(
     Official clients drop a result that violates its `output_schema`, unless it is an error: so it becomes one.
     """
     call = packet.routing.calls[0]
-    outcome, content = _outcome(packet, file_of, limit)
-    is_error = outcome.status != "executed"
-    if output_schema and not is_error and (flaw := result_error(output_schema, outcome.structured)):
-        is_long = outcome.structured is None and call.result is not None and call.result.truncated
+    _, structured, content = _rendered(packet, file_of, limit)
+    is_error = call.status is not ToolExecutionStatus.EXECUTED
+    if output_schema and not is_error and (flaw := result_error(output_schema, structured)):
+        is_long = structured is None and call.result is not None and call.result.truncated
         reason = "is too long for one answer" if is_long else f"violates its output schema: {flaw}"
         content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content {reason}]"))
         is_error = True
-    return ToolResult(
-        content=content, structured_content=outcome.structured, meta=_meta(call) or None, is_error=is_error
-    )
+    return ToolResult(content=content, structured_content=structured, meta=_meta(call) or None, is_error=is_error)
 
 
 def meta_tool_result(packet: CognitionPacket, file_of: FileOf, limit: int | None) -> ToolResult:
-    """Return the outcome of a call by a meta-tool, in the form of its output schema. Blocking."""
-    outcome, content = _outcome(packet, file_of, limit)
-    meta = {key: value for key, value in _meta(packet.routing.calls[0]).items() if key != WRAPPING_META} or None
-    is_error = outcome.status != "executed"
-    return ToolResult(content=content, structured_content=outcome.model_dump(), meta=meta, is_error=is_error)
+    """Return the outcome of a call by a meta-tool. Blocking.
+
+    `status` is `executed`, `failed`, `skipped` (a dry run, or nobody could be asked), `user_denied` or `unknown`;
+    `corrections` are the repairs made to the call.
+    """
+    call = packet.routing.calls[0]
+    text, structured, content = _rendered(packet, file_of, limit)
+    outcome = {
+        "tool": call.tool_name,
+        "status": call.status.value,
+        "text": text,
+        "structured": structured,
+        "corrections": [one.message for one in packet.routing.corrections if one.mended],
+    }
+    meta = {key: value for key, value in _meta(call).items() if key != WRAPPING_META} or None
+    is_error = call.status is not ToolExecutionStatus.EXECUTED
+    return ToolResult(content=content, structured_content=outcome, meta=meta, is_error=is_error)
 
 
-def _outcome(
+def _rendered(
     packet: CognitionPacket, file_of: FileOf, limit: int | None
-) -> tuple[CallOutcome, list[mcp_types.ContentBlock]]:
+) -> tuple[str, dict[str, Any] | None, list[mcp_types.ContentBlock]]:
+    """Return a result as text, its structured content, and all of its parts."""
     call, result = packet.routing.calls[0], packet.routing.calls[0].result
     text = _with_own_reader(result_text(call), call) + _way_out(call, packet)
     if _bytes_of(text) > MAX_TEXT_BYTES:
@@ -99,15 +97,8 @@ def _outcome(
         structured = {result.wrapped_as: text if call.status is ToolExecutionStatus.EXECUTED else result.error}
     elif result and _bytes_of(result.fields) <= MAX_TEXT_BYTES:
         structured = result.fields
-    outcome = CallOutcome(
-        tool=call.tool_name,
-        status=call.status.value,
-        text=text,
-        structured=structured,
-        corrections=[one.message for one in packet.routing.corrections if one.mended],
-    )
     room = limit - 2 * _bytes_of(text) - _bytes_of(structured) if limit else None
-    return outcome, [*_content(call, text, _Encoder(packet.header.session_id, file_of, room))]
+    return text, structured, [*_content(call, text, _Encoder(packet.header.session_id, file_of, room))]
 
 
 def _reading_on(call: ToolCall) -> str:

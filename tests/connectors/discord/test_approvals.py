@@ -250,7 +250,7 @@ async def test_a_long_question_is_complete_in_a_file(discord: DiscordStandIn, wo
     assert len(shown) <= 4_096
     assert shown.count("```") == 2
     (sent,) = [one.files for one in discord.arrived if one.files]
-    assert sent["question.txt"].decode().count("@everyone") == 300
+    assert sent["question.txt"].decode().replace("\n  ↪ ", "").count("@everyone") == 300
 
 
 @pytest.mark.parametrize("presser", [ADA, EVE])

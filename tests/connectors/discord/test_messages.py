@@ -217,28 +217,20 @@ async def test_pictures_are_shown_to_a_model_with_vision(
     assert "-# 4.png was left out" in answer["content"]
 
 
-async def test_replied_messages_are_attached_unless_the_session_has_them(discord: DiscordStandIn, workshop: Workshop):
-    first = discord.keep(EVE, LOBBY, "Which gate?")
-    second = discord.keep(BEN, LOBBY, "The one at the lake.", to=first)
+async def test_a_replied_message_is_attached_unless_the_session_has_it(discord: DiscordStandIn, workshop: Workshop):
+    other = discord.keep(BEN, LOBBY, "The gate at the lake.")
     deleted = discord.keep(EVE, LAB, "What?")
-    third = discord.keep(BEN, LAB, "That one.", to=deleted)
-    del discord.messages[deleted["id"]]
     async with workshop.bot(ADA_ALONE):
-        await discord.say(ADA, LOBBY, f"<@!{BOT}> Read plan.txt", mentions=[BOT], to=second)
-        await discord.answer(LOBBY, OPENS)
-        await discord.say(ADA, ADAS, "Read plan.txt")
-        answer = await discord.answer(ADAS, OPENS)
-        aside = discord.keep(ADA, ADAS, "Never mind.", to={**answer, "message_reference": None, "type": 0})
-        await discord.say(ADA, ADAS, "Read todo.txt", to=aside)
-        await discord.answer(ADAS, MILK)
-        await discord.say(ADA, LAB, "Read plan.txt", mentions=[BOT], to={**third, "referenced_message": None})
+        await discord.say(ADA, LOBBY, f"<@!{BOT}> Read plan.txt", mentions=[BOT], to=other)
+        answer = await discord.answer(LOBBY, OPENS)
+        assert await attached(workshop, LOBBY) == [("earlier message of ben", "The gate at the lake.")]
+        await discord.say(ADA, LOBBY, "Read todo.txt", to=answer)
+        await discord.answer(LOBBY, MILK)
+        reference = {"message_reference": {"message_id": deleted["id"], "channel_id": str(LAB)}, "type": 19}
+        await discord.say(ADA, LAB, "Read plan.txt", mentions=[BOT], **reference)
         await discord.answer(LAB, OPENS)
-    assert await attached(workshop, LAB) == [("earlier message of ben", "That one.")]
-    assert await attached(workshop, LOBBY) == [
-        ("earlier message of eve", "Which gate?"),
-        ("earlier message of ben", "The one at the lake."),
-    ]
-    assert await attached(workshop, ADAS) == [("earlier message of ada", "Never mind.")]
+    assert await attached(workshop, LOBBY) == []
+    assert await attached(workshop, LAB) == []
 
 
 async def test_only_pictures_of_their_declared_type_are_uploaded(discord: DiscordStandIn, workshop: Workshop):
@@ -287,7 +279,7 @@ async def test_progress_is_replaced_by_the_answer(
         async with session(scripted(READ_NOTE), notebook) as talk, workshop.bot(ADA_ALONE, Sessions(talk.graph)):
             where = LAB if is_deleted else LOBBY
             await discord.say(ADA, where, "Read a", mentions=[BOT])
-            progress = await discord.answer(where, "running it")
+            progress = await discord.answer(where, "execute tool")
             if is_deleted:
                 del discord.messages[progress["id"]]
             notebook.gate.set()
@@ -299,7 +291,7 @@ async def test_a_stopped_bot_tells_who_waits(discord: DiscordStandIn, workshop: 
     async with session(scripted(READ_NOTE), GatedNotebook()) as talk:
         async with workshop.bot(ADA_ALONE, Sessions(talk.graph)):
             await discord.say(ADA, ADAS, "Read a")
-            await discord.answer(ADAS, "running it")
+            await discord.answer(ADAS, "execute tool")
         assert [one["content"] for one in discord.by_bot(ADAS)] == [STOPPED]
 
 
