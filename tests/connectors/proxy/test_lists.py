@@ -19,6 +19,7 @@ from support.proxies import (
     talking,
 )
 
+from packetgate.graph import records
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.usage.store import LEARNED
 
@@ -108,7 +109,10 @@ async def is_first(talk: Talk) -> bool:
     return "office__fetch_q" in [tool["name"] for tool in result.structured["tools"][:3]]
 
 
-async def test_repeated_uses_rank_a_tool_first_for_their_client_also_after_a_restart(tmp_path: Path) -> None:
+async def test_repeated_uses_rank_a_tool_first_for_their_client_also_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "PATIENCE_S", 60)
     async with gateway_over(office_server(), home=tmp_path) as gateway, served(gateway, TOKENS) as url:
         async with talking(gateway, url, token=IDE) as ide:
             assert not await is_first(ide)
