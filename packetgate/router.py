@@ -40,7 +40,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.functions import FunctionServer, reads
-from packetgate.tools.servers.hub import PATIENCE_S, McpHub
+from packetgate.tools.servers.hub import START_PATIENCE_S, McpHub
 from packetgate.tools.servers.opening import open_hub
 from packetgate.tools.servers.server import Server
 
@@ -313,7 +313,7 @@ def create_router(
             folder,
             home / "logs",
             None,
-            patience_s=PATIENCE_S,
+            patience_s=START_PATIENCE_S,
             preferences=preferences,
             sandbox=sandbox_settings(preferences),
             more=await asyncio.to_thread(_own_servers, tools),

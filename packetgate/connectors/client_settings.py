@@ -10,7 +10,7 @@ from typing import Any
 
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
-from packetgate.tools.text.documents import read_json, replace_json_value
+from packetgate.tools.text.documents import read_json_text, replace_json_value
 
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
 ENTRY = "packetgate"
@@ -148,7 +148,7 @@ def _text(path: Path, data: bytes) -> str:
 def _document(path: Path, data: bytes) -> dict[str, Any]:
     text = _text(path, data)
     try:
-        document = read_json(text) if text.strip() else {}
+        document = read_json_text(text) if text.strip() else {}
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:

@@ -16,15 +16,15 @@ from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ResultAttachment
 from packetgate.state.sections import Attachment
 from packetgate.tools.attached.parts import (
+    MAX_ATTACHED_TEXT_BYTES,
     MAX_PICTURES,
-    MAX_TEXT_BYTES,
     SEE_ATTACHED,
     Part,
+    attachment_problem,
     part_of,
     plain_name,
-    problem_with,
 )
-from packetgate.tools.attached.pictures import MAX_BYTES, kept_picture, picture_type
+from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, kept_picture, picture_type
 from packetgate.tools.text.result_store import ResultStore
 
 REQUEST_ERRORS = (discord.HTTPException, aiohttp.ClientError)
@@ -79,7 +79,7 @@ async def read_message(message: discord.Message, me: discord.abc.User, known: Se
     notes: list[str] = []
     for at, file in enumerate(message.attachments):
         data, problem = await _read_file(file) if at < MAX_ATTACHED else (b"", f"the limit is {MAX_ATTACHED} files")
-        problem = problem or problem_with(data)
+        problem = problem or attachment_problem(data)
         if not problem and picture_type(data) and sum(part["type"] == "image" for part in files) == MAX_PICTURES:
             problem = f"the limit is {MAX_PICTURES} pictures"
         if problem:
@@ -94,7 +94,7 @@ async def read_message(message: discord.Message, me: discord.abc.User, known: Se
 
 
 async def _read_file(file: discord.Attachment) -> tuple[bytes, str]:
-    limit = MAX_BYTES if (file.content_type or "").startswith("image/") else MAX_TEXT_BYTES
+    limit = MAX_PICTURE_BYTES if (file.content_type or "").startswith("image/") else MAX_ATTACHED_TEXT_BYTES
     if file.size > limit:
         return b"", f"it has {file.size:,} bytes; the limit is {limit:,}"
     try:

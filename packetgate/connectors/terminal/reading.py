@@ -12,7 +12,7 @@ from packetgate.connectors.turn import Continue, Reply
 from packetgate.graph.private_files import private_file
 from packetgate.state.errors import RequestError
 from packetgate.tools.attached.parts import Part, part_of
-from packetgate.tools.attached.pictures import MAX_BYTES
+from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -126,7 +126,7 @@ def file_part(path: Path) -> Part:
     """
     try:
         with path.expanduser().open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_PICTURE_BYTES + 1)
     except OSError as error:
         raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
     return part_of(path.name, data)

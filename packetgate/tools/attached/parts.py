@@ -10,13 +10,13 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from packetgate.state.errors import RequestError
 from packetgate.state.printing import byte_size, shorten
 from packetgate.state.sections import Attachment
-from packetgate.tools.attached.pictures import MAX_BYTES, picture_type, problem_of
+from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_type, problem_of
 from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4
-MAX_FILES = 8
+_MAX_FILES = 8
 """Files of one request, including pictures."""
-MAX_TEXT_BYTES = 200_000
+MAX_ATTACHED_TEXT_BYTES = 200_000
 SEE_ATTACHED = "See what is attached."
 """The request of a message that has files and no text."""
 _NAME_CHARS = 80
@@ -32,7 +32,7 @@ def part_of(name: str, data: bytes) -> Part:
     Raises:
         RequestError: it is neither text nor a picture, or too large.
     """
-    if problem := problem_with(data):
+    if problem := attachment_problem(data):
         raise RequestError(f"{plain_name(name)} cannot be attached: {problem}")
     kind = picture_type(data)
     if not kind:
@@ -40,7 +40,7 @@ def part_of(name: str, data: bytes) -> Part:
     return {"type": "image", "base64": base64.b64encode(data).decode(), "mime_type": kind, "extras": {"name": name}}
 
 
-def problem_with(data: bytes) -> str:
+def attachment_problem(data: bytes) -> str:
     """Return why a file cannot be attached; empty if it can."""
     if not data:
         return "it is empty"
@@ -52,7 +52,11 @@ def problem_with(data: bytes) -> str:
         is_text = False
     if not is_text:
         return "it is neither text in UTF-8 nor a picture (PNG, JPEG, GIF, WebP)"
-    return f"it has {len(data):,} bytes, {MAX_TEXT_BYTES:,} are the most" if len(data) > MAX_TEXT_BYTES else ""
+    return (
+        f"it has {len(data):,} bytes, {MAX_ATTACHED_TEXT_BYTES:,} are the most"
+        if len(data) > MAX_ATTACHED_TEXT_BYTES
+        else ""
+    )
 
 
 def plain_name(name: str) -> str:
@@ -114,13 +118,13 @@ def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
             case _:
                 files.append((_name(part, len(files)), _decoded(part)))
     pictures = sum(bool(picture_type(data)) for _, data in files)
-    if len(files) > MAX_FILES or pictures > MAX_PICTURES:
+    if len(files) > _MAX_FILES or pictures > MAX_PICTURES:
         raise RequestError(
-            f"{len(files)} files are attached, {pictures} of them pictures: {MAX_FILES} files and {MAX_PICTURES} "
+            f"{len(files)} files are attached, {pictures} of them pictures: {_MAX_FILES} files and {MAX_PICTURES} "
             "pictures are the most"
         )
     for name, data in files:
-        if problem := problem_with(data):
+        if problem := attachment_problem(data):
             raise RequestError(f"{name} cannot be attached: {problem}")
     return "\n".join(words), files
 
@@ -138,8 +142,8 @@ def _decoded(part: Part) -> bytes:
         raise RequestError(
             f"a part of type {kind!r} cannot be read: send text, or a picture or text file in base64 as a data: URL"
         )
-    if len(encoded) > 2 * MAX_BYTES:
-        raise RequestError(f"an attached file is larger than {byte_size(MAX_BYTES)}")
+    if len(encoded) > 2 * MAX_PICTURE_BYTES:
+        raise RequestError(f"an attached file is larger than {byte_size(MAX_PICTURE_BYTES)}")
     try:
         return base64.b64decode("".join(encoded.split()), validate=True)
     except ValueError as error:

@@ -9,7 +9,7 @@ from packetgate.state.sections import Attachment
 from packetgate.tools.attached.media_types import SIGNATURES, has_signature
 from packetgate.tools.text.result_store import ResultStore
 
-MAX_BYTES = 5_000_000
+MAX_PICTURE_BYTES = 5_000_000
 """Largest picture that a model is shown: hosted models accept no larger ones."""
 MAX_PIXELS = 50_000_000
 
@@ -26,8 +26,8 @@ def picture_type(data: bytes) -> str:
 
 def problem_of(kind: str, data: bytes) -> str:
     """Return why a model cannot be shown a picture of this type; empty if it can."""
-    if len(data) > MAX_BYTES:
-        return f"it has {byte_size(len(data))}, {byte_size(MAX_BYTES)} are the most"
+    if len(data) > MAX_PICTURE_BYTES:
+        return f"it has {byte_size(len(data))}, {byte_size(MAX_PICTURE_BYTES)} are the most"
     try:
         width, height = _SIZES[kind](data)
     except (struct.error, KeyError, IndexError):

@@ -12,7 +12,7 @@ from packetgate.tools.builtin.files import Root, ToolFailure, decode, lines_of, 
 from packetgate.tools.builtin.tree import BEYOND_LIMITS, UNREADABLE_FILES, WITHHELD, TreeEntry, walk
 from packetgate.tools.text.words import STOP_WORDS
 
-MAX_FILES = 5_000
+MAX_SEARCHED_FILES = 5_000
 MAX_FILE_BYTES = 1_000_000
 MAX_TOTAL_BYTES = 64_000_000
 _CHUNK_LINES = 40
@@ -90,7 +90,7 @@ class Corpus:
                     continue
                 if size > MAX_FILE_BYTES:
                     skipped["too large"] += 1
-                elif len(known) >= MAX_FILES or total + size > MAX_TOTAL_BYTES:
+                elif len(known) >= MAX_SEARCHED_FILES or total + size > MAX_TOTAL_BYTES:
                     skipped[BEYOND_LIMITS] += 1
                 else:
                     try:

@@ -21,7 +21,7 @@ from packetgate.tools.builtin.files import ToolFailure
 HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
 """Whether a launcher kills everything that a program started; elsewhere only its process group is killed."""
 
-Mode = Literal["auto", "require", "off"]
+SandboxMode = Literal["auto", "require", "off"]
 
 CONFINED = (
     "bubblewrap: writes stay below the working folder, and of files outside only the system's can be read; other"
@@ -40,7 +40,7 @@ _PROBE_S = 10.0
 class SandboxSettings:
     """The user's settings."""
 
-    mode: Mode = "auto"
+    mode: SandboxMode = "auto"
     network: bool = False
     reads: tuple[str, ...] = ()
     """More folders and files that programs may read."""

@@ -40,9 +40,9 @@ from packetgate.state.errors import (
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
-from packetgate.tools.servers.messages import MAX_PARTS, TransportFailure, failure_of
+from packetgate.tools.servers.messages import MAX_ANSWER_PARTS, TransportFailure, failure_of
 from packetgate.tools.servers.relaying import PendingCalls, Relay
-from packetgate.tools.servers.results import Keep, parse_answer, to_result_async
+from packetgate.tools.servers.results import Keep, parse_tool_answer, to_result_async
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.session import BoundedTransport, CallTimeoutError
 from packetgate.tools.servers.specs import spec_of
@@ -233,13 +233,13 @@ class Connection(Server):
                 cause = self._cause(error)
                 raise LostCallError(f"server {self.name!r} answered against the protocol: {cause}", cause) from error
         took = ms_since(started)
-        parsed = await parse_answer(answer.content, answer.structured_content, self._options.keep_file)
+        parsed = await parse_tool_answer(answer.content, answer.structured_content, self._options.keep_file)
         return await to_result_async(
             parsed.text,
             parsed.structured,
             took,
             is_error=bool(answer.is_error),
-            cut=len(answer.content) > MAX_PARTS,
+            cut=len(answer.content) > MAX_ANSWER_PARTS,
             keep=self._options.keep,
             attachments=parsed.attachments,
             parts=parsed.parts,

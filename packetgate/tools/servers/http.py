@@ -13,7 +13,7 @@ from fastmcp.mcp_config import infer_transport_type_from_url
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
 from packetgate.state.printing import printable
-from packetgate.tools.servers.messages import TransportFailure, dumped, failure_message, read_message_async
+from packetgate.tools.servers.messages import TransportFailure, dumped, failure_message, read_jsonrpc_async
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES, MAX_TIMEOUTS, BoundedTransport
 
 _ERROR_BYTES = 100_000
@@ -94,7 +94,7 @@ async def _answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessa
     body = await (_beginning(response) if status >= 400 else response.aread())
     await response.aclose()
     try:
-        message = await read_message_async(body)
+        message = await read_jsonrpc_async(body)
     except (ValueError, RecursionError):
         message = None
     if isinstance(message, JSONRPCError) or (isinstance(message, JSONRPCResponse) and status < 400):
@@ -157,7 +157,7 @@ class _ReadableEvents(httpx2.AsyncByteStream):
             data = event.data
             if event.event == "message" and data:
                 try:
-                    message = await read_message_async(data.encode(errors="replace"))
+                    message = await read_jsonrpc_async(data.encode(errors="replace"))
                 except (ValueError, RecursionError) as error:
                     why = f"its answer is not JSON: {error}"
                     message = failure_message(self._request, why, TransportFailure("unreadable"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 20.0
+START_PATIENCE_S = 20.0
 """Longest wait of a turn for starting servers, in seconds; they join a later turn."""
 HURRIED_PATIENCE_S = 2.0
 """The same if servers were started before the turn, and some are ready."""
@@ -41,7 +41,7 @@ class McpHub:
         self,
         servers: Iterable[Server],
         *,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = START_PATIENCE_S,
         preferences: Preferences | None = None,
         meaning: SemanticModel = IN_MEMORY,
     ) -> None:

@@ -11,10 +11,10 @@ from mcp import MCPError
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 from pydantic import TypeAdapter, ValidationError
 
-MAX_PARTS = 1_000
+MAX_ANSWER_PARTS = 1_000
 """Parts of an answer that are parsed."""
 
-Check = Callable[[dict[str, Any]], None]
+ResultCheck = Callable[[dict[str, Any]], None]
 """Raises ValueError for a result that violates the protocol."""
 
 _FAILURE = "packetgate/failure"
@@ -53,7 +53,7 @@ def failure_of(error: MCPError) -> TransportFailure | None:
         return None
 
 
-def read_message(raw: bytes) -> JSONRPCMessage:
+def read_jsonrpc(raw: bytes) -> JSONRPCMessage:
     """Return a message. Tolerates half emojis, bytes that are not UTF-8, nulls, NaN and a missing `jsonrpc`.
 
     Raises:
@@ -70,9 +70,9 @@ def read_message(raw: bytes) -> JSONRPCMessage:
     return jsonrpc_message_adapter.validate_json(scrubbed, by_name=False)
 
 
-async def read_message_async(raw: bytes) -> JSONRPCMessage:
-    """Return what `read_message` does; parse long messages in a thread."""
-    return read_message(raw) if len(raw) <= _PARSED_ON_LOOP else await asyncio.to_thread(read_message, raw)
+async def read_jsonrpc_async(raw: bytes) -> JSONRPCMessage:
+    """Return what `read_jsonrpc` does; parse long messages in a thread."""
+    return read_jsonrpc(raw) if len(raw) <= _PARSED_ON_LOOP else await asyncio.to_thread(read_jsonrpc, raw)
 
 
 def unreadable_answer(line: bytes, reason: Exception) -> JSONRPCError | None:
@@ -94,8 +94,8 @@ def without_nulls(value: Any) -> Any:
     return {key: inner for key, inner in value.items() if inner is not None} if isinstance(value, dict) else value
 
 
-def readable_answer(answer: dict[str, Any], check: Check) -> dict[str, Any]:
-    """Return the result of a call that fits the protocol, with at most `MAX_PARTS` parts.
+def readable_answer(answer: dict[str, Any], check: ResultCheck) -> dict[str, Any]:
+    """Return the result of a call that fits the protocol, with at most `MAX_ANSWER_PARTS` parts.
 
     An unknown part becomes a text with its JSON. Structured content that is not an object is wrapped in one.
     """
@@ -103,9 +103,9 @@ def readable_answer(answer: dict[str, Any], check: Check) -> dict[str, Any]:
         return answer
     parts = answer.get("content") or []
     parts = parts if isinstance(parts, list) else [parts]
-    excess = len(parts) - MAX_PARTS
+    excess = len(parts) - MAX_ANSWER_PARTS
     cut = [_text_part(f"[cut here: {excess:,} more parts]")] if excess > 0 else []
-    readable: dict[str, Any] = {**without_nulls(answer), "content": parts[:MAX_PARTS] + cut}
+    readable: dict[str, Any] = {**without_nulls(answer), "content": parts[:MAX_ANSWER_PARTS] + cut}
     if not isinstance(readable.get("structuredContent", {}), dict):
         readable["structuredContent"] = {"result": readable["structuredContent"]}
     if not _is_valid(readable, check):
@@ -113,7 +113,7 @@ def readable_answer(answer: dict[str, Any], check: Check) -> dict[str, Any]:
     return readable
 
 
-def _readable_part(part: Any, check: Check) -> dict[str, Any]:
+def _readable_part(part: Any, check: ResultCheck) -> dict[str, Any]:
     if isinstance(part, dict):
         cleaned: dict[str, Any] = {key: without_nulls(inner) for key, inner in without_nulls(part).items()}
         if _is_valid({"content": [cleaned]}, check):
@@ -121,7 +121,7 @@ def _readable_part(part: Any, check: Check) -> dict[str, Any]:
     return _text_part(part)
 
 
-def _is_valid(answer: dict[str, Any], check: Check) -> bool:
+def _is_valid(answer: dict[str, Any], check: ResultCheck) -> bool:
     try:
         check(answer)
     except ValueError:

@@ -45,7 +45,7 @@ class ParsedAnswer(NamedTuple):
     """The parts as sent, without bytes; empty for a single plain text."""
 
 
-async def parse_answer(content: Sequence[ContentBlock], structured: Any, keep: Keep | None = None) -> ParsedAnswer:
+async def parse_tool_answer(content: Sequence[ContentBlock], structured: Any, keep: Keep | None = None) -> ParsedAnswer:
     """Return the answer of a server; `keep` stores the bytes of attachments."""
     if all(isinstance(block, TextContent) for block in content):
         return _parsed(content, structured, keep)

@@ -18,7 +18,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
-from packetgate.tools.servers.messages import dumped, read_message_async, unreadable_answer
+from packetgate.tools.servers.messages import dumped, read_jsonrpc_async, unreadable_answer
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
 
 MAX_LOG_BYTES = 1_000_000
@@ -26,7 +26,7 @@ MAX_LOG_BYTES = 1_000_000
 _GRACE_S = 2.0
 """Seconds that a server may take to end after its input ends, and again after SIGTERM."""
 
-Messages = MemoryObjectSendStream[SessionMessage | Exception]
+_MessageStream = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 class ServerLog:
@@ -125,7 +125,7 @@ class LoggedTransport(ClientTransport):
                 for stream in (received, reading, writing, sent):
                     stream.close()
 
-    async def _read(self, process: Process, messages: Messages) -> None:
+    async def _read(self, process: Process, messages: _MessageStream) -> None:
         assert process.stdout is not None  # noqa: S101
         line = bytearray()
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -142,11 +142,11 @@ class LoggedTransport(ClientTransport):
                         return
 
 
-async def _deliver(line: bytes, messages: Messages) -> None:
+async def _deliver(line: bytes, messages: _MessageStream) -> None:
     if not line.strip():
         return
     try:
-        message = await read_message_async(line)
+        message = await read_jsonrpc_async(line)
     except (ValueError, RecursionError) as error:
         failure = unreadable_answer(line, error)
         await messages.send(SessionMessage(failure) if failure else StrayOutputError(line))

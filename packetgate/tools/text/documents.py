@@ -15,7 +15,7 @@ _COMMA = re.compile(rf"{_STRING}|[\[{{,]\s*+,|,(?=\s*+[\]}}])", re.DOTALL)
 _GAP = re.compile(r"[\s,]*+")
 
 
-def read_json(text: str) -> Any:
+def read_json_text(text: str) -> Any:
     """Return the value of a JSON text; comments and trailing commas are allowed.
 
     Raises:
@@ -28,7 +28,7 @@ def read_json(text: str) -> Any:
         return json.loads(_plain_json(text))
 
 
-DOCUMENT_READERS: Mapping[DocumentFormat, Callable[[str], Any]] = {"JSON": read_json, "TOML": tomllib.loads}
+DOCUMENT_READERS: Mapping[DocumentFormat, Callable[[str], Any]] = {"JSON": read_json_text, "TOML": tomllib.loads}
 
 
 def replace_json_value(text: str, key: str, value: Any) -> str:

@@ -7,7 +7,7 @@ import pytest
 from support.pictures import gif, jpeg, png, webp
 
 from packetgate.state.sections import Attachment
-from packetgate.tools.attached.pictures import MAX_BYTES, kept_picture, picture_type, problem_of
+from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, kept_picture, picture_type, problem_of
 from packetgate.tools.text.result_store import ResultStore, session_results
 
 FORMS = {
@@ -39,7 +39,7 @@ def test_a_truncated_header_is_refused(form: str) -> None:
 
 
 def test_the_size_is_limited() -> None:
-    assert problem_of("image/png", png().ljust(MAX_BYTES + 1)) == "it has 5.0 MB, 5.0 MB are the most"
+    assert problem_of("image/png", png().ljust(MAX_PICTURE_BYTES + 1)) == "it has 5.0 MB, 5.0 MB are the most"
 
 
 def test_only_unchanged_pictures_of_the_session_are_returned(tmp_path: Path) -> None:

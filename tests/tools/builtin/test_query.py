@@ -158,7 +158,9 @@ async def test_files_that_are_not_searched(query, library):
     assert "Not searched: 1 too large, 1 not text." in text
 
 
-@pytest.mark.parametrize(("limit", "value", "read", "beyond"), [("MAX_FILES", 3, 3, 2), ("MAX_TOTAL_BYTES", 25, 2, 3)])
+@pytest.mark.parametrize(
+    ("limit", "value", "read", "beyond"), [("MAX_SEARCHED_FILES", 3, 3, 2), ("MAX_TOTAL_BYTES", 25, 2, 3)]
+)
 def test_the_limits_of_a_scan(folder, monkeypatch, limit, value, read, beyond):
     for number in range(5):
         (folder / f"{number}.txt").write_text("x" * 10)

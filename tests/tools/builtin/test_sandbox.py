@@ -14,7 +14,7 @@ from support.sleepers import Sleepers
 
 from packetgate.tools.builtin.executing import executing_tools
 from packetgate.tools.builtin.files import Root, ToolFailure
-from packetgate.tools.builtin.sandbox import Mode, Sandbox, SandboxSettings
+from packetgate.tools.builtin.sandbox import Sandbox, SandboxMode, SandboxSettings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's")
 SECRET = "the-value-of-a-secret"
@@ -33,7 +33,7 @@ print(asyncio.run(tool.call({"argv": ["sh", "-c", script], "timeout_s": 300, "dr
 """
 
 
-def packetgate(mode: Mode, folder: Path, script: str) -> list[str]:
+def packetgate(mode: SandboxMode, folder: Path, script: str) -> list[str]:
     """Return the command of a process that runs a script in bubblewrap, or without."""
     return [sys.executable, "-c", CODE, mode, str(folder), script]
 
@@ -49,12 +49,12 @@ def bubblewrap() -> None:
 
 
 @pytest.fixture
-def mode() -> Mode:
+def mode() -> SandboxMode:
     return "require"
 
 
 @pytest.fixture
-async def run(mode: Mode, folder: Path):
+async def run(mode: SandboxMode, folder: Path):
     """Run a program; return its output, or the failure that carries it."""
 
     async def run(*argv: str, **more: object) -> str:

@@ -14,7 +14,7 @@ from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import MAX_PROBLEM
 from packetgate.tools.servers.definitions import MAX_DESCRIPTION
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.messages import MAX_PARTS
+from packetgate.tools.servers.messages import MAX_ANSWER_PARTS
 from packetgate.tools.servers.opening import configured
 from packetgate.tools.servers.stdio import MAX_LOG_BYTES
 
@@ -50,8 +50,8 @@ async def test_an_answer_of_many_parts_is_cut(tmp_path: Path):
         result = await hub.call("many.get_many", {})
     assert (result.success, result.truncated) == (True, True)
     assert result.output.splitlines()[-2:] == [
-        f"part {MAX_PARTS - 1}",
-        f"[cut here: {300_000 - MAX_PARTS:,} more parts]",
+        f"part {MAX_ANSWER_PARTS - 1}",
+        f"[cut here: {300_000 - MAX_ANSWER_PARTS:,} more parts]",
     ]
 
 

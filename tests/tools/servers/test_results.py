@@ -18,7 +18,7 @@ from mcp_types import (
 
 from packetgate.state.routing import MAX_ATTACHMENTS, ToolResult
 from packetgate.tools.attached.media_types import UNKNOWN_TYPE
-from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, parse_answer, to_result
+from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, parse_tool_answer, to_result
 
 BYTES = base64.b64encode(b"x" * 3000).decode()
 PNG, WAV = (base64.b64encode(mark.ljust(3000)).decode() for mark in (b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE"))
@@ -40,7 +40,7 @@ async def result_of(
 
     async with Client(server) as client:
         answer = await client.call_tool_mcp("get", {})
-    read = await parse_answer(answer.content, answer.structured_content)
+    read = await parse_tool_answer(answer.content, answer.structured_content)
     how = {"is_error": bool(answer.is_error), "attachments": read.attachments, "parts": read.parts}
     return to_result(read.text, read.structured, 1.5, **how)
 
