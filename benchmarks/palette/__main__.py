@@ -27,7 +27,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette
 from packetgate.tools.palette.texts import counted_tokens, tool_text
 from packetgate.tools.risk.features import Definition
-from packetgate.tools.risk.tool import judge
+from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE
 
@@ -122,7 +122,8 @@ def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
     """Return a catalogue of tools with the risk that their own words speak of, as of servers that nobody trusts."""
     return Catalogue(
         replace(
-            spec, risk=judge(Definition(spec.upstream_name, spec.full, spec.input_schema), None, trusted=False).looks
+            spec,
+            risk=judge_tool(Definition(spec.upstream_name, spec.full, spec.input_schema)).looks,
         )
         for spec in tools.values()
     )

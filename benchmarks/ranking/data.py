@@ -9,7 +9,7 @@ from typing import Any
 from packetgate.state.errors import InputError
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import Definition
-from packetgate.tools.risk.tool import judge
+from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -57,7 +57,7 @@ def tool_spec(
 ) -> ToolSpec:
     """Return a tool as Packetgate knows it; its risk is judged where that is wanted, and reading otherwise."""
     full = description.strip() or name
-    risk = judge(Definition(name, full, schema)).looks if rated else Risk.READ
+    risk = judge_tool(Definition(name, full, schema)).looks if rated else Risk.READ
     return ToolSpec(
         name=key or name, server=server, upstream_name=name, full=full, brief=brief_of(full), input_schema=schema,
         risk=risk, server_about=server_about,

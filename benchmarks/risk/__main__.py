@@ -17,7 +17,7 @@ from benchmarks.train.risk.data import Example, catalogue, data_folder, labelled
 from benchmarks.train.risk.learning import calibrated, left_out_models, seen
 from packetgate.state.routing import Risk
 from packetgate.tools.risk import tool as judging
-from packetgate.tools.risk.tool import Model, ToolJudgement, judge
+from packetgate.tools.risk.tool import RiskModel, ToolJudgement, judge_tool
 
 GOALS = "goals: at most 0.5 % of writers taken for readers, at most 5 % of readers taken for more, each server the same"
 
@@ -43,7 +43,7 @@ def main() -> None:
     by_server = left_out_models(examples, features, lambda one: one.server)
     by_repository = left_out_models(examples, features, lambda one: one.repository)
     print(f"{len(tested)} tools of {len(by_server)} servers; {GOALS}\n")
-    ways: tuple[tuple[str, dict[str, Model], Callable[[Example], str]], ...] = (
+    ways: tuple[tuple[str, dict[str, RiskModel], Callable[[Example], str]], ...] = (
         ("each server left out", by_server, lambda one: one.server),
         ("each repository left out", by_repository, lambda one: one.repository),
     )
@@ -53,13 +53,13 @@ def main() -> None:
             _report(f"{title}, {'with the annotations stated' if hinted else 'by the text alone'}", judged)
     _thresholds(tested, by_server)
     _calibration([Judged(one, _judged(one, by_server[one.server], hinted=False)) for one in tested], by_server)
-    kept_out = [Judged(one, judge(one.tool)) for one in own("left_out")]
+    kept_out = [Judged(one, judge_tool(one.tool)) for one in own("left_out")]
     _print_errors("kinds of tools kept out of training, in our own words", kept_out)
 
 
-def _judged(one: Example, model: Model, *, hinted: bool) -> ToolJudgement:
-    with patch.object(judging, "model", lambda: model):
-        return judge(one.tool, one.hints if hinted else None)
+def _judged(one: Example, model: RiskModel, *, hinted: bool) -> ToolJudgement:
+    with patch.object(judging, "risk_model", lambda: model):
+        return judge_tool(one.tool, one.hints if hinted else None)
 
 
 def _report(title: str, judged: Sequence[Judged]) -> None:
@@ -114,7 +114,7 @@ def _share(judged: Sequence[Judged], wrong: Callable[[Judged], bool], does_more:
     return float(np.mean(shares))
 
 
-def _thresholds(tested: Sequence[Example], models: dict[str, Model]) -> None:
+def _thresholds(tested: Sequence[Example], models: dict[str, RiskModel]) -> None:
     """Print what other thresholds would come to: for whoever trains anew, not to choose by."""
     print("## other thresholds, each server left out, by the text alone\n")
     print(
@@ -134,7 +134,7 @@ def _thresholds(tested: Sequence[Example], models: dict[str, Model]) -> None:
     print()
 
 
-def _calibration(judged: Sequence[Judged], models: dict[str, Model]) -> None:
+def _calibration(judged: Sequence[Judged], models: dict[str, RiskModel]) -> None:
     """Print, by what the model says, what it came to; each server's probabilities are fitted on the others."""
     servers = np.array([one.example.server for one in judged])
     truth = np.array([float(one.example.does_more) for one in judged])

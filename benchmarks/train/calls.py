@@ -27,7 +27,7 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import checked_call
-from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEED = 5
@@ -102,7 +102,7 @@ def _examples(most: int) -> Iterator[Example]:
 
 def _signals(text: str, call: Call, catalogue: Catalogue) -> CallSignals:
     packet = CognitionPacket(content=Content(original_prompt=text), context=Context(), tool_routing=ToolRouting())
-    made = traced(call.name, call.arguments or {}, catalogue[call.name], evidence_of(packet))
+    made = traced(call.name, call.arguments or {}, catalogue[call.name], source_texts(packet))
     return call_signals(made, packet, catalogue)
 
 

@@ -39,7 +39,7 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
@@ -174,7 +174,7 @@ def _asked(question: Question) -> tuple[CognitionPacket, Catalogue]:
 def _read(row: Row, question: Question) -> Row:
     """Return the row with what the request says of each call."""
     packet, catalogue = _asked(question)
-    own, known = select(packet, catalogue), evidence_of(packet)
+    own, known = select(packet, catalogue), source_texts(packet)
     candidates = []
     for one in row.candidates:
         call = traced(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)

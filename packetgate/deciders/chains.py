@@ -12,8 +12,8 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.chains import CHAINS, filled, is_constant
 from packetgate.tools.checks.checking import checked_call
-from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.provenance.flagging import origins_of
+from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.risk.call import rated
 
 CHOSEN = "a step of a chain that packetgate.toml names"
@@ -53,7 +53,7 @@ def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     constant = {name for name, value in step.params.items() if is_constant(value)} & checked.params.keys()
     defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
     schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}
-    origins = origins_of(checked.params, replace(spec, input_schema=schema), evidence_of(packet))
+    origins = origins_of(checked.params, replace(spec, input_schema=schema), source_texts(packet))
     return rated(step.filled(checked.tool_name, checked.params, origins, CHOSEN), spec)
 
 

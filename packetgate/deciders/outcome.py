@@ -13,8 +13,8 @@ from packetgate.state.routing import Correction, ToolCall, ToolRouting
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call, with_problems
 from packetgate.tools.checks.wrong_category import wrong_category
-from packetgate.tools.provenance.evidence import Evidence, evidence_of
 from packetgate.tools.provenance.flagging import origins_of
+from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.risk.call import rated
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -100,7 +100,7 @@ def _called(
     objections = _objections(routing, [call.tool_name for _, call in sound], packet, catalogue)
     if objections:
         return routing.objected(objections)
-    evidence, valid = evidence_of(packet), list[ToolCall]()
+    evidence, valid = source_texts(packet), list[ToolCall]()
     for wanted, call in sound:
         valid.append(_traced_call(wanted, call, selection, catalogue[call.tool_name], evidence))
         evidence = evidence.having_sent(call.params)
@@ -135,7 +135,7 @@ def _checked(wanted: WantedCall, packet: CognitionPacket, catalogue: Catalogue) 
 
 
 def _traced_call(
-    wanted: WantedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, evidence: Evidence
+    wanted: WantedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, evidence: SourceTexts
 ) -> ToolCall:
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:
@@ -144,6 +144,6 @@ def _traced_call(
     return made.selected(wanted.reasoning or selection.reasoning, confidence, source, wanted.evidence)
 
 
-def traced(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: Evidence) -> ToolCall:
+def traced(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: SourceTexts) -> ToolCall:
     """Return a call with the origins of its arguments and its risk."""
     return rated(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, evidence)), spec)

@@ -34,8 +34,8 @@ from packetgate.tools.checks.checking import CheckedCall, repair, with_problems
 from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
 from packetgate.tools.execution.permission import call_digest, code_of
 from packetgate.tools.execution.running import rehearse
-from packetgate.tools.provenance.evidence import evidence_of
 from packetgate.tools.provenance.flagging import origins_of
+from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.risk.call import rated
 from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.tool_spec import digest_of
@@ -244,7 +244,7 @@ def _traced(
     requested: RequestedCall, checked: CheckedCall, packet: CognitionPacket, caller: Caller, catalogue: Catalogue
 ) -> ToolCall:
     spec = catalogue[checked.tool_name]
-    evidence = evidence_of(packet.merged({"tool_routing": ToolRouting(past_calls=caller.sources)}))
+    evidence = source_texts(packet.merged({"tool_routing": ToolRouting(past_calls=caller.sources)}))
     call = ToolCall(
         **({"call_id": requested.call_id} if requested.call_id else {}),
         tool_name=checked.tool_name,

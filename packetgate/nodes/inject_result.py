@@ -9,7 +9,7 @@ from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.execution.running import result_text
 from packetgate.tools.palette.choice import with_recent
-from packetgate.tools.provenance.evidence import address_fields
+from packetgate.tools.provenance.sources import address_fields
 
 STAGE = "inject_result"
 SUMMARY_CHARS = 300

@@ -15,7 +15,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import TurnInput, checkpoint_types
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import Attachment
-from packetgate.tools.approval.replies import Reply
+from packetgate.tools.approval.replies import CallReply
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST = TurnRequest(
@@ -73,7 +73,7 @@ def test_messages_are_restored():
 
 @pytest.mark.parametrize(
     "stranger",
-    [RoutingContext(), ToolSpec("a.b", "a", "b", "full", "brief", {}, risk=None), Reply(None)],  # type: ignore[arg-type]
+    [RoutingContext(), ToolSpec("a.b", "a", "b", "full", "brief", {}, risk=None), CallReply(None)],  # type: ignore[arg-type]
     ids=["model", "dataclass", "other dataclass"],
 )
 def test_a_type_that_is_not_listed_does_not_come_back(stranger: Any):

@@ -10,8 +10,8 @@ from packetgate.state.origins import Origin
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content
-from packetgate.tools.provenance.evidence import Evidence, evidence_of
 from packetgate.tools.provenance.flagging import origins_of
+from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 
@@ -21,9 +21,9 @@ def earlier(tool: str, output: Any, /, **params: Any) -> ToolCall:
     return ToolCall(tool_name=tool, params=params, risk=Risk.READ, result=ToolResult(success=True, output=text))
 
 
-def known(said: str, *calls: ToolCall) -> Evidence:
+def known(said: str, *calls: ToolCall) -> SourceTexts:
     """Return what a turn knows in which this was said and these calls were made, oldest first."""
-    return evidence_of(
+    return source_texts(
         CognitionPacket(
             content=Content(original_prompt=said),
             messages=[HumanMessage(said)],

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.train.risk.data import Example, weights_of
 from benchmarks.train.risk.fitting import Sparse, Vector, fit
 from packetgate.tools.risk.features import VERSION, features_of
-from packetgate.tools.risk.tool import Model
+from packetgate.tools.risk.tool import RiskModel
 
 PRIOR = 1.0
 THRESHOLD = -0.25
@@ -24,7 +24,9 @@ def seen(examples: Sequence[Example]) -> Features:
     return [features_of(one.tool) for one in examples]
 
 
-def learn(examples: Sequence[Example], features: Features, *, calibration: tuple[float, float] = (1.0, 0.0)) -> Model:
+def learn(
+    examples: Sequence[Example], features: Features, *, calibration: tuple[float, float] = (1.0, 0.0)
+) -> RiskModel:
     """Return the model that these examples make."""
     often = Counter(name for row in features for name in row)
     names = sorted(name for name, count in often.items() if count > 1)
@@ -32,12 +34,12 @@ def learn(examples: Sequence[Example], features: Features, *, calibration: tuple
     vocabulary = {name: at for at, name in enumerate(names)}
     weights, bias = fit(Sparse.of(features, vocabulary), labels, np.array(weights_of(examples)), prior=PRIOR)
     kept = {name: round(float(weight), 3) for name, weight in zip(names, weights, strict=True) if abs(weight) > _SMALL}
-    return Model(VERSION, round(bias, 3), THRESHOLD, *calibration, kept)
+    return RiskModel(VERSION, round(bias, 3), THRESHOLD, *calibration, kept)
 
 
 def left_out_models(
     examples: Sequence[Example], features: Features, group: Callable[[Example], str]
-) -> dict[str, Model]:
+) -> dict[str, RiskModel]:
     """Return, for each group of the examples that a server labelled, the model that was trained without it."""
     groups = sorted({group(one) for one in examples if one.repository})
     kept = {

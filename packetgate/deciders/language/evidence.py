@@ -31,7 +31,7 @@ from packetgate.state.printing import compact_json
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, load_json
-from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.provenance.values import find, folded
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -278,7 +278,7 @@ def more_likely(chosen: Selection, own: Selection, packet: CognitionPacket, cata
 
 
 def _probabilities(selection: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> list[float]:
-    known = evidence_of(packet)
+    known = source_texts(packet)
 
     def probability(wanted: WantedCall) -> float:
         if wanted.tool_name not in catalogue:

@@ -27,7 +27,7 @@ from packetgate.state.printing import compact_json, shorten
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call
-from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.sources import source_texts
 
 CALL_NEEDED = 0.5  # probability from which a model that answers in words is asked again, and must call
 UNMEASURED = 0.5  # confidence without a measurement; it is not shown
@@ -106,7 +106,7 @@ class NativeSelection:
         Raises:
             DecisionError: The model gave no usable answer, or repeated an invalid call.
         """
-        evidence = await asyncio.to_thread(evidence_of, self._packet)
+        evidence = await asyncio.to_thread(source_texts, self._packet)
         for _ in range(2):
             answer = await self._ask(messages, tools, must=must)
             self.acts = answer.acts if self.acts is None else self.acts

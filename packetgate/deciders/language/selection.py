@@ -32,7 +32,7 @@ from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call
 from packetgate.tools.palette.texts import palette_text
-from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import ResultStore
 
@@ -126,7 +126,7 @@ async def select_by_model(
             pass  # it may still answer in JSON
     corrections: list[Correction] = []
     checked: list[CheckedCall] = []
-    evidence = evidence_of(packet)
+    evidence = source_texts(packet)
 
     def objection(answer: SelectionAnswer) -> str | None:
         calls = answer.calls if answer.action == "call" else []

@@ -10,8 +10,8 @@ from packetgate.state.origins import OriginKind
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall
-from packetgate.tools.provenance.evidence import Evidence
 from packetgate.tools.provenance.flagging import origins_of
+from packetgate.tools.provenance.sources import SourceTexts
 from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.words import words_in, words_of
 
@@ -33,7 +33,7 @@ def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
     return "default" in schema and type(value) is type(schema["default"]) and value == schema["default"]
 
 
-def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: Evidence) -> WrittenCall:
+def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: SourceTexts) -> WrittenCall:
     """Return a call without optional arguments that nobody named and of which the model was unsure. Blocking."""
     spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:
@@ -71,7 +71,7 @@ def asked_for(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCal
         used |= texts
 
 
-def placeholders(call: CheckedCall, catalogue: Catalogue, evidence: Evidence) -> Iterator[Correction]:
+def placeholders(call: CheckedCall, catalogue: Catalogue, evidence: SourceTexts) -> Iterator[Correction]:
     """Yield an objection to each text that only repeats its parameter's name."""
     spec = catalogue[call.tool_name]
     origins = origins_of(call.params, spec, evidence)

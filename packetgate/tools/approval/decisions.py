@@ -12,7 +12,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, Question
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.remembering import grants_of
-from packetgate.tools.approval.replies import Reply, decided_in, parse_answer, parse_replies, read_words
+from packetgate.tools.approval.replies import CallReply, decided_in, parse_answer, parse_replies, read_words
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.coercion import coerced
 from packetgate.tools.checks.validation import check_call
@@ -43,7 +43,7 @@ _WHY = {
 
 
 @dataclass(frozen=True)
-class Decision:
+class ReplyEffects:
     """The effects of a reply, before it is claimed."""
 
     update: PacketUpdate
@@ -53,7 +53,7 @@ class Decision:
     """Approved tools that differ from what the user was asked about."""
 
 
-async def decision_of(reply: Any, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> Decision:
+async def decision_of(reply: Any, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> ReplyEffects:
     """Return the effects of a reply.
 
     Raises:
@@ -63,10 +63,10 @@ async def decision_of(reply: Any, question: Question, packet: CognitionPacket, c
     check_names(reply, question, packet)
     update = await asyncio.to_thread(_update, packet, reply, catalogue)
     changed = _changed_tools(question, packet, update, catalogue)
-    return Decision(update, grants_of(update, question, packet, catalogue), changed)
+    return ReplyEffects(update, grants_of(update, question, packet, catalogue), changed)
 
 
-async def claim(decision: Decision, question: Question, packet: CognitionPacket, journal: Journal) -> bool:
+async def claim(decision: ReplyEffects, question: Question, packet: CognitionPacket, journal: Journal) -> bool:
     """Claim the question for this decision and store its grants; return False if another answer came first."""
     if not await journal.claim(question.question_id):
         return False
@@ -108,7 +108,7 @@ def expired(packet: CognitionPacket) -> PacketUpdate:
     """Return the update for a question that expired: no waiting call may run."""
     if packet.routing.outcome == "clarify":
         return {"tool_routing": packet.routing.ended(_EXPIRED)}
-    reply = Reply(ApprovalOutcome.EXPIRED)
+    reply = CallReply(ApprovalOutcome.EXPIRED)
     return _decided(packet, {call.call_id: reply for call in packet.routing.calls if call.status.awaits_user}, None)
 
 
@@ -124,7 +124,7 @@ def _update(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> Packet
     return _decided(packet, by_id, catalogue)
 
 
-def _in_words(text: str, packet: CognitionPacket, waiting: list[ToolCall]) -> list[Reply]:
+def _in_words(text: str, packet: CognitionPacket, waiting: list[ToolCall]) -> list[CallReply]:
     asked = packet.governance.question.calls if packet.governance.question else ()
     offered = {one.call_id: one.remember for one in asked}
     replies = decided_in(text, [(call.tool_name, call.params) for call in waiting]) or [read_words(text)] * len(waiting)
@@ -151,7 +151,7 @@ def _changed_tools(
     return tuple(sorted(changed))
 
 
-def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Catalogue | None) -> PacketUpdate:
+def _decided(packet: CognitionPacket, replies: dict[str, CallReply], catalogue: Catalogue | None) -> PacketUpdate:
     calls = tuple(
         _after(call, replies[call.call_id], packet, catalogue) if call.call_id in replies else call
         for call in packet.routing.calls
@@ -183,14 +183,14 @@ def _decided(packet: CognitionPacket, replies: dict[str, Reply], catalogue: Cata
     }
 
 
-def _after(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Catalogue | None) -> ToolCall:
+def _after(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue: Catalogue | None) -> ToolCall:
     if reply.outcome is ApprovalOutcome.EDITED and catalogue is not None:
         return _edited(call, reply, packet, catalogue)
     comment = reply.comment if reply.outcome is ApprovalOutcome.SKIPPED else ""
     return call.decided(_STATUS[reply.outcome], comment or _WHY.get(reply.outcome, ""))
 
 
-def _edited(call: ToolCall, reply: Reply, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:
+def _edited(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:
     if call.started_at is not None:
         message = f"{call.tool_name} cannot be edited: {call.doubt}; approve it to run it again, or reject it"
         raise RequestError(message, Code.EDIT_REFUSED)

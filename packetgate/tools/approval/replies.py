@@ -73,7 +73,7 @@ _OUTCOMES = {
 
 
 @dataclass(frozen=True)
-class Reply:
+class CallReply:
     """The user's decision about one call."""
 
     outcome: ApprovalOutcome
@@ -89,7 +89,7 @@ AskedAbout = tuple[str, dict[str, Any]]
 """Tool name and arguments of a call in a question."""
 
 
-def parse_replies(reply: Any, count: int) -> list[Reply]:
+def parse_replies(reply: Any, count: int) -> list[CallReply]:
     """Read a reply to `count` requests: `{"decisions": [...]}`, a list, one decision, or words for all of them.
 
     Raises:
@@ -146,19 +146,19 @@ def is_verdict(text: str) -> bool:
     return bool(text.strip()) and read_words(text).outcome is not ApprovalOutcome.ANSWERED
 
 
-def decided_in(text: str, calls: Sequence[AskedAbout]) -> list[Reply] | None:
+def decided_in(text: str, calls: Sequence[AskedAbout]) -> list[CallReply] | None:
     """Return the decision about each call; None if the text does not clearly decide every call."""
     names = [_names_of(*call) for call in calls]
     for_all = _verdict_in(text, names[0] if len(names) == 1 else frozenset())
     if for_all is not None:
         return [for_all] * len(calls)
     each = _each(tokens_of(text), names) if len(names) > 1 and not _ASKS & {*_normal(text)} else None
-    return [Reply(outcome) for outcome in each] if each else None
+    return [CallReply(outcome) for outcome in each] if each else None
 
 
-def read_words(text: str) -> Reply:
+def read_words(text: str) -> CallReply:
     """Return the decision for all calls; anything but a clear yes, no or skip is an answer in words."""
-    return _verdict_in(text, frozenset()) or Reply(ApprovalOutcome.ANSWERED, comment=text.strip())
+    return _verdict_in(text, frozenset()) or CallReply(ApprovalOutcome.ANSWERED, comment=text.strip())
 
 
 def verdict_of(token: str) -> ApprovalOutcome | None:
@@ -181,7 +181,7 @@ def tokens_of(text: str) -> list[str]:
     return tokens
 
 
-def _from_decision(decision: Any) -> Reply:
+def _from_decision(decision: Any) -> CallReply:
     kind = decision.get("type") if isinstance(decision, dict) else None
     if not isinstance(kind, str) or kind not in _OUTCOMES:
         raise _unusable(f"unknown decision {kind!r}: use approve, edit, reject, respond or skip")
@@ -198,22 +198,22 @@ def _from_decision(decision: Any) -> Reply:
     comment = message if isinstance(message, str) else ""
     if outcome is ApprovalOutcome.ANSWERED and not comment.strip():
         raise _unusable('a "respond" decision needs a "message"')
-    return Reply(outcome, comment=comment, remember=remember)
+    return CallReply(outcome, comment=comment, remember=remember)
 
 
-def _edit(decision: dict[str, Any]) -> Reply:
+def _edit(decision: dict[str, Any]) -> CallReply:
     # LangChain sends `edited_action: {name, args}`, Agent Inbox `args: {action, args}`, others only the arguments.
     edited = decision.get("edited_action", decision.get("args"))
     if isinstance(edited, dict):
         name, params = edited.get("name", edited.get("action")), edited.get("args", edited.get("arguments"))
         if isinstance(params, dict) and (name is None or isinstance(name, str)):
-            return Reply(ApprovalOutcome.EDITED, tool_name=name, params=params)
+            return CallReply(ApprovalOutcome.EDITED, tool_name=name, params=params)
         if params is None and "edited_action" not in decision:
-            return Reply(ApprovalOutcome.EDITED, params=edited)
+            return CallReply(ApprovalOutcome.EDITED, params=edited)
     raise _unusable('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
 
 
-def _text_of(reply: Reply, *outcomes: ApprovalOutcome) -> str:
+def _text_of(reply: CallReply, *outcomes: ApprovalOutcome) -> str:
     text = reply.comment.strip() if reply.outcome in outcomes else ""
     edited = (reply.params or {}).get(ANSWER)
     return text or (edited.strip() if isinstance(edited, str) else "")
@@ -227,9 +227,9 @@ def _normal(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-def _verdict_in(text: str, names: frozenset[str]) -> Reply | None:
+def _verdict_in(text: str, names: frozenset[str]) -> CallReply | None:
     if not text.strip():
-        return Reply(ApprovalOutcome.SKIPPED)
+        return CallReply(ApprovalOutcome.SKIPPED)
     if _ASKS & {*_normal(text)}:
         return None
     tokens = [token for token in tokens_of(text) if token not in {",", ";"}]
@@ -239,11 +239,11 @@ def _verdict_in(text: str, names: frozenset[str]) -> Reply | None:
     for words in (" ".join(tokens), " ".join(rest)):
         if words in _REMEMBERED:
             outcome, remember = _REMEMBERED[words]
-            return Reply(outcome, remember=remember)
+            return CallReply(outcome, remember=remember)
         if verdict := verdict_of(words):
-            return Reply(verdict)
+            return CallReply(verdict)
     verdicts = {verdict_of(token) for token in rest if not _is_name(token, names)}
-    return Reply(*verdicts) if len(verdicts) == 1 and None not in verdicts else None  # type: ignore[arg-type]
+    return CallReply(*verdicts) if len(verdicts) == 1 and None not in verdicts else None  # type: ignore[arg-type]
 
 
 def _each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[ApprovalOutcome] | None:

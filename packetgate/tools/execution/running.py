@@ -24,9 +24,9 @@ from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.descriptions import with_key
 from packetgate.tools.text.result_store import session_results
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
-PATIENCE_S = 3.0
+_PATIENCE_S = 3.0
 """Longest time that a question waits for dry runs."""
 
 
@@ -51,7 +51,7 @@ async def execute_all(
 async def rehearse(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> tuple[CognitionPacket, dict[str, ToolCall]]:
-    """Run the calls that wait for the user as dry runs, where their tools have one, for at most `PATIENCE_S`.
+    """Run the calls that wait for the user as dry runs, where their tools have one, for at most `_PATIENCE_S`.
 
     Returns the packet with audit entries, and the ended dry runs by call id.
     """
@@ -65,7 +65,7 @@ async def rehearse(
         (ends[call.call_id],) = await execute_all([call], dry, catalogue, toolbox, journal)
 
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(_PATIENCE_S):
             await asyncio.gather(*(rehearsed(call) for call in waiting))
     except TimeoutError:
         pass  # the others are reported as timed out
@@ -124,7 +124,7 @@ async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCal
     try:
         await log.finish(end)
     except ConfigError as error:  # the packet may still be stored
-        logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
+        _logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
     return end
 
 
@@ -168,7 +168,7 @@ def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     if not isinstance(error, Exception):
         raise error
-    logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
+    _logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call broke: {type(error).__name__}: {error}")
     return call.ended(status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL, code=Code.INTERNAL))

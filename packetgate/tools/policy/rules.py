@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from packetgate.tools.policy.patterns import ANYTHING, fits, may_fit
 
-Pattern = Annotated[str, Field(min_length=1)]
+_Pattern = Annotated[str, Field(min_length=1)]
 Channel = Literal["terminal", "discord", "server", "proxy", "serve", "notebook", "unknown"]
 """The connector that received a request; `unknown` is a program that calls the graph itself."""
 
@@ -32,10 +32,10 @@ class Rule(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     effect: Effect
-    tool: Pattern | None = None
+    tool: _Pattern | None = None
     """A canonical name, in which `*` matches anything."""
-    server: Pattern | None = None
-    arguments: dict[Pattern, str] = {}
+    server: _Pattern | None = None
+    arguments: dict[_Pattern, str] = {}
     """Patterns of `packetgate.tools.policy.patterns` by parameter."""
     channels: tuple[Channel, ...] | None = None
     """None: all."""

@@ -8,21 +8,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
-from packetgate.tools.provenance.evidence import Evidence, Place
+from packetgate.tools.provenance.sources import SourceTexts, TextPlace
 from packetgate.tools.provenance.values import find, folded, squeezed
 from packetgate.tools.text.words import STOP_WORDS
 
-PHRASE_WORDS = 3
+_PHRASE_WORDS = 3
 """Number of words in a row that identify a text."""
-PHRASE_CHARS = 14
-RUN_CHARS = 12
+_PHRASE_CHARS = 14
+_RUN_CHARS = 12
 """Number of letters and digits in a row that identify a text, whatever is between them."""
-TOKEN_CHARS = 6
+_TOKEN_CHARS = 6
 """Shortest token with a digit, such as a key, that is found inside a longer one."""
-MAX_WORDS = 4_000
-MAX_CHARS = 20_000
-MAX_FORMS = 16
-ROUNDS = 2
+_MAX_WORDS = 4_000
+_MAX_CHARS = 20_000
+_MAX_FORMS = 16
+_ROUNDS = 2
 """How often encoded texts are decoded."""
 
 _WORD = re.compile(r"\w+")
@@ -39,74 +39,76 @@ class Leak:
 
     tool: str
     text: str
-    place: Place | None = None
+    place: TextPlace | None = None
     """Its place in free text; None if it is a field."""
 
 
-def leak_in(texts: Iterable[str], evidence: Evidence, *, together: bool = False) -> Leak | None:
+def leak_in(texts: Iterable[str], sources: SourceTexts, *, together: bool = False) -> Leak | None:
     """Return a part of an earlier output, unknown to the user, that one of these texts contains.
 
     With `together`, they are read as one text that continues what earlier calls of the turn sent.
     """
-    for text in ["".join([*evidence.sent, *texts])] if together else texts:
+    for text in ["".join([*sources.sent, *texts])] if together else texts:
         for form in _forms_of(text):
-            if leak := _leak_in_form(form, evidence):
+            if leak := _leak_in_form(form, sources):
                 return leak
     return None
 
 
 def phrases_in(words: str) -> Iterator[str]:
     """Yield the phrases of a text, with the characters between their words."""
-    spans = [match.span() for match in _WORD.finditer(words)][:MAX_WORDS]
-    for first, last in zip(spans, spans[PHRASE_WORDS - 1 :], strict=False):
+    spans = [match.span() for match in _WORD.finditer(words)][:_MAX_WORDS]
+    for first, last in zip(spans, spans[_PHRASE_WORDS - 1 :], strict=False):
         phrase = words[first[0] : last[1]]
-        if len(phrase) >= PHRASE_CHARS and sum(word not in STOP_WORDS for word in _WORD.findall(phrase)) > 1:
+        if len(phrase) >= _PHRASE_CHARS and sum(word not in STOP_WORDS for word in _WORD.findall(phrase)) > 1:
             yield phrase
 
 
-def _leak_in_form(form: str, evidence: Evidence) -> Leak | None:
+def _leak_in_form(form: str, sources: SourceTexts) -> Leak | None:
     words = folded(form)
     whole = words.strip(" .,;:!?\"'")
     needles = [whole] if len(whole) >= 3 and whole not in STOP_WORDS else []
     for needle in dict.fromkeys([*needles, *phrases_in(words), *_tokens(words)]):
-        if not evidence.user.contain(needle) and (leak := _output_with(needle, evidence)):
+        if not sources.user.contain(needle) and (leak := _output_with(needle, sources)):
             return leak
-    return _squeezed_leak(words, evidence)
+    return _squeezed_leak(words, sources)
 
 
 def _tokens(words: str) -> Iterator[str]:
     """Yield codes, keys, numbers and addresses."""
-    for match in _TOKEN.findall(words)[:MAX_WORDS]:
+    for match in _TOKEN.findall(words)[:_MAX_WORDS]:
         token = match.strip(".:!?&=/")
         for part in (token, *re.split(r"[=&/?:#]", token)):
             if len(part) >= 4 and ("@" in part or any(map(str.isdigit, part))):
                 yield part
 
 
-def _output_with(needle: str, evidence: Evidence) -> Leak | None:
-    is_long = len(needle) >= TOKEN_CHARS
+def _output_with(needle: str, sources: SourceTexts) -> Leak | None:
+    is_long = len(needle) >= _TOKEN_CHARS
     is_token = is_long and any(map(str.isdigit, needle)) and " " not in needle
-    for passage in evidence.passages:
+    for passage in sources.passages:
         at = find(passage.folded, needle)
         if at < 0 and is_token:
             at = passage.folded.find(needle)
         if at >= 0:
-            return Leak(passage.tool, needle, Place(passage, at, at + len(needle)))
-    for field in evidence.fields:
+            return Leak(passage.tool, needle, TextPlace(passage, at, at + len(needle)))
+    for field in sources.fields:
         if needle == field.text or (is_long and find(field.text, needle) >= 0):
             return Leak(field.tool, needle)
     return None
 
 
-def _squeezed_leak(words: str, evidence: Evidence) -> Leak | None:
-    letters, known = squeezed(words), squeezed(evidence.user.folded)
-    runs = [letters[at : at + RUN_CHARS] for at in range(0, len(letters) - RUN_CHARS + 1, RUN_CHARS // 2)][:MAX_WORDS]
+def _squeezed_leak(words: str, sources: SourceTexts) -> Leak | None:
+    letters, known = squeezed(words), squeezed(sources.user.folded)
+    runs = [letters[at : at + _RUN_CHARS] for at in range(0, len(letters) - _RUN_CHARS + 1, _RUN_CHARS // 2)][
+        :_MAX_WORDS
+    ]
     unknown = [run for run in runs if run not in known]
-    for tool, text in evidence.letters if unknown else ():
+    for tool, text in sources.letters if unknown else ():
         run = next((run for run in unknown if run in text), "")
         if run:
             return Leak(tool, run)
-    for tool, token in evidence.secrets:
+    for tool, token in sources.secrets:
         if token in letters and token not in known:
             return Leak(tool, token)
     return None
@@ -114,10 +116,10 @@ def _squeezed_leak(words: str, evidence: Evidence) -> Leak | None:
 
 def _forms_of(text: str) -> list[str]:
     """Return a text and its decoded forms, each also reversed."""
-    forms = dict.fromkeys([text[:MAX_CHARS]])
+    forms = dict.fromkeys([text[:_MAX_CHARS]])
     newest = list(forms)
-    for _ in range(ROUNDS):
-        newest = [form for text in newest for form in _decoded(text) if form not in forms][: MAX_FORMS - len(forms)]
+    for _ in range(_ROUNDS):
+        newest = [form for text in newest for form in _decoded(text) if form not in forms][: _MAX_FORMS - len(forms)]
         forms.update(dict.fromkeys(newest))
     return [*forms, *(form[::-1] for form in forms)]
 

@@ -8,9 +8,9 @@ from typing import Any
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.provenance.actions import asks_for, delegates, instruction_span, mentions_action
-from packetgate.tools.provenance.evidence import Evidence, Place
 from packetgate.tools.provenance.exfiltration import Leak, leak_in
 from packetgate.tools.provenance.roles import sensitive_part
+from packetgate.tools.provenance.sources import SourceTexts, TextPlace
 from packetgate.tools.provenance.tracing import Trace, traces_of
 from packetgate.tools.provenance.values import URL, folded, host_of, is_address, is_mail, leaves, plain, without_host
 from packetgate.tools.risk.call import judge_call
@@ -21,33 +21,33 @@ THE_CALL = ""
 
 
 @dataclass(frozen=True)
-class Finding:
+class _Finding:
     """Why an argument is flagged, with the passage."""
 
     why: str
-    place: Place | None = None
+    place: TextPlace | None = None
     marked: str = ""
 
 
-def origins_of(params: Mapping[str, Any], spec: ToolSpec, evidence: Evidence) -> dict[str, Origin]:
-    """Return the origin of each argument, flagged or not. Blocking: the time grows with the size of the evidence."""
+def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
+    """Return the origin of each argument, flagged or not. Blocking: the time grows with the size of the sources."""
     traces = {
         name: [
-            trace for leaf in leaves(value, name) for trace in traces_of(leaf, spec.parameters.get(name, {}), evidence)
+            trace for leaf in leaves(value, name) for trace in traces_of(leaf, spec.parameters.get(name, {}), sources)
         ]
         for name, value in params.items()
     }
     findings = {name: finding for name, value in params.items() if (finding := _sensitive(name, value))}
     judged = judge_call(spec, params)
     if judged.looks is Risk.READ:
-        findings = _of_read(params, spec, traces, evidence) | findings
+        findings = _of_read(params, spec, traces, sources) | findings
     if judged.risk is not Risk.READ:
-        findings = _of_change(spec, traces, evidence) | findings
+        findings = _of_change(spec, traces, sources) | findings
     named = traces if THE_CALL not in findings else {**traces, THE_CALL: []}
     return {name: _origin(parts, findings.get(name), spec.server) for name, parts in named.items()}
 
 
-def _origin(traces: Iterable[Trace], finding: Finding | None, server: str) -> Origin:
+def _origin(traces: Iterable[Trace], finding: _Finding | None, server: str) -> Origin:
     parts = [*traces] or [Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
     worst = max(parts, key=lambda trace: (trace.badness, trace.worded, trace.tool.partition(".")[0] != server))
     is_destination = any(trace.role is ArgumentRole.DESTINATION for trace in parts)
@@ -62,22 +62,22 @@ def _origin(traces: Iterable[Trace], finding: Finding | None, server: str) -> Or
     return origin.changed(loud=True, why=finding.why, sentence=sentence, marked=marked, tool=tool)
 
 
-def _sensitive(name: str, value: Any) -> Finding | None:
+def _sensitive(name: str, value: Any) -> _Finding | None:
     part = sensitive_part(value, name)
-    return Finding(f"{part} holds keys or secrets, or says what may run here") if part else None
+    return _Finding(f"{part} holds keys or secrets, or says what may run here") if part else None
 
 
-def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], evidence: Evidence) -> dict[str, Finding]:
+def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts) -> dict[str, _Finding]:
     action = spec.upstream_name
-    requested = mentions_action(action, evidence.user.folded)
+    requested = mentions_action(action, sources.user.folded)
     findings = {
         name: finding
         for name, parts in traces.items()
-        if (finding := _of_value(action, parts, evidence, requested=requested))
+        if (finding := _of_value(action, parts, sources, requested=requested))
     }
-    order = None if requested else _order(action, evidence)
+    order = None if requested else _order(action, sources)
     if order is not None:
-        finding = Finding(f"you did not ask for this; text that {order.passage.tool} returned does", order)
+        finding = _Finding(f"you did not ask for this; text that {order.passage.tool} returned does", order)
         not_given = [name for name, parts in traces.items() if any(not trace.kind.is_given for trace in parts)]
         for name in not_given or [*traces][:1] or [THE_CALL]:
             findings.setdefault(name, finding)
@@ -87,46 +87,46 @@ def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], evidence: Evid
             for trace in parts:
                 if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_given:
                     why = f"it takes what {trace.tool} returned to a destination that you did not name"
-                    findings.setdefault(name, Finding(why, trace.place))
+                    findings.setdefault(name, _Finding(why, trace.place))
     return findings
 
 
-def _order(action: str, evidence: Evidence) -> Place | None:
+def _order(action: str, sources: SourceTexts) -> TextPlace | None:
     """Return the place of an instruction for this action, except in a document that the user said to follow."""
-    delegated = delegates(evidence.user.folded)
-    for passage in evidence.passages:
+    delegated = delegates(sources.user.folded)
+    for passage in sources.passages:
         span = None if delegated and passage.is_named else instruction_span(action, passage.folded)
         if span:
-            return Place(passage, *span)
+            return TextPlace(passage, *span)
     return None
 
 
-def _of_value(action: str, traces: Iterable[Trace], evidence: Evidence, *, requested: bool) -> Finding | None:
+def _of_value(action: str, traces: Iterable[Trace], sources: SourceTexts, *, requested: bool) -> _Finding | None:
     for trace in traces:
         is_destination, is_text = trace.role is ArgumentRole.DESTINATION, trace.kind is OriginKind.TEXT
-        if is_destination and is_text and not _is_named_person(trace, evidence):
-            return Finding(f"this destination stands only in text that {trace.tool} returned", trace.place)
+        if is_destination and is_text and not _is_named_person(trace, sources):
+            return _Finding(f"this destination stands only in text that {trace.tool} returned", trace.place)
         if is_destination and trace.kind is OriginKind.NOBODY and trace.is_address:
-            return Finding("neither you nor a field of any output gave this address", marked=trace.text)
+            return _Finding("neither you nor a field of any output gave this address", marked=trace.text)
         if trace.kind.is_given or trace.place is None:
             continue
-        asking = _asking_place(action, trace, evidence, requested=requested)
+        asking = _asking_place(action, trace, sources, requested=requested)
         if asking is not None:
-            return Finding(f"text that {asking.passage.tool} returned asks for this", asking)
+            return _Finding(f"text that {asking.passage.tool} returned asks for this", asking)
         if is_text and not requested:
-            return Finding(f"this stands only in text that {trace.tool} returned", trace.place)
+            return _Finding(f"this stands only in text that {trace.tool} returned", trace.place)
         if is_text and trace.is_address and not is_destination:
-            return Finding(f"this address stands only in text that {trace.tool} returned", trace.place)
+            return _Finding(f"this address stands only in text that {trace.tool} returned", trace.place)
     return None
 
 
-def _asking_place(action: str, trace: Trace, evidence: Evidence, *, requested: bool) -> Place | None:
+def _asking_place(action: str, trace: Trace, sources: SourceTexts, *, requested: bool) -> TextPlace | None:
     """Return a place of a value beside an instruction, except in a document that the user named.
 
     The instruction may be in the sentence before, unless the value is a field, a number or a date.
     """
     is_bare = trace.kind is OriginKind.STRUCTURED or not any(map(str.isalpha, trace.text))
-    places = [*evidence.places_of(trace.text)] or ([trace.place] if trace.place else [])
+    places = [*sources.places_of(trace.text)] or ([trace.place] if trace.place else [])
     for place in places:
         is_named = requested and place.passage.is_named and trace.role is not ArgumentRole.DESTINATION
         if not is_named and asks_for(action, place.sentences(before=0 if is_bare else 1)):
@@ -134,27 +134,27 @@ def _asking_place(action: str, trace: Trace, evidence: Evidence, *, requested: b
     return None
 
 
-def _is_named_person(trace: Trace, evidence: Evidence) -> bool:
+def _is_named_person(trace: Trace, sources: SourceTexts) -> bool:
     """Return whether a mail address of a document that the user named contains a name that the user said."""
     if trace.place is None or not trace.place.passage.is_named or "@" not in trace.text:
         return False
     names = [part for part in re.split(r"[^a-z]+", trace.text.partition("@")[0]) if len(part) > 2]
-    return any(evidence.user.contain(name) for name in names)
+    return any(sources.user.contain(name) for name in names)
 
 
 def _of_read(
-    params: Mapping[str, Any], spec: ToolSpec, traces: Mapping[str, list[Trace]], evidence: Evidence
-) -> dict[str, Finding]:
+    params: Mapping[str, Any], spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts
+) -> dict[str, _Finding]:
     texts = {name: [str(leaf.value) for leaf in leaves(value)] for name, value in params.items()}
     if not (spec.reaches_outside or any(_points_outside(text) for parts in texts.values() for text in parts)):
         return {}
     findings = {
         name: finding
         for name, parts in texts.items()
-        if (finding := _of_outbound(parts, traces.get(name, []), spec, evidence))
+        if (finding := _of_outbound(parts, traces.get(name, []), spec, sources))
     }
-    if texts and not findings and (evidence.sent or len(texts) > 1):
-        leak = leak_in([without_host(text) for parts in texts.values() for text in parts], evidence, together=True)
+    if texts and not findings and (sources.sent or len(texts) > 1):
+        leak = leak_in([without_host(text) for parts in texts.values() for text in parts], sources, together=True)
         if leak is not None:
             findings[next(iter(texts))] = _of_leak(leak)
     return findings
@@ -165,41 +165,43 @@ def _points_outside(text: str) -> bool:
     return URL.search(line) is not None or (is_address(line) and not is_mail(line))
 
 
-def _of_outbound(texts: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, evidence: Evidence) -> Finding | None:
+def _of_outbound(
+    texts: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, sources: SourceTexts
+) -> _Finding | None:
     """Return a finding if an argument of an outbound read leaks tool output or has an address of a text."""
     harmless: set[str] = set()
     for trace in traces:
-        is_own = trace.kind is OriginKind.STRUCTURED and evidence.is_own_field(trace.text, spec.server)
+        is_own = trace.kind is OriginKind.STRUCTURED and sources.is_own_field(trace.text, spec.server)
         if trace.is_address and not is_mail(trace.text):
-            if finding := _of_address(trace, evidence, is_own=is_own):
+            if finding := _of_address(trace, sources, is_own=is_own):
                 return finding
-            if is_own or next(evidence.places_of(trace.text), None):
+            if is_own or next(sources.places_of(trace.text), None):
                 harmless.add(trace.text)
         elif trace.kind is OriginKind.USER or is_own:
             harmless.add(trace.text)
-    leak = leak_in([without_host(text) for text in texts if folded(text) not in harmless], evidence)
+    leak = leak_in([without_host(text) for text in texts if folded(text) not in harmless], sources)
     return _of_leak(leak) if leak else None
 
 
-def _of_address(trace: Trace, evidence: Evidence, *, is_own: bool) -> Finding | None:
+def _of_address(trace: Trace, sources: SourceTexts, *, is_own: bool) -> _Finding | None:
     if trace.kind is OriginKind.TEXT:
-        return Finding(f"this address stands only in text that {trace.tool} returned", trace.place)
+        return _Finding(f"this address stands only in text that {trace.tool} returned", trace.place)
     if trace.kind is OriginKind.STRUCTURED and not is_own:
-        return Finding(f"this address comes from what {trace.tool} returned", marked=trace.text)
+        return _Finding(f"this address comes from what {trace.tool} returned", marked=trace.text)
     host = host_of(trace.text).removeprefix("www.")
-    if trace.kind is not OriginKind.NOBODY or _is_known_host(host, evidence):
+    if trace.kind is not OriginKind.NOBODY or _is_known_host(host, sources):
         return None
-    place = next(evidence.places_of(host), None)
+    place = next(sources.places_of(host), None)
     if place is not None:
-        return Finding(f"the host of this address stands only in text that {place.passage.tool} returned", place)
-    if evidence.picture:
-        return Finding(f"you did not give this address: it may stand in {evidence.picture}", marked=trace.text)
+        return _Finding(f"the host of this address stands only in text that {place.passage.tool} returned", place)
+    if sources.picture:
+        return _Finding(f"you did not give this address: it may stand in {sources.picture}", marked=trace.text)
     return None
 
 
-def _is_known_host(host: str, evidence: Evidence) -> bool:
-    return not host or evidence.user.contain(host) or any(host in text for text in evidence.fields_by_text)
+def _is_known_host(host: str, sources: SourceTexts) -> bool:
+    return not host or sources.user.contain(host) or any(host in text for text in sources.fields_by_text)
 
 
-def _of_leak(leak: Leak) -> Finding:
-    return Finding(f"it carries outside what {leak.tool} returned", leak.place, leak.text)
+def _of_leak(leak: Leak) -> _Finding:
+    return _Finding(f"it carries outside what {leak.tool} returned", leak.place, leak.text)

@@ -7,7 +7,7 @@ from typing import Any
 from packetgate.state.origins import ArgumentRole
 from packetgate.tools.provenance.values import is_address, leaves
 from packetgate.tools.provenance.words import (
-    COMMANDS,
+    COMMAND_NAMES,
     DESTINATION_FORMATS,
     DESTINATIONS,
     IDENTIFIERS,
@@ -19,7 +19,7 @@ from packetgate.tools.provenance.words import (
 )
 from packetgate.tools.text.words import words_of
 
-MAX_CHARS = 20_000
+_MAX_CHARS = 20_000
 """Longest value that is searched for names of files."""
 _DESTINATION_WORDS = frozenset({"recipient", "url", "iban", "payee"})
 _SECRET_NAME = re.compile(rf"(?:{'|'.join(SECRET_NAMES)})", re.IGNORECASE)
@@ -69,9 +69,9 @@ def sensitive_part(value: Any, *keys: str) -> str:
         text = leaf.value if isinstance(leaf.value, str) else ""
         if key := _PRIVATE_KEY.search(text):
             return key[0]
-        is_command = any(word in COMMANDS for name in leaf.keys for word in words_of(name))
+        is_command = any(word in COMMAND_NAMES for name in leaf.keys for word in words_of(name))
         is_content = not is_command and role_of(leaf.keys, {}, text) is ArgumentRole.PAYLOAD
-        if not (is_content or "\n" in text.strip() or len(text) > MAX_CHARS) and (part := _secret_name_in(text)):
+        if not (is_content or "\n" in text.strip() or len(text) > _MAX_CHARS) and (part := _secret_name_in(text)):
             return part
     return ""
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from packetgate.state.origins import ArgumentRole, OriginKind
-from packetgate.tools.provenance.evidence import DATE_CHARS, Evidence, Field, Place
 from packetgate.tools.provenance.exfiltration import phrases_in
 from packetgate.tools.provenance.roles import role_of
+from packetgate.tools.provenance.sources import DATE_CHARS, OutputField, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import (
     Day,
     Leaf,
@@ -28,9 +28,9 @@ from packetgate.tools.provenance.values import (
 _WORST_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
 _SEPARATOR = re.compile(r"\s*[,;\n]\s*")
 _ABSENT = object()
-MAX_PARTS = 200
+_MAX_PARTS = 200
 """Most addresses of one argument that are traced."""
-HOST_CHARS = 253
+_HOST_CHARS = 253
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Trace:
     text: str
     """The part, folded."""
     tool: str = ""
-    place: Place | None = None
+    place: TextPlace | None = None
     """Its place in free text, even if a field contains it too."""
     is_address: bool = False
     worded: bool = False
@@ -54,7 +54,7 @@ class Trace:
         return _WORST_LAST.index(self.kind)
 
 
-def traces_of(leaf: Leaf, schema: Mapping[str, Any], evidence: Evidence) -> list[Trace]:
+def traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> list[Trace]:
     """Return the sources of the parts of a value in an argument with this schema."""
     role, value = role_of(leaf.keys, schema, leaf.value), leaf.value
     is_empty = isinstance(value, str) and not value.strip()
@@ -63,18 +63,18 @@ def traces_of(leaf: Leaf, schema: Mapping[str, Any], evidence: Evidence) -> list
     if isinstance(value, bool):
         return [Trace(OriginKind.NOBODY, role, str(value).lower())]
     text = str(value)
-    trace = _trace(text, role, evidence)
+    trace = _trace(text, role, sources)
     if trace.kind.is_given:
         return [trace]
     addresses = addresses_in(plain(text))
     if role is ArgumentRole.DESTINATION:
         parts = addresses or [part for part in _SEPARATOR.split(text) if part.strip()]
-        if len(parts) > MAX_PARTS:
+        if len(parts) > _MAX_PARTS:
             return [replace(trace, kind=OriginKind.NOBODY, is_address=True)]
-        return [_trace(part, role, evidence) for part in parts] if parts and parts != [text] else [trace]
+        return [_trace(part, role, sources) for part in parts] if parts and parts != [text] else [trace]
     if isinstance(value, str):
-        links = [_trace(address, role, evidence) for address in addresses[:MAX_PARTS]]
-        return [_with_phrases(trace, evidence), *(link for link in links if link.kind is not OriginKind.NOBODY)]
+        links = [_trace(address, role, sources) for address in addresses[:_MAX_PARTS]]
+        return [_with_phrases(trace, sources), *(link for link in links if link.kind is not OriginKind.NOBODY)]
     return [trace]
 
 
@@ -106,13 +106,13 @@ def _value_of(text: str) -> _Value:
     return _Value(said, address, tuple(form for form in dict.fromkeys(forms) if form))
 
 
-def _trace(text: str, role: ArgumentRole, evidence: Evidence) -> Trace:
+def _trace(text: str, role: ArgumentRole, sources: SourceTexts) -> Trace:
     value = _value_of(text)
-    place = next((place for form in value.forms if (place := _place(form, evidence))), None)
+    place = next((place for form in value.forms if (place := _place(form, sources))), None)
     trace = Trace(OriginKind.NOBODY, role, value.text, place=place, is_address=value.is_address)
-    if _is_from_user(value, role, evidence):
+    if _is_from_user(value, role, sources):
         return replace(trace, kind=OriginKind.USER)
-    field = _field(value, evidence)
+    field = _field(value, sources)
     if field is not None:
         return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, worded=field.worded)
     if place is not None:
@@ -120,8 +120,8 @@ def _trace(text: str, role: ArgumentRole, evidence: Evidence) -> Trace:
     return trace
 
 
-def _is_from_user(value: _Value, role: ArgumentRole, evidence: Evidence) -> bool:
-    user, text, days = evidence.user, value.text, value.days
+def _is_from_user(value: _Value, role: ArgumentRole, sources: SourceTexts) -> bool:
+    user, text, days = sources.user, value.text, value.days
     if (
         any(user.contain(form) for form in value.forms)
         or value.account in user.accounts
@@ -140,36 +140,36 @@ def _is_from_user(value: _Value, role: ArgumentRole, evidence: Evidence) -> bool
 
 def _names_host(host: str, words: str) -> bool:
     """Return whether words contain a host or its domain."""
-    if not host or len(host) > HOST_CHARS:
+    if not host or len(host) > _HOST_CHARS:
         return False
     labels = host.removeprefix("www.").split(".")
     return any(find(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
 
 
-def _field(value: _Value, evidence: Evidence) -> Field | None:
+def _field(value: _Value, sources: SourceTexts) -> OutputField | None:
     for form in value.forms:
-        field = evidence.fields_by_text.get(form)
+        field = sources.fields_by_text.get(form)
         if field is not None and not (value.is_address and field.worded):
             return field
-    if value.account in evidence.field_accounts:
-        return evidence.field_accounts[value.account]
+    if value.account in sources.field_accounts:
+        return sources.field_accounts[value.account]
     amount = number(value.text)
     if amount is not None:
-        return evidence.field_numbers.get(amount)
+        return sources.field_numbers.get(amount)
     days = value.days
-    return next((field for day, field in evidence.field_days if days and same_day(day, days[0])), None)
+    return next((field for day, field in sources.field_days if days and same_day(day, days[0])), None)
 
 
-def _place(text: str, evidence: Evidence) -> Place | None:
+def _place(text: str, sources: SourceTexts) -> TextPlace | None:
     """Return the first place in free text of a value in any form."""
-    first = next(evidence.places_of(text), None)
+    first = next(sources.places_of(text), None)
     if first is not None:
         return first
     value = _Value(text, False, ())
     amount, days = number(text), value.days
     if amount is None and not days and not value.account:
         return None
-    for passage in evidence.passages:
+    for passage in sources.passages:
         if amount is not None:
             span = passage.numbers.get(amount)
         elif days:
@@ -177,23 +177,23 @@ def _place(text: str, evidence: Evidence) -> Place | None:
         else:
             span = passage.accounts.get(value.account)
         if span is not None:
-            return Place(passage, *span)
+            return TextPlace(passage, *span)
     return None
 
 
-def _with_phrases(trace: Trace, evidence: Evidence) -> Trace:
+def _with_phrases(trace: Trace, sources: SourceTexts) -> Trace:
     """Return the trace of a longer text that contains a phrase of free text."""
     if trace.kind is not OriginKind.NOBODY:
         return trace
-    phrases = [phrase for phrase in phrases_in(trace.text) if not evidence.user.contain(phrase)]
-    place = _first_place(phrases, evidence)
+    phrases = [phrase for phrase in phrases_in(trace.text) if not sources.user.contain(phrase)]
+    place = _first_place(phrases, sources)
     return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool, place=place) if place else trace
 
 
-def _first_place(phrases: Sequence[str], evidence: Evidence) -> Place | None:
-    for passage in evidence.passages:
+def _first_place(phrases: Sequence[str], sources: SourceTexts) -> TextPlace | None:
+    for passage in sources.passages:
         for phrase in phrases:
             at = find(passage.folded, phrase)
             if at >= 0:
-                return Place(passage, at, at + len(phrase))
+                return TextPlace(passage, at, at + len(phrase))
     return None

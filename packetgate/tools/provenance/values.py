@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-MAX_DEPTH = 32
+_MAX_DEPTH = 32
 _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 _SPACES = re.compile(r"\s+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,30}(?:[.,'\u2019\u00a0 ]\d{1,30}){0,8}(?!\w)")
@@ -64,8 +64,8 @@ class Day(NamedTuple):
 
 
 def leaves(value: Any, *keys: str) -> Iterator[Leaf]:
-    """Yield the leaves of a value; deeper parts than `MAX_DEPTH` as one text."""
-    if len(keys) > MAX_DEPTH:
+    """Yield the leaves of a value; deeper parts than `_MAX_DEPTH` as one text."""
+    if len(keys) > _MAX_DEPTH:
         yield Leaf(keys, json.dumps(value, ensure_ascii=False, default=str))
     elif isinstance(value, Mapping):
         for key, inner in value.items():

@@ -107,7 +107,7 @@ ACTIONS: tuple[tuple[str, ...], ...] = tuple(
 NOUNS = frozenset("feedback new note recurring text".split())
 """Those of them that only say that a user wants it: in a text they are no orders."""
 
-COMMANDS = frozenset("args argv cmd code command exec program script shell".split())
+COMMAND_NAMES = frozenset("args argv cmd code command exec program script shell".split())
 """Words in the names of parameters that hold what is run, and the names of files in it."""
 
 SECRET_NAMES = (

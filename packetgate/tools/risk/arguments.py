@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk
-from packetgate.tools.risk.features import SURE_CHANGES, kind_of
+from packetgate.tools.risk.features import SURE_CHANGES, verb_kind
 from packetgate.tools.risk.parameters import SAVE_NAMES
 from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
 from packetgate.tools.text.words import words_of
 
-MAX_DEPTH = 8
-MAX_CHARS = 20_000
-QUOTED_CHARS = 60
+_MAX_DEPTH = 8
+_MAX_CHARS = 20_000
+_QUOTED_CHARS = 60
 _ADDRESS_CHARS = 80
 
 _METHODS = frozenset({"delete", "patch", "post", "put"})
@@ -75,7 +75,7 @@ _LOCAL_SCHEMES = frozenset({"file", "memory", "about"})
 _HOST_NAMES = frozenset("address addresses endpoint host hostname link links site uri uris url urls website".split())
 
 
-class Reason(NamedTuple):
+class _Reason(NamedTuple):
     """Why a call does more than read."""
 
     risk: Risk
@@ -84,10 +84,10 @@ class Reason(NamedTuple):
 
 def quoted(text: str) -> str:
     """Return a name or a value for a reason: on one line, printable and cut."""
-    return printable(" ".join(text.split()))[:QUOTED_CHARS]
+    return printable(" ".join(text.split()))[:_QUOTED_CHARS]
 
 
-def reasons_in(params: Mapping[str, Any], kinds: Mapping[str, str]) -> Iterator[Reason]:
+def reasons_in(params: Mapping[str, Any], kinds: Mapping[str, str]) -> Iterator[_Reason]:
     """Yield why arguments make a call more than a read. `kinds` has the kinds of parameters, by name."""
     is_sent = any(value and _ADDRESSES & {*words_of(name)} for name, value in params.items())
     for name, value in params.items():
@@ -99,7 +99,7 @@ def outside_address(name: str, value: Any, depth: int = 0) -> str:
 
     URLs and mail addresses count everywhere, hosts only in parameters whose name says so.
     """
-    if depth > MAX_DEPTH:
+    if depth > _MAX_DEPTH:
         return str(value)[:_ADDRESS_CHARS]
     if isinstance(value, dict):
         parts = [(str(key), part) for key, part in value.items()]
@@ -115,15 +115,15 @@ class _Reader(NamedTuple):
     is_sent: bool
     """Whether the call names an address: its body is sent there."""
 
-    def reasons(self, name: str, value: Any, above: frozenset[str], depth: int) -> Iterator[Reason]:
+    def reasons(self, name: str, value: Any, above: frozenset[str], depth: int) -> Iterator[_Reason]:
         words = words_of(name)
-        if depth > MAX_DEPTH:
-            yield Reason(Risk.EXECUTE, f"its `{quoted(name)}` is nested too deep to be read")
+        if depth > _MAX_DEPTH:
+            yield _Reason(Risk.EXECUTE, f"its `{quoted(name)}` is nested too deep to be read")
             return
         if name.strip().casefold() in _OPERATORS:
-            yield Reason(Risk.WRITE, f"it holds `{quoted(name)}`")
+            yield _Reason(Risk.WRITE, f"it holds `{quoted(name)}`")
         elif _name_changes(name, words, value, is_sent=self.is_sent):
-            yield Reason(Risk.WRITE, f"its `{quoted(name)}` is `{quoted(str(value))}`")
+            yield _Reason(Risk.WRITE, f"its `{quoted(name)}` is `{quoted(str(value))}`")
         if isinstance(value, Mapping):
             for key, inner in value.items():
                 yield from self.reasons(str(key), inner, above | {*words}, depth + 1)
@@ -139,22 +139,22 @@ class _Reader(NamedTuple):
         elif isinstance(value, str) and value.strip():
             yield from self._text_reasons(name, value, above | {*words}, depth)
 
-    def _text_reasons(self, name: str, text: str, words: frozenset[str], depth: int) -> Iterator[Reason]:
+    def _text_reasons(self, name: str, text: str, words: frozenset[str], depth: int) -> Iterator[_Reason]:
         kind, plain = self.kinds.get(name, ""), _plain(text)
         is_sql = kind == "sql" or "sql" in words_of(name)
         if is_sql or looks_like_sql(text):
             risk, what = risk_of_sql(text)
             if is_sql or (risk is not Risk.READ and what not in UNREADABLE):
-                yield Reason(risk if is_sql else Risk.WRITE, f"its `{quoted(name)}` is {what}")
+                yield _Reason(risk if is_sql else Risk.WRITE, f"its `{quoted(name)}` is {what}")
         if kind == "save":
-            yield Reason(Risk.WRITE, f"it saves to its `{quoted(name)}`")
+            yield _Reason(Risk.WRITE, f"it saves to its `{quoted(name)}`")
         value = f"its `{quoted(name)}` says `{quoted(text)}`"
         if self._is_order(plain, text, words):
-            yield Reason(Risk.WRITE, value)
+            yield _Reason(Risk.WRITE, value)
         if not is_sql and (what := change_in(text)):
-            yield Reason(Risk.WRITE, f"its `{quoted(name)}` is {what}")
+            yield _Reason(Risk.WRITE, f"its `{quoted(name)}` is {what}")
         if _runs_something(plain, words):
-            yield Reason(Risk.EXECUTE, value)
+            yield _Reason(Risk.EXECUTE, value)
         if plain[:1] in ("{", "[") and (inner := _json(text)) is not None:
             yield from self.reasons(name, inner, words, depth + 1)
 
@@ -169,10 +169,10 @@ class _Reader(NamedTuple):
         if words & _MODES and _WRITE_MODE.fullmatch(plain):
             return True
         first = next(iter(words_of(text.strip())), "").casefold()
-        if _SINGLE_OPTION.fullmatch(plain) and kind_of(first) in SURE_CHANGES:
+        if _SINGLE_OPTION.fullmatch(plain) and verb_kind(first) in SURE_CHANGES:
             return True
         harmless = _ABOUT_ANSWER - _ORDERS if words & _ACTIONS else _ABOUT_ANSWER
-        return bool(words & (_ACTIONS | _MODES)) and kind_of(first) in _CHANGES and first not in harmless
+        return bool(words & (_ACTIONS | _MODES)) and verb_kind(first) in _CHANGES and first not in harmless
 
 
 def _name_changes(name: str, words: list[str], value: Any, *, is_sent: bool) -> bool:
@@ -185,13 +185,13 @@ def _name_changes(name: str, words: list[str], value: Any, *, is_sent: bool) -> 
     if switched:
         verbs = (word.removeprefix("auto") for word in words)
         verb = next((verb for verb in verbs if verb and verb not in _LEADING), "")
-        return bool(known & _CONFIRMATIONS) or (kind_of(verb) in _CHANGES and verb not in _ABOUT_ANSWER)
+        return bool(known & _CONFIRMATIONS) or (verb_kind(verb) in _CHANGES and verb not in _ABOUT_ANSWER)
     if (len(words) == 1 and known & _SETS) or (is_sent and known & _BODIES):
         return True
-    if words[-2:-1] == ["to"] and kind_of(words[-1]) in SURE_CHANGES and words[-1] not in _ABOUT_ANSWER:
+    if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _ABOUT_ANSWER:
         return True  # `labels_to_add`
     goes_on = isinstance(value, Mapping) or (len(words) == 2 and words[1] in _PREPOSITIONS)  # `deleteRange`, `save_to`
-    return len(words) > 1 and words[-2] != "to" and goes_on and kind_of(words[0]) in SURE_CHANGES
+    return len(words) > 1 and words[-2] != "to" and goes_on and verb_kind(words[0]) in SURE_CHANGES
 
 
 def _switched(value: Any) -> bool | None:
@@ -202,13 +202,13 @@ def _switched(value: Any) -> bool | None:
 
 
 def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text[:MAX_CHARS]).strip().casefold()
+    return unicodedata.normalize("NFKC", text[:_MAX_CHARS]).strip().casefold()
 
 
 def _is_changing_path(plain: str) -> bool:
     # an endpoint such as `_delete_by_query`
     ends = [part.lstrip("_") for part in plain.partition("?")[0].split("/") if part.startswith("_")]
-    return any(kind_of(first) in SURE_CHANGES or first in _BULK for end in ends for first in words_of(end)[:1])
+    return any(verb_kind(first) in SURE_CHANGES or first in _BULK for end in ends for first in words_of(end)[:1])
 
 
 def _runs_something(plain: str, words: frozenset[str]) -> bool:
@@ -224,16 +224,16 @@ def _is_changing_command(plain: str, *, is_command: bool) -> bool:
     parts = plain.split()
     words = [known[0] for part in parts if part[0].isalpha() and (known := words_of(part))][:_FIRST_WORDS]
     options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]
-    if any({*option} & (SAVE_NAMES | _BODIES) or kind_of(option[0]) in SURE_CHANGES for option in options):
+    if any({*option} & (SAVE_NAMES | _BODIES) or verb_kind(option[0]) in SURE_CHANGES for option in options):
         return True
-    if any(kind_of(word) in _CHANGES and word not in _ABOUT_ANSWER for word in words) or {*parts} & _METHODS:
+    if any(verb_kind(word) in _CHANGES and word not in _ABOUT_ANSWER for word in words) or {*parts} & _METHODS:
         return True
-    return is_command and bool(words) and not any(kind_of(word) for word in words)
+    return is_command and bool(words) and not any(verb_kind(word) for word in words)
 
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text[: MAX_CHARS + 1])
+        return json.loads(text[: _MAX_CHARS + 1])
     except (ValueError, RecursionError):
         return None
 

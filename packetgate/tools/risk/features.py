@@ -18,8 +18,8 @@ from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
 VERSION = 1
 """Version of the features: weights of another version cannot be used."""
-MAX_CHARS = 20_000
-MAX_PARTS = 400
+_MAX_CHARS = 20_000
+_MAX_PARTS = 400
 
 SCALES = {
     "kind": 1.0,
@@ -82,7 +82,7 @@ class Definition(NamedTuple):
 def features_of(tool: Definition) -> dict[str, float]:
     """Return the features of a definition with their strengths."""
     strengths: dict[str, float] = {}
-    sentences = _sentences(tool.description[:MAX_CHARS])
+    sentences = _sentences(tool.description[:_MAX_CHARS])
     for feature in (*_of_name(tool.name), *_of_description(sentences), *_of_parameters(tool)):
         group = feature.partition(":")[0]
         most = 2 * SCALES[group] if group == "rest" else SCALES[group]
@@ -92,21 +92,21 @@ def features_of(tool: Definition) -> dict[str, float]:
 
 def says_read_only(description: str) -> bool:
     """Return whether a description says that nothing is changed."""
-    return bool(_SAYS["read only"].search(description[:MAX_CHARS]))
+    return bool(_SAYS["read only"].search(description[:_MAX_CHARS]))
 
 
 def joined_in(name: str) -> str:
     """Return a changing verb that a name joins to another, such as `create` in `get_or_create`, or an empty string."""
     pairs = pairwise(words_of(name))
-    return next((word for link, word in pairs if link in _LINKS and kind_of(word) in SURE_CHANGES), "")
+    return next((word for link, word in pairs if link in _LINKS and verb_kind(word) in SURE_CHANGES), "")
 
 
-def kind_of(word: str) -> str:
+def verb_kind(word: str) -> str:
     """Return the kind of a verb: `reads`, `changes`, `runs` or `either`; with `?` if it may be a noun; or empty."""
     return _kinds().get(word.lower(), "")
 
 
-def kind_of_inflected(word: str) -> str:
+def inflected_verb_kind(word: str) -> str:
     """Return the kind of a verb, also in forms such as `creates` and `creating`."""
     word = word.lower()
     bases = [word]
@@ -127,7 +127,7 @@ def _kinds() -> dict[str, str]:
 def _of_name(name: str) -> Iterator[str]:
     words = words_of(name)[:12]
     stems = [stem_of(word) for word in words]
-    kinds = [kind_of(word) for word in words]
+    kinds = [verb_kind(word) for word in words]
     yield from (f"name:{stem}" for stem in stems)
     yield from (f"name:{one} {other}" for one, other in pairwise(stems))
     if stems:
@@ -188,7 +188,7 @@ def _of_description(sentences: list[str]) -> Iterator[str]:
     yield from (f"pair:{one} {other}" for one, other in pairwise(stems[:8]))
     for sentence in sentences[1:12]:
         word = next((word for word in words_in(sentence[:80]) if word not in STOP_WORDS | _BOILERPLATE), "")
-        if word and (kind := kind_of_inflected(word)):
+        if word and (kind := inflected_verb_kind(word)):
             yield f"says:then {kind}"
     for topic, pattern in _SAYS.items():
         if pattern.search(first):
@@ -200,24 +200,24 @@ def _of_description(sentences: list[str]) -> Iterator[str]:
 
 def _of_lead(words: list[str]) -> Iterator[str]:
     telling = [word for word, next_word in pairwise([*words, ""]) if _is_telling(word, next_word)]
-    leading = [kind_of_inflected(word) for word in telling[:3]]
+    leading = [inflected_verb_kind(word) for word in telling[:3]]
     at = next((at for at, kind in enumerate(leading) if kind), None)
     if at is None:
-        later = next((kind for word in telling[3:] if (kind := kind_of_inflected(word)) in _SURE), "none")
+        later = next((kind for word in telling[3:] if (kind := inflected_verb_kind(word)) in _SURE), "none")
         yield f"kind:lead none, later {later}"
         return
     yield f"kind:lead {leading[at]}"
     yield f"kind:lead {'first' if at == 0 else 'later'} {leading[at]}"
     yield f"lead:{stem_of(telling[at])}"
     pairs = pairwise(words[:60])
-    chained = {kind_of_inflected(word) for before, word in pairs if before in _LINKS or before in ",;/"} & _SURE
+    chained = {inflected_verb_kind(word) for before, word in pairs if before in _LINKS or before in ",;/"} & _SURE
     yield from (f"kind:lead {leading[at]}, and {kind}" for kind in sorted(chained))
     yield from (f"kind:and {kind}" for kind in sorted(chained))
 
 
 def _of_parameters(tool: Definition) -> Iterator[str]:
     named = ((str(name), part) for name, part in parts_of(dict(tool.schema)) if name)
-    parts = [*islice(named, MAX_PARTS)]
+    parts = [*islice(named, _MAX_PARTS)]
     properties = tool.schema.get("properties")
     if not isinstance(properties, dict) or not properties:
         yield "shape:no parameters"
@@ -227,7 +227,7 @@ def _of_parameters(tool: Definition) -> Iterator[str]:
         stems = [stem_of(word) for word in words_of(name)]
         yield from (f"param:{stem}" for stem in stems)
         yield f"param:={' '.join(stems)}"
-        if stems and (kind := kind_of(stems[0])):
+        if stems and (kind := verb_kind(stems[0])):
             yield f"says:parameter {kind}"
     for _, part in parts:
         choices, items = part.get("enum"), part.get("items")
@@ -242,6 +242,6 @@ def _of_parameters(tool: Definition) -> Iterator[str]:
 def _of_choices(choices: Iterable[Any]) -> Iterator[str]:
     for choice in islice(choices, 40):
         words = words_of(choice) if isinstance(choice, str) else []
-        if words and (kind := kind_of(words[0])):
+        if words and (kind := verb_kind(words[0])):
             yield f"choice:{kind}"
             yield f"choice:={stem_of(words[0])}"

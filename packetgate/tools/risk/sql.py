@@ -12,10 +12,10 @@ from packetgate.state.routing import Risk
 if TYPE_CHECKING:
     from sqlglot import exp
 
-MAX_CHARS = 20_000
+_MAX_CHARS = 20_000
 """Longest text that is read as SQL."""
-MAX_STATEMENT = 2_000
-MAX_TRIES = 8
+_MAX_STATEMENT = 2_000
+_MAX_TRIES = 8
 """Most starts of a statement in a text, and ends of each, that are tried."""
 _NOT_READ, _NOT_PARSED = "SQL that cannot be read", "SQL that cannot be parsed"
 UNREADABLE = frozenset({_NOT_READ, _NOT_PARSED})
@@ -75,7 +75,7 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
 
 def looks_like_sql(text: str) -> bool:
     """Return whether a text begins with a statement of SQL, possibly after comments."""
-    text = text[:MAX_CHARS]
+    text = text[:_MAX_CHARS]
     return any(_BEGINS.match(text, at) for at in _starts(text))
 
 
@@ -84,13 +84,13 @@ def statement_in(text: str) -> tuple[int, int] | None:
 
     A statement that could be plain words needs capital letters or a mark of SQL.
     """
-    for word in islice(_KEYWORDS.finditer(text[:MAX_CHARS]), MAX_TRIES):
-        rest = _POLITE.sub("", text[word.start() : word.start() + MAX_STATEMENT])
+    for word in islice(_KEYWORDS.finditer(text[:_MAX_CHARS]), _MAX_TRIES):
+        rest = _POLITE.sub("", text[word.start() : word.start() + _MAX_STATEMENT])
         if not _BEGINS.match(rest) or not (word.group().isupper() or _MARKS.search(rest)):
             continue
         cuts = (len(rest), *(match.start() for match in _CUTS.finditer(rest)))
         ends = sorted({len(rest[:cut].rstrip(" .?!,;")) for cut in cuts}, reverse=True)
-        for end in ends[:MAX_TRIES]:
+        for end in ends[:_MAX_TRIES]:
             if _is_one_statement(rest[:end]):
                 return word.start(), word.start() + end
     return None
@@ -103,7 +103,7 @@ def risk_of_sql(text: str) -> tuple[Risk, str]:
     A query with only known functions is a read. A change of rows or tables is a write. Everything else is execution,
     such as `COPY`, `PRAGMA`, unknown functions, and what cannot be parsed.
     """
-    if not text.strip() or len(text) > MAX_CHARS or "\x00" in text:
+    if not text.strip() or len(text) > _MAX_CHARS or "\x00" in text:
         return Risk.EXECUTE, _NOT_READ
     if "/*!" in text or "/*+" in text:  # MySQL executes such comments
         return Risk.EXECUTE, "SQL with instructions in comments"
@@ -119,9 +119,9 @@ def change_in(text: str) -> str:
 
     The languages differ in their comments, so a text is read with and without them.
     """
-    bare = _COMMENTS.sub(" ", text[:MAX_CHARS]).lstrip()
+    bare = _COMMENTS.sub(" ", text[:_MAX_CHARS]).lstrip()
     for what, (begins, changes) in _LANGUAGES.items():
-        if begins.match(bare) and (changes.search(text[:MAX_CHARS]) or changes.search(bare)):
+        if begins.match(bare) and (changes.search(text[:_MAX_CHARS]) or changes.search(bare)):
             return what
     return ""
 

@@ -23,10 +23,10 @@ from packetgate.tools.risk.features import (
     VERSION,
     Definition,
     features_of,
+    inflected_verb_kind,
     joined_in,
-    kind_of,
-    kind_of_inflected,
     says_read_only,
+    verb_kind,
 )
 from packetgate.tools.risk.parameters import takes
 from packetgate.tools.spec.categories import EXTERNAL, category_of
@@ -102,7 +102,7 @@ class ToolJudgement(Judgement):
 
 
 @dataclass(frozen=True)
-class Model:
+class RiskModel:
     """A linear model over the features of a definition; a score above the threshold means more than a read."""
 
     version: int
@@ -127,7 +127,7 @@ class Model:
 
 
 @cache
-def model() -> Model:
+def risk_model() -> RiskModel:
     """Return the shipped model.
 
     Raises:
@@ -136,7 +136,7 @@ def model() -> Model:
     return load_json(WEIGHTS, _model_of)
 
 
-def judge(tool: Definition, annotations: Annotations | None = None, *, trusted: bool = False) -> ToolJudgement:
+def judge_tool(tool: Definition, annotations: Annotations | None = None, *, trusted: bool = False) -> ToolJudgement:
     """Return the risk of a tool by its definition and its server's annotations."""
     looks = _by_text(tool)
     says_reads = annotations is not None and annotations.read_only_hint is True
@@ -174,8 +174,8 @@ def unvouched_note(specs: Sequence[ToolSpec]) -> str:
     return f"{counted} ({names}{more}): {'; or, '.join(ways)}"
 
 
-def _model_of(stored: Mapping[str, Any]) -> Model:
-    loaded = Model(**stored)
+def _model_of(stored: Mapping[str, Any]) -> RiskModel:
+    loaded = RiskModel(**stored)
     if loaded.version != VERSION:
         raise ValueError(f"features {loaded.version}, not {VERSION}: train it anew")
     return loaded
@@ -188,7 +188,7 @@ def _vouching_line(name: str) -> str:
 
 def _by_text(tool: Definition) -> ToolJudgement:
     """Return the risk of a tool whose text is true."""
-    features, learned = features_of(tool), model()
+    features, learned = features_of(tool), risk_model()
     score, parts = learned.score(features), learned.parts(features)
     probability = learned.probability(score)
     unknown = _why_not_understood(tool)
@@ -199,7 +199,7 @@ def _by_text(tool: Definition) -> ToolJudgement:
     reads = not unknown and bool(read_reasons) and score < learned.threshold - careful
     if reads and (asks not in ("sql", "language") or says_read_only(tool.description)):
         return ToolJudgement(Risk.READ, why=read_reasons, least=Risk.READ, probability=probability)
-    runs = any(kind_of(word) == "runs" for word in words_of(tool.name)) and not unknown
+    runs = any(verb_kind(word) == "runs" for word in words_of(tool.name)) and not unknown
     risk = Risk.EXECUTE if asks or runs else Risk.WRITE
     why = [unknown] if unknown else []
     why += [_HOLDS[asks].format(quoted(held[asks]))] if asks else []
@@ -238,7 +238,7 @@ def _why_not_understood(tool: Definition) -> str:
     letters = [char for char in text if char.isalpha()]
     words = words_in(text[:600])
     foreign = sum(not char.isascii() for char in letters) > 0.3 * len(letters)
-    unknown = len(words) > _FEW_WORDS and not any(word in STOP_WORDS or kind_of_inflected(word) for word in words)
+    unknown = len(words) > _FEW_WORDS and not any(word in STOP_WORDS or inflected_verb_kind(word) for word in words)
     return "its description is not in English" if foreign or unknown else ""
 
 

@@ -6,7 +6,7 @@ from mcp_types import Tool
 
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import Definition
-from packetgate.tools.risk.tool import judge
+from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.default_arguments import ServerFolder, default_arguments, without_default_arguments
 from packetgate.tools.spec.descriptions import brief_of, without_required_key
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -28,7 +28,7 @@ def spec_of(
     dry_run = _without_dry_run(tool.input_schema) if trusted else None
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
-    judged = judge(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
+    judged = judge_tool(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
     given = default_arguments(tool.name, schema, ground, reads=judged.unvouched or judged.risk is Risk.READ)
     return ToolSpec(
         name=f"{server}.{tool.name}",

@@ -22,7 +22,7 @@ from packetgate.models.llama.model import LlamaCppModel
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.sources import source_texts
 
 GREEDY = CONTEXT.model_copy(update={"selection_temperature": 0.0, "selection_max_tokens": 300})
 READ = ("files.read_file", {"path": "a.txt"})
@@ -98,7 +98,7 @@ def test_optional_arguments_that_nobody_named_are_left_out(request_: str, kept: 
     unsure, sure = {"what": 0.5, "count": 0.6, "colour": 0.4, "kinds": 0.5}, {"sort": 0.95}
     written = {"what": "hats", "count": 2, "colour": "red", "kinds": ["long_lasting"], "sort": "price"}
     call = WrittenCall("shop.find", written, 0.9, unsure | sure)
-    left = without_invented(call, shop, evidence_of(packet(request_)))
+    left = without_invented(call, shop, source_texts(packet(request_)))
     assert left.arguments == kept | {"sort": "price"}
     assert left.probabilities.keys() == left.arguments.keys()
 

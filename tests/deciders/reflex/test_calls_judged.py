@@ -9,7 +9,7 @@ from packetgate.deciders.outcome import traced
 from packetgate.deciders.reflex.review import call_signals
 from packetgate.deciders.reflex.signals import CallSignals, call_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.evidence import evidence_of
+from packetgate.tools.provenance.sources import source_texts
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 COLOUR = {"enum": ["red", "blue"], "type": "string"}
@@ -27,7 +27,7 @@ RIGHT = {"item": "wool socks", "count": 3, "colour": "red"}
 
 def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = REQUEST) -> CallSignals:
     asked = packet(request)
-    return call_signals(traced(name, params, SHOP[name], evidence_of(asked)), asked, SHOP)
+    return call_signals(traced(name, params, SHOP[name], source_texts(asked)), asked, SHOP)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from packetgate.tools.approval.replies import (
     NO,
     SKIP,
     YES,
-    Reply,
+    CallReply,
     decided_in,
     is_verdict,
     parse_answer,
@@ -31,7 +31,7 @@ THREE = [
     ("ai.delete", {"path": "c.txt"}),
 ]
 LETTERS = {Outcome.APPROVED: "y", Outcome.DENIED: "n", Outcome.SKIPPED: "s"}
-EDIT = Reply(Outcome.EDITED, tool_name="a.b", params={"x": 1})
+EDIT = CallReply(Outcome.EDITED, tool_name="a.b", params={"x": 1})
 
 
 def letters(text: str, calls: list[tuple[str, dict[str, Any]]]) -> str:
@@ -129,36 +129,36 @@ def test_other_text_is_no_verdict(text: str):
 @pytest.mark.parametrize(
     ("reply", "means"),
     [
-        ("yes", Reply(Outcome.APPROVED)),
-        ("", Reply(Outcome.SKIPPED)),
-        (" yes, but in b.txt ", Reply(Outcome.ANSWERED, comment="yes, but in b.txt")),
-        ({"type": "approve"}, Reply(Outcome.APPROVED)),
-        ({"type": "accept", "args": None}, Reply(Outcome.APPROVED)),
-        ({"type": "accept", "args": {"action": "a.b", "args": {"x": 9}}}, Reply(Outcome.APPROVED)),
-        ({"type": "approve", "remember": "session"}, Reply(Outcome.APPROVED, remember="session")),
-        ({"type": "reject"}, Reply(Outcome.DENIED)),
-        ({"type": "reject", "message": "too risky"}, Reply(Outcome.DENIED, comment="too risky")),
-        ({"type": "ignore", "args": None}, Reply(Outcome.SKIPPED)),
-        ({"type": "skip"}, Reply(Outcome.SKIPPED)),
-        ({"type": "respond", "message": "use b.txt"}, Reply(Outcome.ANSWERED, comment="use b.txt")),
-        ({"type": "response", "args": "use b.txt"}, Reply(Outcome.ANSWERED, comment="use b.txt")),
+        ("yes", CallReply(Outcome.APPROVED)),
+        ("", CallReply(Outcome.SKIPPED)),
+        (" yes, but in b.txt ", CallReply(Outcome.ANSWERED, comment="yes, but in b.txt")),
+        ({"type": "approve"}, CallReply(Outcome.APPROVED)),
+        ({"type": "accept", "args": None}, CallReply(Outcome.APPROVED)),
+        ({"type": "accept", "args": {"action": "a.b", "args": {"x": 9}}}, CallReply(Outcome.APPROVED)),
+        ({"type": "approve", "remember": "session"}, CallReply(Outcome.APPROVED, remember="session")),
+        ({"type": "reject"}, CallReply(Outcome.DENIED)),
+        ({"type": "reject", "message": "too risky"}, CallReply(Outcome.DENIED, comment="too risky")),
+        ({"type": "ignore", "args": None}, CallReply(Outcome.SKIPPED)),
+        ({"type": "skip"}, CallReply(Outcome.SKIPPED)),
+        ({"type": "respond", "message": "use b.txt"}, CallReply(Outcome.ANSWERED, comment="use b.txt")),
+        ({"type": "response", "args": "use b.txt"}, CallReply(Outcome.ANSWERED, comment="use b.txt")),
         ({"type": "edit", "edited_action": {"name": "a.b", "args": {"x": 1}}}, EDIT),
         ({"type": "edit", "edited_action": {"name": "a.b", "arguments": {"x": 1}}}, EDIT),
         ({"type": "edit", "args": {"action": "a.b", "args": {"x": 1}}}, EDIT),
-        ({"type": "edit", "edited_action": {"args": {"x": 1}}}, Reply(Outcome.EDITED, params={"x": 1})),
-        ({"type": "edit", "args": {"x": 1}}, Reply(Outcome.EDITED, params={"x": 1})),
+        ({"type": "edit", "edited_action": {"args": {"x": 1}}}, CallReply(Outcome.EDITED, params={"x": 1})),
+        ({"type": "edit", "args": {"x": 1}}, CallReply(Outcome.EDITED, params={"x": 1})),
     ],
 )
-def test_every_form_of_a_decision(reply: Any, means: Reply):
+def test_every_form_of_a_decision(reply: Any, means: CallReply):
     assert parse_replies(reply, 1) == [means]
     if not isinstance(reply, str):
         assert parse_replies([reply], 1) == [means]
-        assert parse_replies({"decisions": [reply, "no"]}, 2) == [means, Reply(Outcome.DENIED)]
+        assert parse_replies({"decisions": [reply, "no"]}, 2) == [means, CallReply(Outcome.DENIED)]
 
 
 def test_words_stand_for_all_calls_and_a_decision_for_one():
     """A front end that shows only the first call sends one decision: nobody saw the other calls."""
-    assert parse_replies("yes", 3) == [Reply(Outcome.APPROVED)] * 3
+    assert parse_replies("yes", 3) == [CallReply(Outcome.APPROVED)] * 3
     for reply in ({"type": "approve"}, [{"type": "approve"}], {"decisions": [{"type": "reject"}]}, ["yes"]):
         with pytest.raises(RequestError) as caught:
             parse_replies(reply, 2)

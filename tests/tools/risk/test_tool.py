@@ -7,7 +7,7 @@ import pytest
 
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import VERSION, Definition
-from packetgate.tools.risk.tool import WEIGHTS, judge, model
+from packetgate.tools.risk.tool import WEIGHTS, judge_tool, risk_model
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
 TEXT = {"type": "string"}
@@ -24,7 +24,9 @@ READ_ONLY, SILENT, CHANGES, DESTROYS = Hints(True), Hints(), Hints(False), Hints
 
 
 def judged(name: str, description: str = "", hints: Hints | None = None, *, trusted: bool = False, **parameters: Any):
-    return judge(Definition(name, description, {"type": "object", "properties": parameters}), hints, trusted=trusted)
+    return judge_tool(
+        Definition(name, description, {"type": "object", "properties": parameters}), hints, trusted=trusted
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,6 +155,6 @@ def test_whether_it_reaches_outside(
 
 
 def test_the_weights_are_of_these_features_and_small():
-    assert model().version == VERSION
+    assert risk_model().version == VERSION
     assert WEIGHTS.stat().st_size < 500_000
-    assert 0.0 < model().probability(-10) < 0.01 < 0.99 < model().probability(10) < 1.0
+    assert 0.0 < risk_model().probability(-10) < 0.01 < 0.99 < risk_model().probability(10) < 1.0

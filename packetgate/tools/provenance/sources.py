@@ -33,18 +33,18 @@ from packetgate.tools.provenance.values import (
 from packetgate.tools.provenance.words import FREE_TEXT_KEYS, LISTS
 from packetgate.tools.text.words import words_of
 
-FIELD_WORDS = 8
+_FIELD_WORDS = 8
 """Most words of a text that counts as a field's value and not as free text."""
-FIELD_CHARS = 200
+_FIELD_CHARS = 200
 DATE_CHARS = 40
 """Longest text that is compared as a date."""
-MAX_ADDRESSES = 50
-SENTENCE_CHARS = 300
-NEAR_CHARS = 400
+_MAX_ADDRESSES = 50
+_SENTENCE_CHARS = 300
+_NEAR_CHARS = 400
 """How far from a value an instruction is looked for."""
-SECRET_CHARS = 8
-MAX_SECRETS = 20_000
-MAX_PLACES = 200
+_SECRET_CHARS = 8
+_MAX_SECRETS = 20_000
+_MAX_PLACES = 200
 _SECRET = re.compile(r"[a-z0-9][a-z0-9+/_=.-]{7,}")
 _LABEL = re.compile(r"^[\w ()/-]{1,40}: +(?=\S)")
 _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,4}[.)]|\[[\w ]{1,12}\])\s+")
@@ -54,7 +54,7 @@ _MAX_KEY_DEPTH = 32
 
 
 @dataclass(frozen=True)
-class Field:
+class OutputField:
     """A complete value of a structured output."""
 
     tool: str
@@ -106,7 +106,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPlace:
     """A place in a passage."""
 
     passage: Passage
@@ -116,14 +116,14 @@ class Place:
     def sentences(self, before: int) -> str:
         """Return the sentence of the place and a number of sentences before it, folded and limited."""
         first, last = self._bounds(before)
-        return self.passage.folded[max(first, self.start - NEAR_CHARS) : min(last, self.end + NEAR_CHARS)]
+        return self.passage.folded[max(first, self.start - _NEAR_CHARS) : min(last, self.end + _NEAR_CHARS)]
 
     def quoted(self) -> tuple[str, str]:
         """Return the sentence of the place, limited, and the text at the place; control characters by name."""
         text = self.passage.text
         start, end = self._bounds(0)
-        first = max(start, self.start - SENTENCE_CHARS // 2)
-        last = max(min(end, first + SENTENCE_CHARS), min(self.end, self.start + SENTENCE_CHARS))
+        first = max(start, self.start - _SENTENCE_CHARS // 2)
+        last = max(min(end, first + _SENTENCE_CHARS), min(self.end, self.start + _SENTENCE_CHARS))
         sentence = f"{'…' if first > start else ''}{text[first:last].strip()}{'…' if last < end else ''}"
         return escaped(sentence), escaped(text[self.start : min(self.end, last)])
 
@@ -162,28 +162,28 @@ class UserWords:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SourceTexts:
     """The texts known in a turn, the newest first."""
 
     user: UserWords
-    fields: tuple[Field, ...] = ()
+    fields: tuple[OutputField, ...] = ()
     passages: tuple[Passage, ...] = ()
     sent: tuple[str, ...] = ()
     """What earlier calls of this turn sent outside without a question, oldest first."""
     picture: str = ""
     """The name of a picture that the user attached: a model may have read it."""
 
-    def having_sent(self, params: Mapping[str, Any]) -> "Evidence":
-        """Return the evidence after one more call sent its arguments outside."""
+    def having_sent(self, params: Mapping[str, Any]) -> "SourceTexts":
+        """Return the sources after one more call sent its arguments outside."""
         return replace(self, sent=(*self.sent, *(without_host(str(leaf.value)) for leaf in leaves(params))))
 
-    def places_of(self, text: str) -> Iterator[Place]:
-        """Yield the places of a folded text in free text, at most `MAX_PLACES`."""
-        left = MAX_PLACES
+    def places_of(self, text: str) -> Iterator[TextPlace]:
+        """Yield the places of a folded text in free text, at most `_MAX_PLACES`."""
+        left = _MAX_PLACES
         for passage in self.passages:
             at = find(passage.folded, text)
             while at >= 0 and left:
-                yield Place(passage, at, at + len(text))
+                yield TextPlace(passage, at, at + len(text))
                 left -= 1
                 at = find(passage.folded, text, at + 1)
 
@@ -192,9 +192,9 @@ class Evidence:
         return any(field.text == text and field.server == server and not field.worded for field in self.fields)
 
     @cached_property
-    def fields_by_text(self) -> dict[str, Field]:
+    def fields_by_text(self) -> dict[str, OutputField]:
         """The newest field of each value; one that is not free text comes first."""
-        found: dict[str, Field] = {}
+        found: dict[str, OutputField] = {}
         for field in self.fields:
             known = found.get(field.text)
             if known is None or (known.worded and not field.worded):
@@ -202,7 +202,7 @@ class Evidence:
         return found
 
     @cached_property
-    def field_numbers(self) -> dict[Decimal, Field]:
+    def field_numbers(self) -> dict[Decimal, OutputField]:
         """The numbers that are complete fields."""
         return {
             value: field
@@ -212,13 +212,13 @@ class Evidence:
         }
 
     @cached_property
-    def field_accounts(self) -> dict[str, Field]:
+    def field_accounts(self) -> dict[str, OutputField]:
         """The IBANs and phone numbers that are complete fields."""
         accounts = [field for field in reversed(self.fields) if is_account(field.text) and not field.worded]
         return {squeezed(field.text): field for field in accounts}
 
     @cached_property
-    def field_days(self) -> list[tuple[Day, Field]]:
+    def field_days(self) -> list[tuple[Day, OutputField]]:
         """The dates that fields begin with."""
         short = (field for field in self.fields if len(field.text) < DATE_CHARS)
         return [(day, field) for field in short for day, start, _ in days_in(field.text) if not start]
@@ -227,7 +227,7 @@ class Evidence:
     def letters(self) -> list[tuple[str, str]]:
         """The tool and the squeezed text of each output."""
         texts = ((tool, squeezed(text)) for tool, text in self._outputs)
-        return [(tool, letters) for tool, letters in texts if len(letters) >= SECRET_CHARS]
+        return [(tool, letters) for tool, letters in texts if len(letters) >= _SECRET_CHARS]
 
     @cached_property
     def secrets(self) -> list[tuple[str, str]]:
@@ -236,7 +236,7 @@ class Evidence:
         for tool, text in self._outputs:
             for match in _SECRET.finditer(text):
                 token = squeezed(match[0])
-                if len(token) >= SECRET_CHARS and len(tools) < MAX_SECRETS and any(map(str.isdigit, token)):
+                if len(token) >= _SECRET_CHARS and len(tools) < _MAX_SECRETS and any(map(str.isdigit, token)):
                     tools.setdefault(token, tool)
         return [(tool, token) for token, tool in tools.items()]
 
@@ -245,8 +245,8 @@ class Evidence:
         return [(one.tool, one.folded) for one in self.passages] + [(one.tool, one.text) for one in self.fields]
 
 
-def evidence_of(packet: CognitionPacket) -> Evidence:
-    """Return the evidence of a packet before its next calls are made."""
+def source_texts(packet: CognitionPacket) -> SourceTexts:
+    """Return the sources of a packet before its next calls are made."""
     user = UserWords(folded(packet.spoken))
     earlier = [call for call in packet.routing.all_calls if call.result is not None]
     sources = [source for call in reversed(earlier) for source in _of_call(call, user)]
@@ -255,7 +255,7 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
             text = entry.summary if entry.said is None else entry.said
             is_document = _is_document(entry.tool_name, entry.params)
             sources += _of_output(entry.tool_name, text, is_document=is_document)
-            sources += [Field(entry.tool_name, field) for field in entry.fields]
+            sources += [OutputField(entry.tool_name, field) for field in entry.fields]
     for attachment in packet.content.attachments:
         sources.append(Passage(f"the attached {attachment.name}", plain(attachment.text)))
     for message in reversed(packet.conversation):
@@ -264,9 +264,9 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
             what = "an earlier message of the conversation" if is_supplied else "an earlier answer"
             sources.append(Passage(what, plain(message.text)))
     unasked = [call for call in earlier if call.open_world and not call.is_flagged]
-    return Evidence(
+    return SourceTexts(
         user=user,
-        fields=tuple(source for source in sources if isinstance(source, Field)),
+        fields=tuple(source for source in sources if isinstance(source, OutputField)),
         passages=tuple(source for source in sources if isinstance(source, Passage)),
         sent=tuple(without_host(str(leaf.value)) for call in unasked for leaf in leaves(call.params)),
         picture=next((one.name for one in packet.content.attachments if one.is_picture), ""),
@@ -274,13 +274,15 @@ def evidence_of(packet: CognitionPacket) -> Evidence:
 
 
 def address_fields(call: ToolCall) -> tuple[str, ...]:
-    """Return the addresses that are fields of a call's output, for later turns; at most `MAX_ADDRESSES`."""
-    fields = (source for source in _of_call(call, UserWords("")) if isinstance(source, Field) and not source.worded)
+    """Return the addresses that are fields of a call's output, for later turns; at most `_MAX_ADDRESSES`."""
+    fields = (
+        source for source in _of_call(call, UserWords("")) if isinstance(source, OutputField) and not source.worded
+    )
     addresses = (field.text for field in fields if is_address(field.text))
-    return tuple(islice(dict.fromkeys(addresses), MAX_ADDRESSES))
+    return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
 
 
-def _of_call(call: ToolCall, user: UserWords) -> Iterator[Field | Passage]:
+def _of_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | Passage]:
     result = call.result
     if result is None:
         return
@@ -302,7 +304,7 @@ def _documents(params: Mapping[str, Any]) -> list[str]:
     return [text for text in texts if is_address(text) or "/" in text or _FILE.fullmatch(text)]
 
 
-def _of_output(tool: str, text: str, *, is_document: bool) -> Iterator[Field | Passage]:
+def _of_output(tool: str, text: str, *, is_document: bool) -> Iterator[OutputField | Passage]:
     if is_document:
         yield Passage(tool, plain(text))
         return
@@ -314,7 +316,7 @@ def _of_output(tool: str, text: str, *, is_document: bool) -> Iterator[Field | P
     yield from _of_value(tool, value)
 
 
-def _of_value(tool: str, value: Any) -> Iterator[Field | Passage]:
+def _of_value(tool: str, value: Any) -> Iterator[OutputField | Passage]:
     for key in _keys(value):
         yield from _of_leaf(tool, key, "")
     for leaf in leaves(value):
@@ -331,27 +333,27 @@ def _keys(value: Any, depth: int = 0) -> Iterator[str]:
         yield from _keys(value[part] if isinstance(value, Mapping) else part, depth + 1)
 
 
-def _of_leaf(tool: str, text: str, key: str) -> Iterator[Field | Passage]:
+def _of_leaf(tool: str, text: str, key: str) -> Iterator[OutputField | Passage]:
     line, is_field = plain(text), _is_field(text)
     worded = any(word.removesuffix("s") in FREE_TEXT_KEYS for word in words_of(key))
     if is_field and line:
-        yield Field(tool, line.lower(), worded)
+        yield OutputField(tool, line.lower(), worded)
     if not is_field or (line and (worded or len(line.split()) > 2)):
         yield Passage(tool, line)
 
 
 def _is_field(text: str) -> bool:
-    return "\n" not in text.strip() and len(text) <= FIELD_CHARS and len(text.split()) <= FIELD_WORDS
+    return "\n" not in text.strip() and len(text) <= _FIELD_CHARS and len(text.split()) <= _FIELD_WORDS
 
 
-def _of_lines(tool: str, text: str) -> Iterator[Field | Passage]:
+def _of_lines(tool: str, text: str) -> Iterator[OutputField | Passage]:
     yield Passage(tool, plain(text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if {*words_of(tool)} & LISTS and all(_is_field(line) and not _is_sentence(line) for line in lines):
         for line in lines:
             bare = _BULLET.sub("", line)
             for value in {line, bare, _LABEL.sub("", bare)}:
-                yield Field(tool, folded(value))
+                yield OutputField(tool, folded(value))
 
 
 def _is_sentence(line: str) -> bool:
