@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Question, State
 from pydantic import PrivateAttr
 
-from packetgate.deciders.language.decisions import answered
+from packetgate.deciders.language.decisions import answer_by_probability
 from packetgate.graph.event_loops import LoopThread
 from packetgate.models.decisions import state_text
 from packetgate.models.pool import ModelPool
@@ -44,4 +44,4 @@ class GateDecisionModel(BaseDecisionModel):
         model = await self._pool.get("prime")
         if model is None:
             raise ModelError(f"{self.model} cannot be loaded")
-        return await answered(model, state_text(state), questions)
+        return await answer_by_probability(model, state_text(state), questions)

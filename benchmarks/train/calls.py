@@ -21,7 +21,7 @@ from benchmarks.train.own import catalogues
 from packetgate.deciders.outcome import traced
 from packetgate.deciders.reflex.fit import fits_of
 from packetgate.deciders.reflex.review import call_signals
-from packetgate.deciders.reflex.signals import CALLS_FITTED, CallSignals
+from packetgate.deciders.reflex.signals import CALL_SIGNALS_FITTED, CallSignals
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context
@@ -77,7 +77,7 @@ def fit(examples: list[Example]) -> None:
     weights = logistic.fitted(inputs, right)
     held = {name: round(float(one), 4) for name, one in zip(CallSignals._fields, weights, strict=True)}
     print(held)
-    CALLS_FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
+    CALL_SIGNALS_FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
 
 
 def _bounds(name: str) -> Bounds:

@@ -25,7 +25,15 @@ from benchmarks.selection.cases import Case, drawn, public_sets
 from benchmarks.selection.figures import Call, Outcome, auroc, is_right, same
 from benchmarks.train.logistic import Bounds, Logistic, Matrix
 from benchmarks.train.own import FOLDER, Request, catalogues
-from packetgate.deciders.language.evidence import FITTED, YES, Acting, Evidence, odds_of, request_evidence, serves
+from packetgate.deciders.language.evidence import (
+    EVIDENCE_FITTED,
+    YES,
+    Acting,
+    CallEvidence,
+    odds_of,
+    request_evidence,
+    serves,
+)
 from packetgate.deciders.language.native_selection import NativeSelection
 from packetgate.deciders.language.offer import offer_of, turn_messages
 from packetgate.deciders.outcome import traced
@@ -49,7 +57,7 @@ MEASURED_ON = 100
 """Cases of each public set that `benchmarks.real_models` measures on, and that nothing is fitted on."""
 DRAWN = 1.0
 """How hard the weights are drawn to their prior, in calls."""
-PRIOR = Evidence(read=1.0, judged=1.0, name=0.1, arguments=0.5, yes=0.5, acts=0.1)
+PRIOR = CallEvidence(read=1.0, judged=1.0, name=0.1, arguments=0.5, yes=0.5, acts=0.1)
 """What one would guess: a call is as probably right as it is judged."""
 AGAINST = frozenset({"passed_over"})
 """What never speaks for a call, however few of the calls show it; the rest never speaks against one."""
@@ -227,8 +235,8 @@ def fit(rows: Sequence[Row]) -> None:
         np.array([one.by_model for _, one in judged]),
     )
     for name, unknown in (("checked", ()), ("unchecked", ("yes",))):
-        fields = [one for one in Evidence._fields if one not in unknown]
-        inputs = np.array([[getattr(Evidence.of(one.evidence), field) for field in fields] for _, one in judged])
+        fields = [one for one in CallEvidence._fields if one not in unknown]
+        inputs = np.array([[getattr(CallEvidence.of(one.evidence), field) for field in fields] for _, one in judged])
         logistic = Logistic(
             [0.0 if field == "always" else getattr(PRIOR, field) for field in fields], [*map(_bounds, fields)], DRAWN
         )
@@ -243,7 +251,7 @@ def fit(rows: Sequence[Row]) -> None:
     logistic = Logistic([0.0, 0.5, 0.5], [*map(_bounds, Acting._fields)], DRAWN)
     _print("acting, each set left out", logistic.left_out(inputs, wanted, np.array([row.set for row in told])), wanted)
     held["acting"] = _named(Acting._fields, logistic.fitted(inputs, wanted))
-    FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
+    EVIDENCE_FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
 
 
 def _named(fields: Sequence[str], weights: Matrix) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks.train.own import Own, Request, catalogues
-from packetgate.deciders.reflex.builtin_requests import NONE, WEIGHTS, Floats, Practice, row_of, words_for
+from packetgate.deciders.reflex.builtin_requests import NO_TOOL, PRACTICE_WEIGHTS, Floats, Practice, row_of, words_for
 
 LEAST_SEEN = 3
 """Requests in which a word must stand to count."""
@@ -31,7 +31,7 @@ def main() -> None:
     if not given.held_out:
         _report(made, left_out)
     np.savez_compressed(
-        WEIGHTS, tools=np.array(made.tools), words=np.array([*made.words]), table=made.table.astype(np.float16)
+        PRACTICE_WEIGHTS, tools=np.array(made.tools), words=np.array([*made.words]), table=made.table.astype(np.float16)
     )
 
 
@@ -43,7 +43,7 @@ def learned(requests: Sequence[Request]) -> Practice:
     """Return the model that fits the requests best."""
     seen = Counter(word for one in requests for word in {*words_for(one.text)})
     words = {word: at for at, word in enumerate(sorted(word for word, count in seen.items() if count >= LEAST_SEEN))}
-    tools = tuple(sorted({NONE, *(one.tool for one in requests)}))
+    tools = tuple(sorted({NO_TOOL, *(one.tool for one in requests)}))
     rows = np.array([row_of(one.text, words) for one in requests])
     wanted = np.eye(len(tools))[[tools.index(one.tool) for one in requests]]
     free = np.ones((rows.shape[1], 1))
@@ -68,7 +68,9 @@ def _report(made: Practice, requests: Sequence[Request]) -> None:
     likely = [made.probabilities(one.text) for one in requests]
     first = [max(one, key=one.__getitem__) for one in likely]
     for title, chosen in (("a tool", True), ("none", False)):
-        rows = [(one.tool, found) for one, found in zip(requests, first, strict=True) if (one.tool != NONE) is chosen]
+        rows = [
+            (one.tool, found) for one, found in zip(requests, first, strict=True) if (one.tool != NO_TOOL) is chosen
+        ]
         right = sum(tool == found for tool, found in rows)
         print(f"requests for {title}: {len(rows)}, right {right / max(1, len(rows)):.3f}")
 

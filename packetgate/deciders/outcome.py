@@ -18,7 +18,7 @@ from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.risk.call import rated
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-ALL = "*"  # asks for the descriptions of all tools
+ALL_TOOLS = "*"  # asks for the descriptions of all tools
 REPEATED = "the same call was already made, asked about or turned down, so it is not made again"
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2
@@ -76,7 +76,7 @@ def _described(
 
 
 def _tools_named(name: str, palette: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
-    if name.strip() == ALL:
+    if name.strip() == ALL_TOOLS:
         return dict.fromkeys([*palette, *catalogue])
     tool = catalogue.canonical(name)
     return [tool] if tool else catalogue.group(name)

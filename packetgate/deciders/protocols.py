@@ -18,7 +18,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.checking import CheckedCall
 
 
-class Decision(Section):
+class StageDecision(Section):
     """Fields of all decisions."""
 
     confidence: Confidence | None = None  # probability that the decision is right; None if unknown
@@ -51,11 +51,11 @@ class Decision(Section):
 
 
 T = TypeVar("T", Catalogue, Toolbox)
-D = TypeVar("D", bound=Decision)
+D = TypeVar("D", bound=StageDecision)
 Decider = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]  # decides at one stage
 
 
-class IntentDecision(Decision):
+class IntentDecision(StageDecision):
     """Whether the request needs a tool, or another one."""
 
     needs_tool: bool
@@ -75,7 +75,7 @@ class WantedCall(Section):
     checked: CheckedCall | None = None  # validation result, if the decider already validated the call
 
 
-class Selection(Decision):
+class Selection(StageDecision):
     """Calls to make, or what else to do."""
 
     action: Literal["call", "none", "clarify", "describe"]
@@ -143,7 +143,7 @@ class CallReview(Section):
         )
 
 
-class Review(Decision):
+class Review(StageDecision):
     """The judgements on a pass's calls. A call without one is not approved, at 0.0."""
 
     reviews: tuple[CallReview, ...]
@@ -154,7 +154,7 @@ class Review(Decision):
         return next((one for one in self.reviews if one.call_id == call_id), failed)
 
 
-class Answer(Decision):
+class Answer(StageDecision):
     """The answer to the user."""
 
     text: str

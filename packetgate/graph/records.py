@@ -160,11 +160,11 @@ async def calibration_for(store: BaseStore, known_as: KnownAs | None) -> Calibra
 @cache
 def evaluation_version() -> str:
     """Return a digest of the evaluation's cases and weights: curves of other versions do not apply."""
-    from packetgate.deciders.language.evidence import FITTED  # imports numpy
+    from packetgate.deciders.language.evidence import EVIDENCE_FITTED  # imports numpy
     from packetgate.tools.evaluation.cases import FILE
 
     form = f"{[*PlayedCall.model_fields, *Played.model_fields]}"
-    return hashlib.sha256(FILE.read_bytes() + FITTED.read_bytes() + form.encode()).hexdigest()[:16]
+    return hashlib.sha256(FILE.read_bytes() + EVIDENCE_FITTED.read_bytes() + form.encode()).hexdigest()[:16]
 
 
 async def read_played(store: BaseStore, known_as: str) -> dict[str, Played]:

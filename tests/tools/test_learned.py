@@ -34,7 +34,7 @@ def test_no_array_is_unpickled(tmp_path: Path):
 
 
 def test_what_is_shipped_is_whole():
-    judge.load_encoder(judge.WEIGHTS)
+    judge.load_encoder(judge.JUDGE_WEIGHTS)
     signals.load_fitted()
     builtin_requests.load_practice()
 
@@ -43,7 +43,7 @@ def test_what_is_shipped_is_whole():
 def test_weights_of_another_form_are_the_same_error(held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "serving.json"
     path.write_text(held)
-    monkeypatch.setattr(signals, "FITTED", path)
+    monkeypatch.setattr(signals, "SIGNALS_FITTED", path)
     with pytest.raises(WeightsError, match=r"serving\.json"):
         signals.load_fitted.__wrapped__()
 

@@ -17,7 +17,7 @@ from benchmarks.train.filling import examples as known
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.filling.fitting import NOW, fit, groups, same
 from packetgate.deciders.values import filling
-from packetgate.deciders.values.features import NAMES, TREES, VERSION
+from packetgate.deciders.values.features import FEATURE_NAMES, FEATURES_VERSION, TREES
 from packetgate.deciders.values.parameters import Parameter, parameters_of
 from packetgate.tools.ranking.trees import Trees
 
@@ -42,7 +42,7 @@ def main() -> None:
     strangers = [one for example in seal[:400] for one in parameters_of(example.tool)]
     if not given.folds:
         made = _trained([*own, *seal, *pointed], strangers, rng)
-        np.savez_compressed(TREES, version=VERSION, features=np.array(NAMES), **made.arrays("values"))
+        np.savez_compressed(TREES, version=FEATURES_VERSION, features=np.array(FEATURE_NAMES), **made.arrays("values"))
         sys.stdout.write(f"{len(made.feature)} trees\n")
         return
     tools = sorted({one.tool.name for one in (*own, *seal)})

@@ -7,7 +7,7 @@ vocabulary. What was read and what was reached is printed as it goes, as JSON.
 import argparse
 from pathlib import Path
 
-from packetgate.deciders.judge.judge import WEIGHTS
+from packetgate.deciders.judge.judge import JUDGE_WEIGHTS
 
 STAGES = ("train", "export", "fit")
 
@@ -34,13 +34,13 @@ def main() -> None:
         from benchmarks.train.judging.training import save, train
 
         if given.shipped:
-            save(restored(given.base, WEIGHTS / "judge.onnx"), given.out)
+            save(restored(given.base, JUDGE_WEIGHTS / "judge.onnx"), given.out)
         train(given.data, given.base, given.out, given.minutes, given.share, resume=given.resume)
     if "export" in given.stages:
         from benchmarks.train.judging.export import export
 
-        WEIGHTS.mkdir(exist_ok=True)
-        export(given.base, given.out / "judge.pt", WEIGHTS / "judge.onnx")
+        JUDGE_WEIGHTS.mkdir(exist_ok=True)
+        export(given.base, given.out / "judge.pt", JUDGE_WEIGHTS / "judge.onnx")
     if "fit" in given.stages:
         from benchmarks.train.judging.fitting import fit
 

@@ -22,7 +22,7 @@ from benchmarks.train.own import catalogues
 from packetgate.deciders.reflex.fit import ENOUGH, Fit, fits_of
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.review import argument_probabilities, log_probability
-from packetgate.deciders.reflex.signals import FITTED, Fitted, Signals, Sureness, call_probability, shares
+from packetgate.deciders.reflex.signals import SIGNALS_FITTED, Fitted, Signals, Sureness, call_probability, shares
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
@@ -104,7 +104,7 @@ def fit(data: Path) -> None:
     kept = {
         part: {name: round(value, 3) for name, value in one._asdict().items()} for part, one in fitted._asdict().items()
     }
-    FITTED.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    SIGNALS_FITTED.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
 
 
 def _asked(data: Path) -> Iterator[Asked]:

@@ -6,7 +6,7 @@ from langchain_core.decisions import Question
 from pydantic import BaseModel, BeforeValidator, Field
 
 from packetgate.connectors.serve.protocol import SERVED_MODEL, ApiError
-from packetgate.deciders.language.decisions import answered
+from packetgate.deciders.language.decisions import answer_by_probability
 from packetgate.models.decisions import state_text
 from packetgate.models.model import Model
 from packetgate.state.errors import DecisionError
@@ -47,7 +47,7 @@ async def answer_questions(request: DecisionRequest, model: Model | None) -> dic
         )
         raise ApiError(problem, status=404, param="model", code="model_not_found")
     try:
-        response = await answered(model, state_text(request.state), request.questions)
+        response = await answer_by_probability(model, state_text(request.state), request.questions)
     except DecisionError as error:
         raise ApiError(" ".join(str(error).split()), status=502, code=error.code) from error
     return response.model_dump(mode="json", exclude={"request_id"})

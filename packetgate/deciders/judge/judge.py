@@ -19,7 +19,7 @@ from packetgate.tools.text.words import words_of
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-WEIGHTS = Path(__file__).parent / "weights"
+JUDGE_WEIGHTS = Path(__file__).parent / "weights"
 _THREADS = 2
 CLS, SEP, MARKER = 101, 102, 103  # BERT's [CLS], [SEP] and [MASK], which stands before each parameter
 REQUEST_TOKENS = 160
@@ -30,7 +30,7 @@ MAX_PARAMETERS, _MAX_CHOICES = 12, 6
 
 
 @dataclass(frozen=True)
-class Encoder:
+class JudgeEncoder:
     """Weights and vocabulary; safe to share between threads."""
 
     session: "InferenceSession"
@@ -55,7 +55,7 @@ def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
     known = _judgements(request)
     new = [spec for spec in specs if spec not in known]
     if new:
-        known |= zip(new, load_encoder(WEIGHTS).judge(request, new), strict=True)
+        known |= zip(new, load_encoder(JUDGE_WEIGHTS).judge(request, new), strict=True)
     return [known[spec] for spec in specs]
 
 
@@ -66,9 +66,11 @@ def _judgements(request: str) -> dict[ToolSpec, float]:
 
 
 @lru_cache(maxsize=2)
-def load_encoder(folder: Path) -> Encoder:
+def load_encoder(folder: Path) -> JudgeEncoder:
     """Return the encoder in a folder. Raise WeightsError if the weights are missing or broken."""
-    return Encoder(load_session(folder / "judge.onnx", _THREADS), load_tokenizer(ranking.WEIGHTS / ranking.VOCABULARY))
+    return JudgeEncoder(
+        load_session(folder / "judge.onnx", _THREADS), load_tokenizer(ranking.WEIGHTS / ranking.VOCABULARY)
+    )
 
 
 class Described(Protocol):

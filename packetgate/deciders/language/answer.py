@@ -4,7 +4,13 @@ import asyncio
 from decimal import Decimal
 
 from packetgate.deciders.language.offer import PERSONA_CHARS, offer_of, persona_of, turn_messages
-from packetgate.deciders.language.prompting import answer_pictures, conversation, harmless, problem_with, results
+from packetgate.deciders.language.prompting import (
+    answer_pictures,
+    conversation,
+    defuse,
+    results,
+    why_not_run,
+)
 from packetgate.deciders.outcome import REPEATED
 from packetgate.deciders.protocols import Answer
 from packetgate.deciders.reflex.reading import has_question
@@ -54,7 +60,7 @@ async def respond_by_model(
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=problems)
     else:  # a small model that sees tools after its own call keeps calling
         user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=problems)
-        ledger = "" if called else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
+        ledger = "" if called else f"\nConnected servers:\n{defuse(catalogue.ledger)}"
         sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
         rules = render("answer_system", ledger=ledger, sources=sources)
         persona = persona_of(model, context)
@@ -105,7 +111,7 @@ def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
     if not routing.all_calls:
         why = f" ({routing.note})" if with_reason else ""
         return f"\n\n{NO_TOOL.format(why=why)}" if routing.note else ""
-    notes = [*dict.fromkeys(note for call in routing.all_calls if (note := problem_with(call, packet)))]
+    notes = [*dict.fromkeys(note for call in routing.all_calls if (note := why_not_run(call, packet)))]
     if routing.note and (notes or routing.note != REPEATED):
         notes.append(f"{routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""

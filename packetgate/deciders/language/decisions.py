@@ -73,7 +73,7 @@ async def review_by_decisions(
     return Review(reviews=reviews, confidence_source=ConfidenceSource.ENDPOINT, decided_by="model", usage=usage)
 
 
-async def answered(model: Model, about: str, questions: Mapping[str, Question]) -> ClassifierResponse:
+async def answer_by_probability(model: Model, about: str, questions: Mapping[str, Question]) -> ClassifierResponse:
     """Answer each question by the probabilities of a model's tokens.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from packetgate.deciders.language.prompting import data, harmless
+from packetgate.deciders.language.prompting import data, defuse
 from packetgate.deciders.outcome import traced
 from packetgate.deciders.protocols import CallReview, Review, Selection, WantedCall
 from packetgate.deciders.reflex.builtin_requests import is_practised
@@ -35,7 +35,7 @@ from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.provenance.values import find, folded
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-FITTED = Path(__file__).with_name("evidence.json")
+EVIDENCE_FITTED = Path(__file__).with_name("evidence.json")
 YES, NO = "yes", "no"
 _BRIEF_CHARS = 300
 _LEAST = 1e-3  # lowest probability
@@ -46,7 +46,7 @@ _SURE = 0.8  # probability from which a call of `reflex` is made without asking 
 _SUREST = 4.0  # log odds of a yes that models hardly exceed
 
 
-class Evidence(NamedTuple):
+class CallEvidence(NamedTuple):
     """Evidence for a call; the weight of each piece has the same name."""
 
     always: float = 1.0
@@ -62,7 +62,7 @@ class Evidence(NamedTuple):
     practised: float = 0.0  # `reflex` would make it, of a built-in tool
 
     @classmethod
-    def of(cls, known: Mapping[str, float]) -> "Evidence":
+    def of(cls, known: Mapping[str, float]) -> "CallEvidence":
         """Return the pieces of evidence among all signals."""
         return cls(**{name: max(-_MOST, min(_MOST, value)) for name, value in known.items() if name in cls._fields})
 
@@ -75,27 +75,29 @@ class Acting(NamedTuple):
     needed: float = 0.0
 
 
-class Weights(NamedTuple):
+class EvidenceWeights(NamedTuple):
     """All weights."""
 
-    checked: Evidence  # with the prime model's yes or no
-    unchecked: Evidence  # without it
+    checked: CallEvidence  # with the prime model's yes or no
+    unchecked: CallEvidence  # without it
     acting: Acting
 
 
 @cache
-def load_weights() -> Weights:
+def load_weights() -> EvidenceWeights:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-    return load_json(
-        FITTED,
-        lambda held: Weights(Evidence(**held["checked"]), Evidence(**held["unchecked"]), Acting(**held["acting"])),
-    )
+
+    def weights(held: dict[str, dict[str, float]]) -> EvidenceWeights:
+        checked, unchecked = CallEvidence(**held["checked"]), CallEvidence(**held["unchecked"])
+        return EvidenceWeights(checked, unchecked, Acting(**held["acting"]))
+
+    return load_json(EVIDENCE_FITTED, weights)
 
 
 def right(evidence: Mapping[str, float]) -> float:
     """Return the probability that a call is right."""
     weights = load_weights()
-    return logistic(Evidence.of(evidence), weights.checked if "yes" in evidence else weights.unchecked)
+    return logistic(CallEvidence.of(evidence), weights.checked if "yes" in evidence else weights.unchecked)
 
 
 def needs_call(acts: float, likely: float) -> float:
@@ -168,12 +170,12 @@ async def odds_of(model: Model, request: str, spec: ToolSpec, params: Mapping[st
     messages: list[BaseMessage] = [SystemMessage(render("check_system"))]
     for example_request, name, brief, example_params, verdict in _EXAMPLES:
         messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
-    question = _question(request, spec.name, harmless(spec.brief[:_BRIEF_CHARS]), params)
+    question = _question(request, spec.name, defuse(spec.brief[:_BRIEF_CHARS]), params)
     return await model.odds([*messages, HumanMessage(question)], (YES, NO))
 
 
 def _question(request: str, name: str, brief: str, params: Mapping[str, Any]) -> str:
-    call = harmless(f"{name}({compact_json(dict(params))})")
+    call = defuse(f"{name}({compact_json(dict(params))})")
     return render("check_user", request=data(request), tool=f"{name}: {brief}", call=call)
 
 

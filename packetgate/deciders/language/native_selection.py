@@ -10,7 +10,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCa
 from packetgate.deciders.language.evidence import more_likely, needs_call, select_if_sure, serves, token_evidence
 from packetgate.deciders.language.offer import ASK, SHOW, is_slow, offer_of, turn_messages
 from packetgate.deciders.language.prompting import corrections_of
-from packetgate.deciders.language.written_calls import asked_for, placeholders, without_defaults, without_invented
+from packetgate.deciders.language.written_calls import (
+    asked_for,
+    placeholders,
+    without_default_arguments,
+    without_invented,
+)
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.selection import select
 from packetgate.models.answers import streaming_asker
@@ -113,7 +118,7 @@ class NativeSelection:
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._without_call(answer)
             written = [
-                without_invented(without_defaults(call, self._catalogue), self._catalogue, evidence)
+                without_invented(without_default_arguments(call, self._catalogue), self._catalogue, evidence)
                 for call in answer.calls
                 if call.name not in (ASK, SHOW)
             ]

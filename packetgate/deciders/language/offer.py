@@ -11,8 +11,14 @@ from itertools import accumulate
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.messages import ToolCall as MessageCall
 
-from packetgate.deciders.language.prompting import attached, conversation, harmless, problem_with, result_of
-from packetgate.deciders.outcome import ALL
+from packetgate.deciders.language.prompting import (
+    attached,
+    conversation,
+    defuse,
+    result_of,
+    why_not_run,
+)
+from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.deciders.reflex.fit import fits_of
 from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import parts_in
@@ -47,7 +53,7 @@ _ID_CHARS = 9  # mistral's call ids have exactly nine characters
 
 
 @dataclass(frozen=True)
-class Offer:
+class ToolOffer:
     """The tools that a model is offered: those in full, and our own."""
 
     tools: tuple[OfferedTool, ...]
@@ -59,7 +65,7 @@ class Offer:
         return next((spec for spec in self.specs if spec.name == name), None)
 
 
-def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Offer:
+def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> ToolOffer:
     """Return what the palette offers. Blocking.
 
     A slow model in this process gets few tools in full: those that the next call needs, then the likeliest. Any other
@@ -78,7 +84,7 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Off
         rest = sorted(rest, key=lambda name: -entries[name].score)[:_LIKELY]
         show = [_show_any(rest, catalogue)] if len(specs) < len(catalogue) else []
     tools = [offered(spec, offered_name(model, spec)) for spec in specs]
-    return Offer((*tools, ASKING, *show), specs, named=len(rest))
+    return ToolOffer((*tools, ASKING, *show), specs, named=len(rest))
 
 
 def _in_full(
@@ -115,12 +121,12 @@ def is_slow(model: Model) -> bool:
 @lru_cache(maxsize=4_096)
 def offered(tool: ToolSpec, name: str = "") -> OfferedTool:
     """Return a tool in full, under its own name or another, without control tokens in its texts."""
-    return OfferedTool(name or tool.name, harmless(tool.full), map_schema(arguments_of(tool), _harmless))
+    return OfferedTool(name or tool.name, defuse(tool.full), map_schema(arguments_of(tool), _harmless))
 
 
 def _harmless(schema: Schema) -> Schema:
     texts = {key: schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)}
-    return schema | {key: harmless(text) for key, text in texts.items()}
+    return schema | {key: defuse(text) for key, text in texts.items()}
 
 
 def offered_name(model: Model, tool: ToolSpec) -> str:
@@ -136,14 +142,14 @@ def _show_listed(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
 
 
 def _show_any(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
-    others = f"all tools of a server or a kind, by its name; {ALL} for all there are"
+    others = f"all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
     listed = "; ".join([*(shorten(_about(name, catalogue), _BRIEF_CHARS) for name in names), others])
     wanted = {"type": "array", "items": ANY_TEXT, "description": listed}
     return OfferedTool(SHOW, "Shows what more tools take, so that they can be called.", obj(names=wanted))
 
 
 def _about(name: str, catalogue: Catalogue) -> str:
-    return f"{name}: {harmless(brief_of(catalogue[name].brief, _BRIEF_WORDS))}"
+    return f"{name}: {defuse(brief_of(catalogue[name].brief, _BRIEF_WORDS))}"
 
 
 def arguments_of(tool: ToolSpec) -> Schema:
@@ -156,7 +162,7 @@ def arguments_of(tool: ToolSpec) -> Schema:
 
 def persona_of(model: Model, context: RoutingContext) -> str:
     """Return the persona of the settings, or the default."""
-    return harmless(context.persona.strip()) or render("turn_persona", model=model.name.removesuffix(".gguf"))
+    return defuse(context.persona.strip()) or render("turn_persona", model=model.name.removesuffix(".gguf"))
 
 
 async def turn_messages(  # noqa: PLR0917
@@ -164,7 +170,7 @@ async def turn_messages(  # noqa: PLR0917
     packet: CognitionPacket,
     catalogue: Catalogue,
     context: RoutingContext,
-    offer: Offer,
+    offer: ToolOffer,
     max_tokens: int,
     pictures: Sequence[Picture] = (),
     *,
@@ -173,7 +179,7 @@ async def turn_messages(  # noqa: PLR0917
     """Return the turn so far, with a note after the request, within the model's context."""
     persona = persona_of(model, context)
     shows_all = len(offer.specs) + offer.named == len(catalogue)
-    ledger = "" if shows_all else f"\nConnected servers:\n{harmless(catalogue.ledger)}"
+    ledger = "" if shows_all else f"\nConnected servers:\n{defuse(catalogue.ledger)}"
     personas = dict.fromkeys((persona, persona[:PERSONA_CHARS]))
     systems = [render("turn_system", persona=one, ledger=ledger) for one in personas]
     user = packet.content.user_words + attached(packet) + note
@@ -188,7 +194,7 @@ def _calls(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Itera
     if calls:
         yield AIMessage("", tool_calls=[_message_call(call, model, catalogue) for call in calls])
         for call in calls:
-            text = "\n".join(filter(None, (result_of(call.call_id, packet), problem_with(call, packet))))
+            text = "\n".join(filter(None, (result_of(call.call_id, packet), why_not_run(call, packet))))
             yield ToolMessage(text or call.status.replace("_", " "), tool_call_id=call.call_id[:_ID_CHARS])
 
 

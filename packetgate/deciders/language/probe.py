@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.decisions import DecisionSource, review_by_decisions
 from packetgate.deciders.language.review import review_by_model
-from packetgate.deciders.language.selection import select_by_model, tool_of
-from packetgate.deciders.protocols import CallReview, Decision, Selection
+from packetgate.deciders.language.selection import select_by_model, tool_of_part
+from packetgate.deciders.protocols import CallReview, Selection, StageDecision
 from packetgate.models.calling import CallAnswer, Odds
 from packetgate.models.endpoint import Role
 from packetgate.models.model import FormAnswer, Model
@@ -137,7 +137,7 @@ async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContex
     ]
     tools = [catalogue[entry.tool_name] for entry in packet.context.palette]
     last = selection.answers[-1].answer
-    names = tuple(tool_of(part, tools) for part in last.widened) if isinstance(last, FormAnswer) else last.widened
+    names = tuple(tool_of_part(part, tools) for part in last.widened) if isinstance(last, FormAnswer) else last.widened
     return ProbeResult(selection, review, answer, names)
 
 
@@ -154,7 +154,7 @@ async def probe_reviewer(
     return packet.routing.calls[0].tool_name, review.reviews[0], perf_counter() - begun
 
 
-async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[Decision]]) -> Trial:
+async def _trial(model: Model, decide: Callable[[ModelSource], Awaitable[StageDecision]]) -> Trial:
     timed = TimedModel(model)
 
     async def source() -> Model:

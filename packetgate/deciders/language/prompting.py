@@ -74,7 +74,7 @@ def attached(packet: CognitionPacket) -> str:
     attachments, fence = packet.content.attachments, _fence(packet)
     each = ATTACHED_CHARS // max(1, len(attachments))
     return "".join(
-        "\n" + render("attachment", fence=fence, file=harmless(one.name), text=_cut(one.text, each, fence))
+        "\n" + render("attachment", fence=fence, file=defuse(one.name), text=_cut(one.text, each, fence))
         for one in attachments
         if not one.is_picture
     )
@@ -86,7 +86,7 @@ def result_of(call_id: str, packet: CognitionPacket) -> str:
     return _result(found[-1], packet).strip() if found else ""
 
 
-def problem_with(call: ToolCall, packet: CognitionPacket) -> str:
+def why_not_run(call: ToolCall, packet: CognitionPacket) -> str:
     """Return why a call did not run, and what to tell the user; empty if it ran."""
     if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
         return ""
@@ -124,15 +124,15 @@ def _result(field: DataField, packet: CognitionPacket) -> str:
 
 def _cut(text: str, most: int, fence: str, way_on: str = "") -> str:
     cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters{way_on}]"
-    return harmless(cut).replace(fence, "…")
+    return defuse(cut).replace(fence, "…")
 
 
 def data(text: str) -> str:
     """Return untrusted text in a fence that it cannot close, without control tokens."""
-    return fenced(harmless(text))
+    return fenced(defuse(text))
 
 
-def harmless(text: str) -> str:
+def defuse(text: str) -> str:
     """Return a text with all models' control tokens broken by a space."""
     return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
@@ -192,4 +192,4 @@ async def _picture(
         data = kept_picture(one, store, packet.header.session_id) if store else None
         return None if data is None or problem_of(one.mime_type, data) else data
 
-    return Picture(harmless(about), one.mime_type, await asyncio.to_thread(load), name)
+    return Picture(defuse(about), one.mime_type, await asyncio.to_thread(load), name)

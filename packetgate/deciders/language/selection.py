@@ -12,11 +12,11 @@ from packetgate.deciders.language.prompting import (
     conversation,
     corrections_of,
     data,
-    harmless,
+    defuse,
     results,
 )
 from packetgate.deciders.language.written_calls import placeholders
-from packetgate.deciders.outcome import ALL
+from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.models.decoding import call_fields
 from packetgate.models.schemas import AnswerForm, Choice, Schema, obj, text
@@ -154,7 +154,7 @@ async def select_by_model(
         validate=objection,
     )
     called = {call.tool for call in answer.value.calls}
-    only_validated = tuple(name for name in (tool_of(part, tools) for part in answer.widened) if name in called)
+    only_validated = tuple(name for name in (tool_of_part(part, tools) for part in answer.widened) if name in called)
     return _selection(answer, checked, corrections, only_validated)
 
 
@@ -198,7 +198,7 @@ def _selection(
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
-        ledger=harmless(catalogue.long_ledger),
+        ledger=defuse(catalogue.long_ledger),
         palette=data(palette_text(packet.context.palette, catalogue, briefs=briefs)),
         max_calls=str(context.max_parallel_calls),
         forms="\n".join(map(compact_json, EXAMPLES)),
@@ -220,7 +220,7 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[s
     if names:
         calls = [obj(tool={"const": name}, params={"$ref": f"#/$defs/tool_{at}"}) for at, name in enumerate(names)]
         call = obj(action={"const": "call"}, calls=_list({"anyOf": calls}, max_calls), complete={"type": "boolean"})
-        described = _list({"enum": list(dict.fromkeys([*names, *groups, ALL]))}, _MOST_DESCRIBED)
+        described = _list({"enum": list(dict.fromkeys([*names, *groups, ALL_TOOLS]))}, _MOST_DESCRIBED)
         ways = {"call": call, **ways, "describe": obj(action={"const": "describe"}, tools=described)}
     return AnswerForm(
         "selection",
@@ -234,7 +234,7 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[s
     )
 
 
-def tool_of(part: str, tools: Sequence[ToolSpec]) -> str:
+def tool_of_part(part: str, tools: Sequence[ToolSpec]) -> str:
     """Return the name of the tool whose arguments a part of a selection form describes."""
     return tools[int(part.removeprefix("tool_"))].name
 

@@ -18,7 +18,7 @@ from packetgate.tools.text.words import words_in, words_of
 SURE = 0.9  # probability from which an optional value that nobody named is kept: it may be a synonym
 
 
-def without_defaults(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
+def without_default_arguments(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
     """Return a call without optional arguments that equal their default: small models write them all."""
     spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:

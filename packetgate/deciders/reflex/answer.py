@@ -3,7 +3,7 @@
 import asyncio
 
 from packetgate.deciders.protocols import Answer
-from packetgate.deciders.reflex.reading import VERBS, is_small_talk, mentions_in, steps_in, words_in
+from packetgate.deciders.reflex.reading import KNOWN_VERBS, is_small_talk, mentions_in, steps_in, unquoted_words
 from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -14,7 +14,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.passages import nearest_passages
 from packetgate.tools.text.words import query_terms
 
-MOST_CHARS = 4_000
+MAX_RESULT_CHARS = 4_000
 _EXCERPT_PARAGRAPHS = 4
 _LISTED = 6
 
@@ -68,7 +68,8 @@ def _no_match(request: str, catalogue: Catalogue) -> str:
     text = "No tool matches this request; to answer in words, a language model is needed (--lite, --prime)."
     if unknown:
         text += f" Unknown words: {', '.join(unknown[:_LISTED])}."
-    return f"{text} Nearest tools: {', '.join(near)}." if near else f"{text} `packetgate tools` lists all."
+    tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.samples[:3])}"
+    return f"{text} {tools}; `packetgate tools` lists all."
 
 
 def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, str]:
@@ -99,14 +100,14 @@ def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, s
 
 def _excerpt(output: str, request: str, rest: str) -> str:
     text = output.strip()
-    if len(text) <= MOST_CHARS:
+    if len(text) <= MAX_RESULT_CHARS:
         return text or "(nothing)"
     subject = request
     for path in mentions_in(request).paths:
         subject = subject.replace(path, " ")
-    subject = " ".join(word for word in words_in(subject) if word not in VERBS)
+    subject = " ".join(word for word in unquoted_words(subject) if word not in KNOWN_VERBS)
     best = nearest_passages(text, subject, _EXCERPT_PARAGRAPHS)
-    excerpt = "\n\n[...]\n\n".join(best)[:MOST_CHARS] if best else text[:MOST_CHARS]
+    excerpt = "\n\n[...]\n\n".join(best)[:MAX_RESULT_CHARS] if best else text[:MAX_RESULT_CHARS]
     which = "these parts are nearest to the request" if best else "this is where it begins"
     return f"{excerpt}\n\n[{len(text):,} characters in all; {which}; {rest}]"
 

@@ -20,10 +20,10 @@ from packetgate.tools.ranking.encoder import vector_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import stem_of
 
-WEIGHTS = Path(__file__).with_name("practice.npz")
-MOST_CHARS = 2_000
+PRACTICE_WEIGHTS = Path(__file__).with_name("practice.npz")
+_MOST_CHARS = 2_000
 VECTOR_SCALE = 3.0  # weight of a vector of length 1; words count 1 each
-NONE = ""  # name of "no built-in tool"
+NO_TOOL = ""  # name of "no built-in tool"
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def words_for(text: str) -> Iterator[str]:
 
 def row_of(text: str, words: Mapping[str, int]) -> Floats:
     """Return a request as numbers."""
-    text = text[:MOST_CHARS]
+    text = text[:_MOST_CHARS]
     counted = np.zeros(len(words) + 1)
     counted[[words[word] for word in words_for(text) if word in words]] = 1
     counted[-1] = 1
@@ -79,6 +79,6 @@ def _probabilities(text: str) -> Mapping[str, float]:
 @cache
 def load_practice() -> Practice:
     """Return the shipped model. Raise WeightsError if its file is missing or broken."""
-    held = load_arrays(WEIGHTS)
+    held = load_arrays(PRACTICE_WEIGHTS)
     words = {str(word): at for at, word in enumerate(held["words"])}
     return Practice(tuple(map(str, held["tools"])), words, held["table"].astype(np.float64))

@@ -23,7 +23,7 @@ from packetgate.deciders.reflex.reading import (
 from packetgate.deciders.reflex.signals import Signals, Sureness, log_odds, score, shares
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling, existing_names, fill_each, fill_query, takes_path
 from packetgate.deciders.values.mentions import EDGES, read, unify_synonym
-from packetgate.deciders.values.tokens import tokens_of
+from packetgate.deciders.values.tokens import tokenize
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -269,7 +269,7 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
         spare=0 if is_question(text) else max(len(one.unused) for one in fillings),
         unexplained=_unexplained(spec, text, fillings),
         named=min(_MOST, sum(named)),
-        words=math.log(1 + len(tokens_of(text))),
+        words=math.log(1 + len(tokenize(text))),
     )
 
 
@@ -279,7 +279,7 @@ def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> floa
         return 0.0
     known = _known_stems(spec)
     taken = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
-    telling = [token for token in tokens_of(_without_name(text, spec)) if token.text.lower() not in EDGES | STOP_WORDS]
+    telling = [token for token in tokenize(_without_name(text, spec)) if token.text.lower() not in EDGES | STOP_WORDS]
     name = {*senses_of(words_of(spec.upstream_name)), *words_of(spec.upstream_name)}
     unknown = [
         token
@@ -310,7 +310,7 @@ def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]
     bare = _without_name(text, spec)
     found = fill_each(spec, bare, now=now)
     if has_question(bare) and _only_needs_query(spec):
-        query = " ".join(token.text for token in tokens_of(bare) if token.text.lower() not in EDGES)
+        query = " ".join(token.text for token in tokenize(bare) if token.text.lower() not in EDGES)
         found = [fill_query(one, spec.required[0], query, _QUERY_PROBABILITY) for one in found]
     return tuple(found)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from packetgate.deciders.reflex.reading import VERBS, mentions_in, steps_in, words_in
+from packetgate.deciders.reflex.reading import KNOWN_VERBS, mentions_in, steps_in, unquoted_words
 from packetgate.state.packet import CognitionPacket
 
 _MOST_WORDS = 6  # words of a request that only names a change
@@ -99,8 +99,8 @@ def _with_change(request: str, previous: str) -> str:
     """Return the previous request with the path, URL or place that this one names."""
     lead = _LEAD.match(request)
     rest = request[lead.end() :].strip() if lead else ""
-    words = words_in(rest)
-    if not rest or len(words) > _MOST_WORDS or VERBS.intersection(words):
+    words = unquoted_words(rest)
+    if not rest or len(words) > _MOST_WORDS or KNOWN_VERBS.intersection(words):
         return ""
     new, old = mentions_in(rest), mentions_in(previous)
     for now, then in ((new.urls, old.urls), (new.paths, old.paths)):

@@ -29,8 +29,8 @@ SENSES: dict[str, frozenset[str]] = {
 }
 """Users' verbs by the verb of a tool's name."""
 
-VERBS = frozenset("check compare count describe fetch".split()).union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)
-
+_OTHER_VERBS = frozenset("check compare count describe fetch".split())
+KNOWN_VERBS = _OTHER_VERBS.union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)
 _WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["append"] | SENSES["delete"]) - (
     SENSES["read"] | SENSES["search"] | SENSES["execute"]
 )
@@ -137,7 +137,7 @@ def _is_forbidden(clause: str) -> bool:
         path = next(iter(mentions_in(clause).paths), None)
         return spares is not None and path is not None and clause[spares.end() :].startswith(path)
     who, word = (match[1] or "").lower(), match[2].lower()
-    return word not in _FORBIDS_NOTHING if who in {"", "you"} else word in VERBS
+    return word not in _FORBIDS_NOTHING if who in {"", "you"} else word in KNOWN_VERBS
 
 
 def condition_in(text: str) -> str:
@@ -148,7 +148,8 @@ def condition_in(text: str) -> str:
 
 def parts_in(step: str) -> list[str]:
     """Split a step where `and` begins another request: `read a.txt and list src/`, not `... and tell me why`."""
-    cuts = [m.start() for m in _PART.finditer(step) if m[1].lower() in VERBS and not _within_quotes(step, m.start())]
+    ands = [match for match in _PART.finditer(step) if match[1].lower() in KNOWN_VERBS]
+    cuts = [match.start() for match in ands if not _within_quotes(step, match.start())]
     edges = [0, *cuts, len(step)]
     parts = [_PART.sub("", step[start:end], count=1) if start else step[start:end] for start, end in pairwise(edges)]
     found: list[str] = []
@@ -166,14 +167,14 @@ def _continues(part: str) -> bool:
     return verb in SENSES["read"] and not mentions.has_target and not mentions.has_value
 
 
-def words_in(text: str) -> list[str]:
+def unquoted_words(text: str) -> list[str]:
     """Return the words outside quotes, in lower case."""
     return [word.lower() for word in _WORD.findall(_QUOTED.sub(" ", _TICKED.sub(" ", text)))]
 
 
 def verbs_in(text: str) -> list[str]:
     """Return the known verbs among the words, in order."""
-    return [word for word in words_in(text) if word in VERBS]
+    return [word for word in unquoted_words(text) if word in KNOWN_VERBS]
 
 
 def senses_of(verbs: list[str]) -> list[str]:
@@ -184,13 +185,13 @@ def senses_of(verbs: list[str]) -> list[str]:
 
 def is_small_talk(text: str) -> bool:
     """Return whether a text only holds greetings, thanks and the like."""
-    words = words_in(text)
+    words = unquoted_words(text)
     return 0 < len(words) <= 12 and SMALL_TALK.issuperset(words) and not mentions_in(text).has_target
 
 
 def is_question(text: str) -> bool:
     """Return whether a text begins with a question word."""
-    return next(iter(words_in(text)), None) in _QUESTIONS
+    return next(iter(unquoted_words(text)), None) in _QUESTIONS
 
 
 def has_question(text: str) -> bool:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from packetgate.deciders.reflex.reading import (
-    VERBS,
+    KNOWN_VERBS,
     condition_in,
     has_question,
     is_small_talk,
     mentions_in,
+    unquoted_words,
     verbs_in,
-    words_in,
 )
 from packetgate.state.channels import is_slash_command
 from packetgate.state.origins import ArgumentRole
@@ -116,9 +116,9 @@ class _Message:
 def _is_request(text: str) -> bool:
     """Return whether a text begins with a verb and has an object."""
     bare = " ".join(word for word in text.split() if not mentions_in(word).has_target)
-    words = [word for word in words_in(bare) if word not in STOP_WORDS or word in VERBS]
+    words = [word for word in unquoted_words(bare) if word not in STOP_WORDS or word in KNOWN_VERBS]
     has_object = bool({*words[1:]} - STOP_WORDS) or mentions_in(text).has_target
-    return bool(words) and words[0] in VERBS and has_object
+    return bool(words) and words[0] in KNOWN_VERBS and has_object
 
 
 def _on_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
@@ -174,7 +174,7 @@ def _is_verdict(words: list[str]) -> bool:
 
 def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedReply:
     from packetgate.deciders.reflex.fit import ENOUGH, QUERIES
-    from packetgate.deciders.values.filling import answer, is_bare, is_narrow
+    from packetgate.deciders.values.filling import answer_value, is_bare, is_narrow
 
     said, plain = message.text, message.plain
     reply, request = TypedReply("reply", said), TypedReply("request", said)
@@ -191,10 +191,10 @@ def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedRepl
         return reply
     if message.hesitates and not named.has_target:
         return no_value
-    value = answer(spec, parameter, said, message.packet.header.created_at.astimezone())
+    value = answer_value(spec, parameter, said, message.packet.header.created_at.astimezone())
     if is_bare(said) and not is_request:
         return reply if value is not None and not asks else no_value
-    if _EITHER & {*words_in(said)} and schema.get("type") != "boolean" and not is_request:
+    if _EITHER & {*unquoted_words(said)} and schema.get("type") != "boolean" and not is_request:
         return request if asks else no_value
     serves_other = message.serves_other(plain, spec.name, probability=ENOUGH)
     narrow = is_narrow(spec, parameter)

@@ -8,7 +8,7 @@ from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
 from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import access_of, parts_in
-from packetgate.deciders.values.filling import answer, fill
+from packetgate.deciders.values.filling import answer_value, fill
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction
@@ -111,7 +111,7 @@ def _answered(
     """Fill missing parameters from the user's answers: return (parameters, still missing)."""
     for text in part.answers:
         decides = read_words(text).outcome is not ApprovalOutcome.ANSWERED
-        value = answer(spec, missing[0], text, part.now, decides=decides) if missing else None
+        value = answer_value(spec, missing[0], text, part.now, decides=decides) if missing else None
         found = {missing[0]: value} if value is not None else fill(spec, text, now=part.now).likely_params()
         if part.corrects:
             params = {**params, **found}

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from packetgate.tools.learned import DIGITS, load_json
 
-FITTED = Path(__file__).with_name("serving.json")
-CALLS_FITTED = Path(__file__).with_name("calls_judged.json")
+SIGNALS_FITTED = Path(__file__).with_name("serving.json")
+CALL_SIGNALS_FITTED = Path(__file__).with_name("calls_judged.json")
 
 
 class Signals(NamedTuple):
@@ -121,10 +121,10 @@ def log_odds(probability: float) -> float:
 @cache
 def load_fitted() -> Fitted:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-    return load_json(FITTED, lambda held: Fitted(Signals(**held["serving"]), Sureness(**held["sureness"])))
+    return load_json(SIGNALS_FITTED, lambda held: Fitted(Signals(**held["serving"]), Sureness(**held["sureness"])))
 
 
 @cache
 def load_call_weights() -> CallSignals:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-    return load_json(CALLS_FITTED, lambda held: CallSignals(**held))
+    return load_json(CALL_SIGNALS_FITTED, lambda held: CallSignals(**held))

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from packetgate.deciders.values.dates import find_zone, format_moment, has_clock, parse_duration, parse_moment
-from packetgate.deciders.values.mentions import EDGES, Reading, Span
-from packetgate.deciders.values.parameters import COMMANDS, Parameter, as_number, is_valid, split_command, stems_in
+from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span
+from packetgate.deciders.values.parameters import COMMAND_STEMS, Parameter, as_number, is_valid, split_command, stems_in
 from packetgate.tools.text.verbs import EXECUTE_VERBS
 from packetgate.tools.text.words import words_of
 
-WAYS = tuple(
+VALUE_WAYS = tuple(
     "none written moment number share unit duration choice hinted yes no list each literal keyed command given"
     " part".split()
 )
@@ -60,12 +60,12 @@ class Candidate:
     negated: bool = False
 
 
-NONE = Candidate(None, "none")  # the parameter gets no value
+NO_VALUE = Candidate(None, "none")  # the parameter gets no value
 
 
-def candidates(reading: Reading, parameter: Parameter, now: datetime | None = None) -> list[Candidate]:
-    """Return all candidates of a parameter, `NONE` first."""
-    found = [NONE]
+def candidates(reading: ParsedRequest, parameter: Parameter, now: datetime | None = None) -> list[Candidate]:
+    """Return all candidates of a parameter, `NO_VALUE` first."""
+    found = [NO_VALUE]
     seen: set[tuple[str, int, int]] = set()
     for candidate in _candidates(reading, parameter, now):
         place = (candidate.span.first, candidate.span.last) if candidate.span else (-1, -1)
@@ -83,7 +83,7 @@ def key_values(text: str) -> dict[str, str]:
     return {key: value.rstrip("?!.").strip("\"'") for key, value in _KEY_VALUE.findall(text[:20_000])}
 
 
-def _candidates(reading: Reading, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
+def _candidates(reading: ParsedRequest, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
     match parameter.type:
         case "enum":
             yield from _choices(reading, parameter)
@@ -102,7 +102,7 @@ def _candidates(reading: Reading, parameter: Parameter, now: datetime | None) ->
             yield from _strings(reading, parameter, now)
 
 
-def _strings(reading: Reading, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
+def _strings(reading: ParsedRequest, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
     examples = {tuple(stems_in(example)): example for example in parameter.examples}
     for span in reading.spans:
         example = examples.get(tuple(stems_in(span.text))) if examples and span.last - span.first <= 4 else None
@@ -116,7 +116,7 @@ def _strings(reading: Reading, parameter: Parameter, now: datetime | None) -> It
             yield Candidate(example, "hinted", span, 1.0)
 
 
-def _moments(reading: Reading, span: Span, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
+def _moments(reading: ParsedRequest, span: Span, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
     """Yield a date or time in the expected format, if the request says all that the format needs."""
     wanted = parameter.time_format or ("HH:MM" if span.kind == "time" else "YYYY-MM-DD")
     has_time, has_date, kinds = "HH" in wanted, "DD" in wanted or "MM-" in wanted, {m.kind for m in reading.mentions}
@@ -129,7 +129,7 @@ def _moments(reading: Reading, span: Span, parameter: Parameter, now: datetime |
         yield Candidate(format_moment(moment, wanted), "moment", span, float(bool(parameter.time_format)))
 
 
-def _with_year(reading: Reading, span: Span) -> str:
+def _with_year(reading: ParsedRequest, span: Span) -> str:
     """Append the year of the end of a range: `from 3 May to 5 May 2026`."""
     if _YEAR.search(span.text):
         return span.text
@@ -138,7 +138,7 @@ def _with_year(reading: Reading, span: Span) -> str:
     return f"{span.text} {year}".rstrip()
 
 
-def _numbers(reading: Reading, parameter: Parameter, *, integer: bool) -> Iterator[Candidate]:
+def _numbers(reading: ParsedRequest, parameter: Parameter, *, integer: bool) -> Iterator[Candidate]:
     known = {*parameter.words, *parameter.about}
     for span in reading.mentions:
         if span.kind in {"duration", "date"}:
@@ -186,7 +186,7 @@ def _durations(span: Span, known: set[str], integer: bool) -> Iterator[Candidate
         yield from _number(_tidy(seconds / wanted), integer, "duration", span, 1.0)
 
 
-def _choices(reading: Reading, parameter: Parameter) -> Iterator[Candidate]:
+def _choices(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate]:
     """Yield each choice with the span that agrees with it best."""
     for choice in parameter.choices[:60]:
         stems = stems_in(str(choice))
@@ -225,7 +225,7 @@ def _common_start(first: str, second: str) -> float:
     return 0.3 if len(short) == 1 and long.startswith(short) else 0.0
 
 
-def _booleans(reading: Reading, parameter: Parameter) -> Iterator[Candidate]:
+def _booleans(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate]:
     """Yield true, or false after a negation, for each word of the parameter's name or description."""
     name = [word for word in parameter.words if word not in {"is", "has", "should", "includ", "use", "enabl"}]
     yielded = 0
@@ -244,7 +244,7 @@ def _booleans(reading: Reading, parameter: Parameter) -> Iterator[Candidate]:
             yield Candidate(value, "yes" if value else "no", reading.span(at, at + 1, "phrase"))
 
 
-def _literals(reading: Reading, kind: type) -> Iterator[Candidate]:
+def _literals(reading: ParsedRequest, kind: type) -> Iterator[Candidate]:
     """Yield JSON lists or objects written in the request."""
     decoder, text, tried, at = json.JSONDecoder(), reading.text[:20_000], 0, 0
     while tried < 20 and (bracket := _BRACKET.search(text, at)):
@@ -261,16 +261,16 @@ def _literals(reading: Reading, kind: type) -> Iterator[Candidate]:
                 yield Candidate(value, "literal", reading.span(inside[0], inside[-1] + 1, "rest"))
 
 
-def _may_be_command(reading: Reading, span: Span) -> bool:
+def _may_be_command(reading: ParsedRequest, span: Span) -> bool:
     before = reading.words[span.first - 1] if span.first else ""
     is_set_off = span.kind in {"quoted", "code"} or not before or reading.breaks[span.first]
     return is_set_off or before in _BEFORE_COMMANDS
 
 
-def _arrays(reading: Reading, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
+def _arrays(reading: ParsedRequest, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
     yield from _literals(reading, list)
     items = parameter.items
-    if {*parameter.words} & COMMANDS and items.type in {"string", "any"}:
+    if {*parameter.words} & COMMAND_STEMS and items.type in {"string", "any"}:
         commands = (span for span in reading.spans if _may_be_command(reading, span))
         yield from (Candidate(split_command(span.text), "command", span) for span in commands)
         return
@@ -291,7 +291,7 @@ def _arrays(reading: Reading, parameter: Parameter, now: datetime | None) -> Ite
             yield Candidate([value], "written", reading.span(first, last, "phrase"))
 
 
-def _single_items(reading: Reading, items: Parameter, now: datetime | None) -> dict[tuple[int, int], Any]:
+def _single_items(reading: ParsedRequest, items: Parameter, now: datetime | None) -> dict[tuple[int, int], Any]:
     """Return the value of each span as an item of a list, by (first, last)."""
     if items.type in {"string", "any"}:
         return {(one.span.first, one.span.last): one.value for one in _strings(reading, items, now) if one.span}
@@ -302,7 +302,7 @@ def _single_items(reading: Reading, items: Parameter, now: datetime | None) -> d
     return singles
 
 
-def _item(reading: Reading, singles: dict[tuple[int, int], Any], item: tuple[int, int]) -> Any:
+def _item(reading: ParsedRequest, singles: dict[tuple[int, int], Any], item: tuple[int, int]) -> Any:
     if item in singles:
         return singles[item]
     first, last = item
@@ -310,7 +310,7 @@ def _item(reading: Reading, singles: dict[tuple[int, int], Any], item: tuple[int
     return singles.get((numbers[0].first, numbers[0].last)) if len(numbers) == 1 else None
 
 
-def _enumerations(reading: Reading) -> Iterator[tuple[tuple[int, int], ...]]:
+def _enumerations(reading: ParsedRequest) -> Iterator[tuple[tuple[int, int], ...]]:
     """Yield enumerations such as `a, b and c` as token ranges, each end cut in several ways."""
     count, yielded, at = min(len(reading.tokens), 400), 0, 0
     while at < count and yielded < 40:
@@ -334,7 +334,7 @@ def _enumerations(reading: Reading) -> Iterator[tuple[tuple[int, int], ...]]:
         at = max(at, start + 1)
 
 
-def _cut(reading: Reading, items: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], ...]]:
+def _cut(reading: ParsedRequest, items: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], ...]]:
     words = reading.words
     for start in range(len(items) - 1):
         for end in range(start + 2, len(items) + 1):
@@ -348,7 +348,7 @@ def _cut(reading: Reading, items: list[tuple[int, int]]) -> Iterator[tuple[tuple
                         yield ((first, head[1]), *inner, _trimmed(reading, (tail[0], last)))
 
 
-def _trimmed(reading: Reading, item: tuple[int, int]) -> tuple[int, int]:
+def _trimmed(reading: ParsedRequest, item: tuple[int, int]) -> tuple[int, int]:
     first, last = item
     while last - first > 1 and reading.words[first] in EDGES:
         first += 1

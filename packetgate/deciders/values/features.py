@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.deciders.values.candidates import WAYS, Candidate
-from packetgate.deciders.values.mentions import EDGES, KINDS, TYPED, Reading, Span, unify_synonym
+from packetgate.deciders.values.candidates import VALUE_WAYS, Candidate
+from packetgate.deciders.values.mentions import EDGES, KINDS, TYPED, ParsedRequest, Span, unify_synonym
 from packetgate.deciders.values.parameters import Parameter
 from packetgate.state.errors import WeightsError
 from packetgate.tools.learned import DIGITS, load_arrays
@@ -19,7 +19,7 @@ from packetgate.tools.ranking.trees import Trees
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 
-VERSION = 3  # version of the features; weights of another version are refused
+FEATURES_VERSION = 3  # version of the features; weights of another version are refused
 
 Matrix = NDArray[np.float32]
 Indices = NDArray[np.int64]
@@ -73,14 +73,14 @@ _PARAMETER_NAMES = [
     "kin", "order of kin",
 ]  # fmt: skip
 _PAIR_NAMES = [
-    *(f"way:{way}" for way in WAYS),
+    *(f"way:{way}" for way in VALUE_WAYS),
     "strength", "negated", "is default", "value in range", "example shape", "example word",
     "name left", "name right", "name inside", "name matched left", "about left", "about right", "about inside",
     "other left", "other right", "other inside", "nearest is own", "nearest right is own", "from", "to",
     "of kind", "order of kind", "order gap", "in tool name", "in tool text",
     "name near", "about near", "other near", "nearer than other", "name below best", "about below best",
 ]  # fmt: skip
-NAMES = tuple(_SPAN_NAMES + _PARAMETER_NAMES + _PAIR_NAMES)
+FEATURE_NAMES = tuple(_SPAN_NAMES + _PARAMETER_NAMES + _PAIR_NAMES)
 _FROM = frozenset("from between von de desde".split())
 _TO = frozenset("to into and until nach bis a à hasta as".split())
 
@@ -101,7 +101,7 @@ class _Distances(NamedTuple):
 class Scene:
     """A request and a tool, with all that the features of its candidates share."""
 
-    def __init__(self, reading: Reading, spec: ToolSpec, parameters: Sequence[Parameter]) -> None:
+    def __init__(self, reading: ParsedRequest, spec: ToolSpec, parameters: Sequence[Parameter]) -> None:
         self.reading, self.parameters = reading, parameters
         self._span_rows = _span_rows_of(reading)
         self._tool_name = _distances(reading, frozenset(stem_of(word) for word in words_of(spec.upstream_name)))
@@ -115,7 +115,7 @@ class Scene:
             self._places.setdefault(span.kind, []).append((span.first, span.last))
 
     def rows(self, index: int, found: Sequence[Candidate], of: int = 0) -> Matrix:
-        """Return a row of features, named by `NAMES`, for each candidate; candidates without a span come first.
+        """Return a row of features (`FEATURE_NAMES`) for each candidate; those without a span come first.
 
         Args:
             index: Index of the parameter.
@@ -124,15 +124,15 @@ class Scene:
         """
         placed = [one for one in found if one.span is not None]
         spans = [one.span for one in placed if one.span is not None]
-        rows = np.zeros((len(found), len(NAMES)), dtype=np.float32)
+        rows = np.zeros((len(found), len(FEATURE_NAMES)), dtype=np.float32)
         bare, fixed, pair = len(found) - len(placed), len(_SPAN_NAMES), len(_SPAN_NAMES) + len(_PARAMETER_NAMES)
         rows[:, fixed:pair] = self._parameter_row(index, of or len(found))
         for at, one in enumerate(found):
-            rows[at, pair + WAYS.index(one.way)] = 1
+            rows[at, pair + VALUE_WAYS.index(one.way)] = 1
         rows[:bare, pair:] += _WITHOUT_SPAN
         if spans:
             rows[bare:, :fixed] = [self._span_rows.row(span) for span in spans]
-            rows[bare:, pair + len(WAYS) :] = self._pair_rows(placed, spans, index)
+            rows[bare:, pair + len(VALUE_WAYS) :] = self._pair_rows(placed, spans, index)
         return rows
 
     def _parameter_row(self, index: int, count: int) -> list[float]:
@@ -244,7 +244,7 @@ def _classes_of(one: Parameter) -> set[str]:
 class _SpanRows:
     """Features of a request's spans, whatever the tool."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParsedRequest) -> None:
         self._reading = reading
         self._typed = [span for span in reading.mentions if span.kind in TYPED]
         self._names = [span for span in reading.mentions if span.kind == "name"]
@@ -301,11 +301,11 @@ class _SpanRows:
 
 
 @lru_cache(maxsize=64)
-def _span_rows_of(reading: Reading) -> _SpanRows:
+def _span_rows_of(reading: ParsedRequest) -> _SpanRows:
     return _SpanRows(reading)
 
 
-def _distances(reading: Reading, words: frozenset[str]) -> _Distances:
+def _distances(reading: ParsedRequest, words: frozenset[str]) -> _Distances:
     """Return the distances to words within the same sentence."""
     count = len(reading.tokens)
     matches = [not words.isdisjoint(stems) for stems in reading.stems]
@@ -348,14 +348,14 @@ TREES = Path(__file__).with_name("trees.npz")
 
 
 @cache
-def model() -> Trees:
+def load_trees() -> Trees:
     """Return the shipped trees.
 
     Raises:
         WeightsError: The file is missing or broken, or has other features.
     """
     arrays = load_arrays(TREES)
-    if arrays["version"] != VERSION or tuple(arrays["features"]) != NAMES:
+    if arrays["version"] != FEATURES_VERSION or tuple(arrays["features"]) != FEATURE_NAMES:
         raise WeightsError(f"{TREES}: these weights have other features than this version; train them again")
     return Trees.from_arrays(arrays, "values")
 
@@ -367,7 +367,7 @@ ABOUT_CHARS = 200
 class _Similarity:
     """Vectors of a request's words and of a tool's parameters."""
 
-    def __init__(self, reading: Reading, parameters: Sequence[Parameter]) -> None:
+    def __init__(self, reading: ParsedRequest, parameters: Sequence[Parameter]) -> None:
         words = _vectors(tuple(token.text.lower() for token in reading.tokens[:MOST_TOKENS]))
         padded = np.zeros((len(reading.tokens) + 1, words.shape[1]), np.float32)
         padded[1 : len(words) + 1] = words

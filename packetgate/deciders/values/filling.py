@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.deciders.values.candidates import NONE, Candidate, candidates, key_values
-from packetgate.deciders.values.features import Scene, model
-from packetgate.deciders.values.mentions import EDGES, Reading, Span, read
+from packetgate.deciders.values.candidates import NO_VALUE, Candidate, candidates, key_values
+from packetgate.deciders.values.features import Scene, load_trees
+from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span, read
 from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
 from packetgate.tools.approval.replies import AROUND, tokens_of
@@ -84,7 +84,7 @@ class Filling:
 
 
 class _Ranked(NamedTuple):
-    """Candidates of a parameter, `NONE` among them, with their probabilities."""
+    """Candidates of a parameter, `NO_VALUE` among them, with their probabilities."""
 
     parameter: Parameter
     found: Sequence[Candidate]
@@ -101,11 +101,11 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
         value = convert(keyed[parameter.name], parameter, now) if parameter.name in keyed else None
         if value is not None:
             span = next((one for one in reading.spans if one.text.strip("\"'") == keyed[parameter.name]), None)
-            ranked.append(_Ranked(parameter, [NONE, Candidate(value, "keyed", span)], np.array([0.01, 0.99])))
+            ranked.append(_Ranked(parameter, [NO_VALUE, Candidate(value, "keyed", span)], np.array([0.01, 0.99])))
             continue
         found = candidates(reading, parameter, now)
         outright = [one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3 for one in found]
-        scores = model().scores(scene.rows(index, found)).round(DIGITS) + _OUTRIGHT_BONUS * np.array(outright)
+        scores = load_trees().scores(scene.rows(index, found)).round(DIGITS) + _OUTRIGHT_BONUS * np.array(outright)
         if takes_path(spec):
             is_path = bool({*parameter.words} & _PATHS)
             scores = scores + _path_scores(found, nowhere, is_path=is_path)
@@ -126,7 +126,7 @@ def _path_scores(found: Sequence[Candidate], nowhere: frozenset[str], *, is_path
     return scores
 
 
-def _paths_to_nothing(reading: Reading, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
+def _paths_to_nothing(reading: ParsedRequest, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
     """Return mentions that look like paths, but are patterns or do not exist although the tool needs no path."""
     exists, paths = spec.finds, [one for one in parameters if {*one.words} & _PATHS and len(one.path) == 1]
     mentioned = {span.text for span in reading.mentions if span.kind == "path"}
@@ -136,7 +136,7 @@ def _paths_to_nothing(reading: Reading, parameters: Sequence[Parameter], spec: T
     return frozenset(lost)
 
 
-def existing_names(spec: ToolSpec, parameter: str, reading: Reading) -> dict[str, float]:
+def existing_names(spec: ToolSpec, parameter: str, reading: ParsedRequest) -> dict[str, float]:
     """Return the words that name existing files of a built-in tool, with a certainty. Blocking."""
     if spec.knows is None:
         return {}
@@ -174,11 +174,11 @@ def _without_path_word(candidate: Candidate) -> Candidate:
 
 
 def _filling(
-    spec: ToolSpec, reading: Reading, ranked: Sequence[_Ranked], chosen: Sequence[tuple[Candidate, float]]
+    spec: ToolSpec, reading: ParsedRequest, ranked: Sequence[_Ranked], chosen: Sequence[tuple[Candidate, float]]
 ) -> Filling:
     params: dict[str, Any] = {}
     for one, (candidate, _) in zip(ranked, chosen, strict=True):
-        if candidate is not NONE:
+        if candidate is not NO_VALUE:
             set_value(params, one.parameter.path, candidate.value)
     used = [candidate.span for candidate, _ in chosen if candidate.span is not None]
     return Filling(
@@ -193,13 +193,13 @@ def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argu
     parameter, span = ranked.parameter, candidate.span
     pairs = zip(ranked.found, ranked.probabilities.tolist(), strict=True)
     others = tuple((one.value, sure) for one, sure in pairs if sure >= _LEAST_OTHER and one is not candidate)
-    if candidate is NONE:
+    if candidate is NO_VALUE:
         return Argument(parameter.path, "missing" if parameter.required else "default", probability, others=others)
     place = (span.text, span.start, span.end) if span else ("", 0, 0)
     return Argument(parameter.path, "filled", probability, candidate.value, *place, others)
 
 
-def _unused_mentions(reading: Reading, used: Sequence[Span], spec: ToolSpec) -> list[Span]:
+def _unused_mentions(reading: ParsedRequest, used: Sequence[Span], spec: ToolSpec) -> list[Span]:
     names = {spec.name.casefold(), spec.upstream_name.casefold(), spec.server.casefold()}
     found: list[Span] = []
     for span in reading.mentions:
@@ -312,7 +312,7 @@ def fill_query(filling: Filling, name: str, value: str, probability: float) -> F
     )
 
 
-def answer(spec: ToolSpec, name: str, text: str, now: datetime | None = None, *, decides: bool = False) -> Any:
+def answer_value(spec: ToolSpec, name: str, text: str, now: datetime | None = None, *, decides: bool = False) -> Any:
     """Return the value of one parameter in the user's answer to a question for it, or None.
 
     Args:
@@ -354,7 +354,7 @@ def is_bare(text: str) -> bool:
     return len(reading.tokens) == 1 or _only_value(reading, text, _BARE) is not None
 
 
-def _only_value(reading: Reading, text: str, kinds: Set[str] = _VALUES - {"quoted", "code"}) -> Span | None:
+def _only_value(reading: ParsedRequest, text: str, kinds: Set[str] = _VALUES - {"quoted", "code"}) -> Span | None:
     """Return the only value of these kinds, if words say nothing beside it. Without `text`, they may say more."""
     values = [span for span in reading.mentions if span.kind in kinds]
     if len(values) != 1 or not text:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from packetgate.deciders.values.dates import find_times
-from packetgate.deciders.values.tokens import Token, number_parts, tokens_of
+from packetgate.deciders.values.tokens import Token, number_parts, tokenize
 from packetgate.tools.text.words import stem_of, words_of
 
-MAX_TOKENS = 160  # tokens in which stretches of words are looked for
-MAX_WORDS = 8  # words of a stretch that does not reach the end of its sentence
+_MAX_TOKENS = 160  # tokens in which stretches of words are looked for
+_MAX_WORDS = 8  # words of a stretch that does not reach the end of its sentence
 KINDS = "quoted code url email path number date time duration identifier name phrase rest".split()
 TYPED = frozenset(KINDS) - {"name", "phrase", "rest"}
 EDGES = frozenset(
@@ -62,12 +62,12 @@ class Span:
         return self.first < other.last and other.first < self.last
 
 
-class Reading:
+class ParsedRequest:
     """The tokens of a request, and the spans over them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = _with_times(text, tokens_of(text))
+        self.tokens = _with_times(text, tokenize(text))
         self.words = [token.text.lower() for token in self.tokens]
         self.stems = [frozenset(_stems(token)) for token in self.tokens]
         self.breaks = [bool(_ENDS & {*token.before}) for token in self.tokens] + [True]
@@ -94,9 +94,9 @@ class Reading:
 
 
 @lru_cache(maxsize=256)
-def read(text: str) -> Reading:
+def read(text: str) -> ParsedRequest:
     """Return the reading of a request."""
-    return Reading(text)
+    return ParsedRequest(text)
 
 
 def unify_synonym(stem: str) -> str:
@@ -132,7 +132,7 @@ def _with_times(text: str, tokens: list[Token]) -> list[Token]:
     return joined
 
 
-def _mentions(reading: Reading) -> Iterator[Span]:
+def _mentions(reading: ParsedRequest) -> Iterator[Span]:
     tokens = reading.tokens
     for at, token in enumerate(tokens):
         if token.kind == "number":
@@ -150,9 +150,9 @@ def _mentions(reading: Reading) -> Iterator[Span]:
     yield from _names(reading)
 
 
-def _number_words(reading: Reading) -> Iterator[Span]:
+def _number_words(reading: ParsedRequest) -> Iterator[Span]:
     words, tokens, at = reading.words, reading.tokens, 0
-    while at < min(len(words), MAX_TOKENS * 4):
+    while at < min(len(words), _MAX_TOKENS * 4):
         is_word = tokens[at].kind == "word"
         if is_word and (_number_of(words[at]) is not None or words[at] in {"half", "dozen"}):
             value: float | None = _number_of(words[at])
@@ -191,7 +191,7 @@ def _number_of(words: str) -> int | None:
     return "零一二三四五六七八九十".find(words) if len(words) == 1 and words in "一二三四五六七八九十" else None
 
 
-def _names(reading: Reading) -> Iterator[Span]:
+def _names(reading: ParsedRequest) -> Iterator[Span]:
     """Yield the longest runs of capitalised words, except a single word at the start of a sentence."""
     tokens, at = reading.tokens, 0
     while at < len(tokens):
@@ -214,17 +214,17 @@ def _is_capitalised(token: Token) -> bool:
     return token.kind == "word" and token.text[:1].isupper()
 
 
-def _spans(reading: Reading) -> Iterator[Span]:
-    tokens, count = reading.tokens, min(len(reading.tokens), MAX_TOKENS)
+def _spans(reading: ParsedRequest) -> Iterator[Span]:
+    tokens, count = reading.tokens, min(len(reading.tokens), _MAX_TOKENS)
     seen = set()
-    for span in reading.mentions[: 4 * MAX_TOKENS]:
+    for span in reading.mentions[: 4 * _MAX_TOKENS]:
         if (span.first, span.last) not in seen:
             seen.add((span.first, span.last))
             yield span
     for first in range(count):
         if not _may_begin(reading, first):
             continue
-        for last in range(first + 1, min(first + MAX_WORDS, count) + 1):
+        for last in range(first + 1, min(first + _MAX_WORDS, count) + 1):
             kinds = {tokens[first].kind, tokens[last - 1].kind}
             if last - first > 1 and (reading.breaks[last - 1] or kinds & {"quoted", "code"}):
                 break
@@ -235,14 +235,14 @@ def _spans(reading: Reading) -> Iterator[Span]:
     yield from _rests(reading, seen)
 
 
-def _rests(reading: Reading, seen: set[tuple[int, int]]) -> Iterator[Span]:
+def _rests(reading: ParsedRequest, seen: set[tuple[int, int]]) -> Iterator[Span]:
     """Yield what follows an edge word or a colon, to the end of its sentence and of the request."""
     count = len(reading.tokens)
     ends = [at for at in range(1, count + 1) if reading.breaks[at] or at == count]
     yielded = 0
     for first in range(1, count):
         follows_cue = reading.words[first - 1] in EDGES or ":" in reading.tokens[first].before
-        if follows_cue and yielded < MAX_TOKENS:
+        if follows_cue and yielded < _MAX_TOKENS:
             sentence = next((end for end in ends if end > first), count)
             for last in {sentence, count}:
                 if (first, last) not in seen and last > first:
@@ -251,10 +251,10 @@ def _rests(reading: Reading, seen: set[tuple[int, int]]) -> Iterator[Span]:
                     yield reading.span(first, last, "rest")
 
 
-def _may_begin(reading: Reading, at: int) -> bool:
+def _may_begin(reading: ParsedRequest, at: int) -> bool:
     is_capital = reading.tokens[at].text[:1].isupper()
     return reading.words[at] not in EDGES or (is_capital and at > 0 and not reading.breaks[at])
 
 
-def _may_end(reading: Reading, at: int) -> bool:
+def _may_end(reading: ParsedRequest, at: int) -> bool:
     return reading.words[at] not in EDGES or reading.tokens[at].text[:1].isupper()

@@ -16,7 +16,7 @@ from packetgate.tools.spec.tool_spec import MAX_SCHEMA_DEPTH, ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 
 MAX_PARAMETERS = 60
-COMMANDS = frozenset(stem_of(word) for word in "command cmd argv args arguments program".split())
+COMMAND_STEMS = frozenset(stem_of(word) for word in "command cmd argv args arguments program".split())
 """Stems of parameter names that take a command."""
 _ITEM = "[]"
 _EXAMPLES = re.compile(
@@ -218,7 +218,7 @@ def _converted_items(text: str, parameter: Parameter, now: datetime | None) -> l
     parsed = _parsed(text, list)
     if parsed is not None:
         return list(parsed)
-    is_command = bool({*parameter.words} & COMMANDS)
+    is_command = bool({*parameter.words} & COMMAND_STEMS)
     parts = split_command(text) if is_command else [part for part in _SPLIT_ITEMS.split(text) if part]
     values = [convert(part, parameter.items, now) for part in parts]
     return values if values and None not in values else None

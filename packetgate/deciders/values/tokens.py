@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from packetgate.tools.risk.sql import statement_in
 
-MAX_CHARS = 100_000  # characters of a request that are split into words; quoted text is found beyond them too
-MAX_PIECE = 300  # a longer run of characters without spaces is one word or URL
+_MAX_CHARS = 100_000  # characters of a request that are split into words; quoted text is found beyond them too
+_MAX_PIECE = 300  # a longer run of characters without spaces is one word or URL
 
 CJK = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u3000-\u3003\uff01-\uff20"
 _CHUNK = re.compile(rf"(?<!\S)[{CJK}]{{1,30}}\.[A-Za-z]\w{{0,7}}(?![\w.])|[{CJK}]|[^\s{CJK}]+")
@@ -75,7 +75,7 @@ class Token:
     before: str = ""  # the characters between the previous token and this one, without spaces
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """Return the tokens of a request in order, in linear time."""
     found: list[Token] = []
     last = 0
@@ -140,7 +140,7 @@ def _closings(text: str, marks: str) -> list[int]:
 
 
 def _plain(text: str, start: int, end: int) -> Iterator[Token]:
-    for chunk in _CHUNK.finditer(text, start, min(end, MAX_CHARS)):
+    for chunk in _CHUNK.finditer(text, start, min(end, _MAX_CHARS)):
         if len(chunk.group()) > 1 and _CJK_WORD.match(chunk.group()):
             yield Token(chunk.start(), chunk.end(), chunk.group(), "path")
         elif _CJK_WORD.match(chunk.group()):
@@ -157,7 +157,7 @@ def _piece(text: str, start: int, end: int, depth: int = 0) -> Iterator[Token]:
     piece = text[start:end]
     if _URL.fullmatch(piece):
         yield Token(start, end, piece, "url")
-    elif len(piece) > MAX_PIECE:
+    elif len(piece) > _MAX_PIECE:
         yield Token(start, end, piece, "word")
     elif between := _RANGE.fullmatch(piece):
         for group in (1, 2):
@@ -178,7 +178,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start] in _LEADING:
         start += 1
     while start < end and text[end - 1] in _TRAILING:
-        if text[end - 1] == ")" and "(" in text[start : min(end, start + MAX_PIECE)]:
+        if text[end - 1] == ")" and "(" in text[start : min(end, start + _MAX_PIECE)]:
             break
         if text[end - 1] == "." and text[start : min(end - 1, start + 6)].lower() in _ABBREVIATED:
             break

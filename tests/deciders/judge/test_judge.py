@@ -6,10 +6,10 @@ import pytest
 from support.packets import tool
 
 from packetgate.deciders.judge.judge import (
+    JUDGE_WEIGHTS,
     MAX_PARAMETERS,
     MAX_TOOL_TOKENS,
     REQUEST_TOKENS,
-    WEIGHTS,
     encode_request,
     encode_tool,
     joined,
@@ -56,7 +56,7 @@ def test_threads_share_it():
 
 
 def test_what_is_too_long_is_cut():
-    tokenizer = load_encoder(WEIGHTS).tokenizer
+    tokenizer = load_encoder(JUDGE_WEIGHTS).tokenizer
     parameters = {f"parameter_{number}": "string" for number in range(60)}
     large = tool("x.large", description="word " * 500, **parameters)
     request, read = encode_request("word " * 900, tokenizer), encode_tool(large, tokenizer)

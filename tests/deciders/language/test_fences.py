@@ -10,7 +10,7 @@ from support.scripted_openai import ScriptedOpenAI
 from support.tool_specs import a_tool
 
 from packetgate.deciders.choosing import language_deciders
-from packetgate.deciders.language.prompting import data, harmless
+from packetgate.deciders.language.prompting import data, defuse
 from packetgate.models.source import ModelSource
 from packetgate.state.routing import Risk
 from packetgate.state.sections import PaletteEntry
@@ -61,4 +61,4 @@ def test_a_fence_is_longer_than_any_inside():
 
 def test_other_text_is_left_as_it_is():
     text = "a < b | c <script> [INSTALL] <span> x <<= 2 </section>"
-    assert harmless(text) == text
+    assert defuse(text) == text

@@ -13,7 +13,7 @@ from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.evidence import more_likely, review_by_evidence
 from packetgate.deciders.language.native_selection import select_natively
 from packetgate.deciders.language.offer import ASK, FEW, SHOW, offer_of
-from packetgate.deciders.language.written_calls import asked_for, without_defaults, without_invented
+from packetgate.deciders.language.written_calls import asked_for, without_default_arguments, without_invented
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.selection import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
@@ -73,11 +73,11 @@ def test_arguments_that_are_defaults_are_left_out():
     path, lines, deep = {"type": "string", "default": "."}, {"type": "integer", "default": 0}, {"type": "boolean"}
     listing = Catalogue([tool("files.list", "path", path=path, lines=lines, deep=deep)])
     call = WrittenCall("files.list", {"path": ".", "lines": 0, "deep": False}, 0.9, {"path": 0.5, "lines": 0.1})
-    assert without_defaults(call, listing) == WrittenCall(
+    assert without_default_arguments(call, listing) == WrittenCall(
         "files.list", {"path": ".", "deep": False}, 0.9, {"path": 0.5, "deep": 1.0}
     )
     other = WrittenCall("files.list", {"path": ".", "lines": False})
-    assert without_defaults(other, listing).arguments == other.arguments
+    assert without_default_arguments(other, listing).arguments == other.arguments
 
 
 @pytest.mark.parametrize(

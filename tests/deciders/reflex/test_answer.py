@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, FILES, asking, done, packet, with_error, with_output
 
-from packetgate.deciders.reflex.answer import MOST_CHARS, respond_by_reflex
+from packetgate.deciders.reflex.answer import MAX_RESULT_CHARS, respond_by_reflex
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ServerHealth
@@ -78,7 +78,7 @@ async def test_a_long_output_is_excerpted_by_the_request():
     )
     assert "Penguins live in the south." in text
     assert f"{len(long(filler)):,} characters in all" in text
-    assert len(text) < MOST_CHARS + 300
+    assert len(text) < MAX_RESULT_CHARS + 300
 
 
 def long(filler: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.reflex.builtin_requests import NONE, load_practice, practised
+from packetgate.deciders.reflex.builtin_requests import NO_TOOL, load_practice, practised
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -21,7 +21,7 @@ def built_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToolSpec]:
 
 
 def test_it_knows_every_built_in_tool_and_no_other(built_in: dict[str, ToolSpec]):
-    assert {*load_practice().tools} - {NONE} == {*built_in}
+    assert {*load_practice().tools} - {NO_TOOL} == {*built_in}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.values.filling import answer, fill, fill_each
+from packetgate.deciders.values.filling import answer_value, fill, fill_each
 
 READ = tool("f.read_file", "path", path="string")
 MOVE = tool("f.move_file", "source", "destination", source="string", destination="string")
@@ -163,7 +163,7 @@ def test_odd_schemas_fill_nothing(spec):
     ],
 )
 def test_an_answer_fills_the_one_thing_asked(name: str, spec, said: str, value: Any):
-    assert answer(spec, name, said) == value
+    assert answer_value(spec, name, said) == value
 
 
 def test_each_value_says_where_it_was_read():

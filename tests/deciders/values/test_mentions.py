@@ -6,7 +6,7 @@ import pytest
 
 from packetgate.deciders.values.dates import find_times, format_moment, parse_duration, parse_moment
 from packetgate.deciders.values.mentions import read
-from packetgate.deciders.values.tokens import tokens_of
+from packetgate.deciders.values.tokens import tokenize
 
 NOW = datetime(2026, 1, 15, 9)
 
@@ -99,4 +99,4 @@ def test_a_month_that_is_a_verb_is_no_date():
 @pytest.mark.parametrize("piece", ["'a ", '"', "“a ", "1-", "a.", "a@a.", "in 1 day ", "5 days and ", "may 5 ", "1:"])
 def test_long_texts_are_cut_in_tokens(piece: str):
     text = (piece * 100_000)[:100_000]
-    assert all(token.start < token.end for token in tokens_of(text))
+    assert all(token.start < token.end for token in tokenize(text))
