@@ -41,7 +41,7 @@ async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
         ("files.read_file", "a.txt"),
         ("files.read_file", "b.txt"),
     ]
-    assert (chosen.action, chosen.confidence, chosen.decided_by) == ("call", 0.85, "model")
+    assert (chosen.action, chosen.decided_by) == ("call", "model")
     assert chosen.calls[0].reasoning == "because"
     assert chosen.corrections == ()
 
@@ -100,7 +100,6 @@ async def test_corrected_in_one_round(
         (selection("clarify"), '"question" is empty'),
         (selection("describe"), '"tools" is empty'),
         (selection("dance"), "action"),
-        ('{"action": "none", "confidence": true}', "confidence: Value error"),
         (selection("call", calls=[{"tool": "", "params": {}}]), "calls.0.tool"),
     ],
 )
