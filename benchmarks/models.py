@@ -36,7 +36,7 @@ from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
 from packetgate.models.calling import CallAnswer, OfferedTool
 from packetgate.models.model import Asking, FormAnswer, Model
-from packetgate.models.openai.schemas import schema_format, tool_of
+from packetgate.models.openai.schemas import openai_tool, schema_format
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
@@ -163,7 +163,7 @@ class _Model(ReadyModel):
     ) -> CallAnswer:
         """Call rightly, and as briefly as can be."""
         answer = await super().call(messages, tools, most=most, sampling=sampling, must=must, asking=asking)
-        offered = compact_json([tool_of(one, plain=False) for one in tools])
+        offered = compact_json([openai_tool(one, plain=False) for one in tools])
         called = [{"name": call.name, "args": call.arguments} for call in answer.calls]
         written = compact_json(called[0]) if called else answer.text
         self.chat._asked.append(Asked(_billed(messages, offered), written))

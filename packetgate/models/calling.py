@@ -28,7 +28,7 @@ class OfferedTool:
     description: str
     parameters: Schema
     """JSON Schema of an object."""
-    told: Schema | None = None
+    shown: Schema | None = None
     """A shorter schema to show a model that a grammar holds to `parameters`; None: the same."""
 
     @property
@@ -39,11 +39,11 @@ class OfferedTool:
     @property
     def for_prompt(self) -> dict[str, Any]:
         """The tool without argument bounds, for a model that a grammar holds to its schema."""
-        return self._with(without(self.told or self.parameters, BOUNDS))
+        return self._with(without(self.shown or self.parameters, BOUNDS))
 
     def _with(self, parameters: Schema) -> dict[str, Any]:
-        told = {"name": self.name, "description": self.description, "parameters": parameters}
-        return {"type": "function", "function": told}
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from packetgate.models.schemas import Choice
 
-Weights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
+TokenWeights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
 """Given texts that may follow, returns the tokens that `continues` one of them, each with its weight.
 
-Weights are relative: only their ratios matter.
+TokenWeights are relative: only their ratios matter.
 """
 
 Path = tuple[str | int, ...]
@@ -45,7 +45,7 @@ class ChoiceMeter:
         self._paths = JsonPaths()
         self._open: _OpenChoice | None = None
 
-    def feed(self, token: bytes, weights: Weights | None) -> None:
+    def feed(self, token: bytes, weights: TokenWeights | None) -> None:
         """Take the next token and the weights of its alternatives; None: the token was forced."""
         begun = self._paths.feed(token)
         self._step(token, 0, weights)
@@ -55,7 +55,7 @@ class ChoiceMeter:
                 self._open = _OpenChoice(path, choice, lead=token[:offset])
                 self._step(token, offset, weights)
 
-    def _step(self, token: bytes, before: int, weights: Weights | None) -> None:
+    def _step(self, token: bytes, before: int, weights: TokenWeights | None) -> None:
         if self._open is not None:
             self._open.step(token, before, weights)
             if self._open.ended:
@@ -73,7 +73,7 @@ class _OpenChoice:
         self._earned = dict.fromkeys(choice.options, 0.0)
         self._undecided = 1.0
 
-    def step(self, token: bytes, before: int, weights: Weights | None) -> None:
+    def step(self, token: bytes, before: int, weights: TokenWeights | None) -> None:
         if weights is not None:
             self._weigh(token, before, weights)
         self._lead = b""
@@ -87,7 +87,7 @@ class _OpenChoice:
             if self._has_ended(text) and probability > 0:
                 yield Measured(self.path, option, probability, {**self._earned, option: probability})
 
-    def _weigh(self, token: bytes, before: int, weights: Weights) -> None:
+    def _weigh(self, token: bytes, before: int, weights: TokenWeights) -> None:
         done = len(self._written)
         rests = {option: self._lead + text[done:] for option, text in self._options.items()}
         possible = {one: weight for one, weight in weights(list(rests.values())).items() if len(one) > before}

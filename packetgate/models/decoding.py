@@ -14,18 +14,18 @@ from typing import Any
 
 from packetgate.models.call_formats import CALLS, CHANNEL_END, CONTROL, ECHOES, THOUGHT_BEGIN, THOUGHT_END
 from packetgate.models.json_text import (
-    Reading,
+    JsonReading,
     literal_value,
     parse_python,
     python_extent,
-    read_json,
-    read_loose_json,
+    read_json_at,
+    read_loose_json_at,
     whole_json,
 )
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
 
-MAX_CHARS = 1_000_000
+MAX_ANSWER_CHARS = 1_000_000
 
 CALL_KEYS = {
     "name": ("name", "tool", "tool_name", "selected_tool", "function_name", "function"),
@@ -64,13 +64,13 @@ def decode_json(text: str) -> dict[str, Any]:
     """
     if not text.strip():
         raise DecisionError("the answer is empty: a JSON object was expected")
-    if len(text) > MAX_CHARS:
-        raise DecisionError(f"the answer is longer than {MAX_CHARS:,} characters: {shorten(text)!r}")
+    if len(text) > MAX_ANSWER_CHARS:
+        raise DecisionError(f"the answer is longer than {MAX_ANSWER_CHARS:,} characters: {shorten(text)!r}")
     readings = read_answer(text)
     problem = next((reading.problem for reading in reversed(readings) if reading.problem), "")
     values = [one.value for one in readings if one.value is not None]
     if not any(values):
-        values += [one.value for one in read_answer(text, read_loose_json) if one.value is not None]
+        values += [one.value for one in read_answer(text, read_loose_json_at) if one.value is not None]
     if any(value != () for value in values):
         return _normal(values)
     raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
@@ -252,22 +252,22 @@ _FENCE, _WORDS_AFTER = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.com
 _FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", re.IGNORECASE)
 
-Reader = Callable[[str, int], Reading]
+_Reader = Callable[[str, int], JsonReading]
 
 
-def read_answer(text: str, read: Reader = read_json) -> list[Reading]:
+def read_answer(text: str, read: _Reader = read_json_at) -> list[JsonReading]:
     """Return everything that may be the answer, in order, broken parts included.
 
     A value is a dict, or a tuple of calls, which is empty where marks announce a call that cannot be read.
     """
-    found: list[Reading] = []
+    found: list[JsonReading] = []
     at = 0
     while mark := _MARKS.search(text, at):
         kind = mark.lastgroup
         if kind == "fence" or kind in {"thought", "echo"}:
             end = _end_of(mark).search(text, mark.end())
             if end is None:
-                broken = Reading(None, len(text), "it breaks off while it is still thinking")
+                broken = JsonReading(None, len(text), "it breaks off while it is still thinking")
                 return [*found, broken] if kind == "thought" else found
             at = end.end()
         elif kind == "thought_end":  # the chat template wrote its beginning
@@ -275,7 +275,7 @@ def read_answer(text: str, read: Reader = read_json) -> list[Reading]:
             at = mark.end()
         elif kind == "stray":
             if any(isinstance(reading.value, tuple) for reading in found):
-                return [Reading((), len(text), "its tool call holds tags that end it too early")]
+                return [JsonReading((), len(text), "its tool call holds tags that end it too early")]
             at = mark.end()
         else:
             found.append(_unless_example(text, mark.start(), _read_mark(text, mark, read)))
@@ -291,39 +291,39 @@ def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
     return _CHANNEL_END if mark[0].startswith(("<|channel|>", "<|CHANNEL|>")) else _THOUGHT_END
 
 
-def _read_mark(text: str, mark: re.Match[str], read: Reader) -> Reading:
+def _read_mark(text: str, mark: re.Match[str], read: _Reader) -> JsonReading:
     match mark.lastgroup:
         case "frame":
             return _calls(text, mark.end())
         case "body":
             calls = _calls(text, mark.start())
-            return Reading(calls.value, max(calls.end, mark.end()), calls.problem)
+            return JsonReading(calls.value, max(calls.end, mark.end()), calls.problem)
         case "list":
             line = text[mark.start() :].partition("\n")[0]
             listed = _python(line, 0) if is_line_of_calls(line) else None
-            return Reading(listed.value, mark.start() + listed.end) if listed else Reading(None, mark.end())
+            return JsonReading(listed.value, mark.start() + listed.end) if listed else JsonReading(None, mark.end())
     reading = _plain(text, mark.start(), read)
     if reading.value is not None and _ARGUMENT_OF.search(text[max(0, mark.start() - 200) : mark.start()]):
-        return Reading((), reading.end, "its tool call is in a format that is not known")
+        return JsonReading((), reading.end, "its tool call is in a format that is not known")
     return reading
 
 
-def _unless_example(text: str, at: int, reading: Reading) -> Reading:
+def _unless_example(text: str, at: int, reading: JsonReading) -> JsonReading:
     is_call = isinstance(reading.value, tuple) or looks_like_call(reading.value)
     if not is_call or not _FENCE.search(text, max(0, at - 80), at):
         return reading
     end = len(text[: reading.end].rstrip("` \t\r\n"))
-    return (
-        Reading((), reading.end, "it may be an example: words follow it") if _WORDS_AFTER.match(text, end) else reading
-    )
+    if _WORDS_AFTER.match(text, end):
+        return JsonReading((), reading.end, "it may be an example: words follow it")
+    return reading
 
 
-def _plain(text: str, at: int, read: Reader) -> Reading:
+def _plain(text: str, at: int, read: _Reader) -> JsonReading:
     """Read JSON without marks: an object, or calls in a list or one after the other."""
     reading = read(text, at)
     if isinstance(reading.value, list) and not all(map(looks_like_call, reading.value)):
         alone = reading.value[0] if len(reading.value) == 1 and isinstance(reading.value[0], dict) else None
-        return Reading(alone, reading.end, "" if alone else "it is a list, but not one of tool calls only")
+        return JsonReading(alone, reading.end, "" if alone else "it is a list, but not one of tool calls only")
     entries: list[Any] = []
     while isinstance(reading.value, list) or looks_like_call(reading.value):
         entries += reading.value if isinstance(reading.value, list) else [reading.value]
@@ -332,33 +332,32 @@ def _plain(text: str, at: int, read: Reader) -> Reading:
             break
         reading = read(text, following)
     if len(entries) < 2:
-        return Reading(entries[0], end) if entries else reading
+        return JsonReading(entries[0], end) if entries else reading
     return _entries(entries, end)
 
 
-def _entries(entries: list[Any], end: int) -> Reading:
+def _entries(entries: list[Any], end: int) -> JsonReading:
     try:
-        return Reading(tuple(map(_call, entries)), end)
+        return JsonReading(tuple(map(_call, entries)), end)
     except ValueError as error:
-        return Reading((), end, str(error))
+        return JsonReading((), end, str(error))
 
 
-def _calls(text: str, at: int) -> Reading:
+def _calls(text: str, at: int) -> JsonReading:
     """Read the calls behind a mark: one after the other, each in any syntax."""
     calls: list[NativeCall] = []
     end = at
     while (body := _body(text, _after(_GAP, text, end))) is not None:
         if isinstance(body.value, dict):  # a plain answer
-            return Reading(tuple(calls), end) if calls else body
+            return JsonReading(tuple(calls), end) if calls else body
         if not body.value:
-            return (
-                Reading((), len(text), body.problem) if body.end < 0 else Reading(tuple(calls), body.end, body.problem)
-            )
+            is_open = body.end < 0
+            return JsonReading(() if is_open else tuple(calls), len(text) if is_open else body.end, body.problem)
         calls += body.value
         end = body.end
     if not calls:
-        return Reading((), _after(_GAP, text, at), "its tool call is no JSON that names a tool")
-    return Reading(tuple(calls), _after(_END_MARKS, text, end))
+        return JsonReading((), _after(_GAP, text, at), "its tool call is no JSON that names a tool")
+    return JsonReading(tuple(calls), _after(_END_MARKS, text, end))
 
 
 _GEMMA = re.compile(rf"call:\s*{_NAME}\s*(?=\{{)", _FLAGS)
@@ -378,7 +377,7 @@ _PARAMETER = re.compile(
 _GEMMA_TEXT = re.compile(r'<\|"\|>(.*?)<\|"\|>|<escape>(.*?)<escape>|([{,]\s*)([^\W\d][\w$-]*+)(?=\s*+:)', re.DOTALL)
 
 
-def _body(text: str, at: int) -> Reading | None:
+def _body(text: str, at: int) -> JsonReading | None:
     """Read calls at a position; None if there are none.
 
     The value is a tuple of calls, empty if they cannot be read, or a dict that is no call. The end is negative if it
@@ -389,29 +388,29 @@ def _body(text: str, at: int) -> Reading | None:
     if found := _TAGGED.match(text, at):
         if not text.startswith("{", found.end()):
             return _parameters(found["name"], text, found.end())
-        arguments = read_loose_json(text, found.end())
+        arguments = read_loose_json_at(text, found.end())
         closing = re.compile(r"\s*</function>").match(text, arguments.end)
-        return _named(found["name"], Reading(arguments.value, closing.end() if closing else arguments.end))
+        return _named(found["name"], JsonReading(arguments.value, closing.end() if closing else arguments.end))
     for head in _NAMED:
         if found := head.match(text, at):
-            return _named(found["name"], read_loose_json(text, found.end()))
+            return _named(found["name"], read_loose_json_at(text, found.end()))
     if not text.startswith(("{", "["), at) or _PYTHON_CALL.match(text, at):
         return _python(text, at)
-    reading = read_loose_json(text, at)
+    reading = read_loose_json_at(text, at)
     if reading.value is None:
-        return Reading((), reading.end, reading.problem)
+        return JsonReading((), reading.end, reading.problem)
     calls = _entries(reading.value if isinstance(reading.value, list) else [reading.value], reading.end)
     is_answer = not calls.value and isinstance(reading.value, dict) and not reading.value.keys() & {*CALL_KEYS["name"]}
-    return Reading(reading.value, reading.end, calls.problem) if is_answer else calls
+    return JsonReading(reading.value, reading.end, calls.problem) if is_answer else calls
 
 
-def _named(name: str, arguments: Reading) -> Reading:
+def _named(name: str, arguments: JsonReading) -> JsonReading:
     if not isinstance(arguments.value, dict):
-        return Reading((), -1, arguments.problem or "the arguments of its tool call are no object")
-    return Reading((NativeCall(name.strip(), arguments.value),), arguments.end)
+        return JsonReading((), -1, arguments.problem or "the arguments of its tool call are no object")
+    return JsonReading((NativeCall(name.strip(), arguments.value),), arguments.end)
 
 
-def _gemma(head: re.Match[str], text: str) -> Reading:
+def _gemma(head: re.Match[str], text: str) -> JsonReading:
     """Read `call:name{key:<escape>text<escape>}`: bare keys, and texts between marks."""
     end = re.compile(r"<end_function_call>|<tool_call\|>").search(text, head.end())
     body = text[head.end() : end.start() if end else len(text)]
@@ -421,25 +420,25 @@ def _gemma(head: re.Match[str], text: str) -> Reading:
         return f'{found[3]}"{found[4]}"' if quoted is None else json.dumps(quoted)
 
     rewritten = _GEMMA_TEXT.sub(as_json, body)
-    arguments = read_json(rewritten, 0)
+    arguments = read_json_at(rewritten, 0)
     if arguments.value is None or rewritten[arguments.end :].strip():
-        return Reading((), -1, arguments.problem or "something follows the arguments of its tool call")
-    return _named(head["name"], Reading(arguments.value, head.end() + len(body)))
+        return JsonReading((), -1, arguments.problem or "something follows the arguments of its tool call")
+    return _named(head["name"], JsonReading(arguments.value, head.end() + len(body)))
 
 
-def _python(text: str, at: int) -> Reading | None:
+def _python(text: str, at: int) -> JsonReading | None:
     """Read `name(key=value)`, alone, as what is printed, or several in brackets: all of them or none."""
     if not _PYTHON_CALL.match(text, at):
         return None
     end = python_extent(text, at)
     if end is None:
-        return Reading((), -1, "it breaks off in the middle of a list of calls")
+        return JsonReading((), -1, "it breaks off in the middle of a list of calls")
     try:
         node = parse_python(text[at:end])
         nodes = node.elts if isinstance(node, ast.List) else [node]
-        return Reading(tuple(map(_python_call, nodes)), end)
+        return JsonReading(tuple(map(_python_call, nodes)), end)
     except ValueError as error:
-        return Reading((), -1, str(error))
+        return JsonReading((), -1, str(error))
 
 
 def _python_call(node: ast.expr) -> NativeCall:
@@ -455,22 +454,22 @@ def _python_call(node: ast.expr) -> NativeCall:
     return NativeCall(name.removesuffix(".call"), arguments)
 
 
-def _parameters(name: str, text: str, at: int) -> Reading:
+def _parameters(name: str, text: str, at: int) -> JsonReading:
     """Read parameters in tags up to the tag that ends the call. The format has no way to quote a tag."""
     arguments: dict[str, Any] = {}
     written: dict[str, str] = {}
     while found := _PARAMETER.match(text, at):
         key, value = found["key"].strip(), found["value"].removeprefix("\n").removesuffix("\n")
         if key in arguments or re.search(r"<parameter[=\s]", value):
-            return Reading((), -1, "the parameters of its tool call are not well formed")
+            return JsonReading((), -1, "the parameters of its tool call are not well formed")
         arguments[key] = _typed(value)
         if not isinstance(arguments[key], str):
             written[key] = value
         at = found.end()
     closing = re.compile(r"\s*</function>", re.IGNORECASE).match(text, at)
     if not closing:
-        return Reading((), -1, "it breaks off in the middle of a tool call, or its parameters are not well formed")
-    return Reading((NativeCall(name.strip(), arguments, written),), closing.end())
+        return JsonReading((), -1, "it breaks off in the middle of a tool call, or its parameters are not well formed")
+    return JsonReading((NativeCall(name.strip(), arguments, written),), closing.end())
 
 
 def _typed(written: str) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-from packetgate.models.endpoint import HOSTED, LOCAL, SERVERS, Endpoint, base_url_of, is_here, shown
+from packetgate.models.endpoint import HOSTED, LOCAL_SERVERS, SERVERS, Endpoint, base_url_of, is_here, shown
 from packetgate.models.llama.loading import check_installed
 from packetgate.state.errors import ModelError
 from packetgate.state.printing import printable
@@ -51,7 +51,7 @@ class Discovery:
 
 async def discover(folders: Iterable[Path] = ()) -> Discovery:
     """Look for models in the usual places and in `folders`."""
-    answers = await asyncio.gather(*map(_probe, LOCAL))
+    answers = await asyncio.gather(*map(_probe, LOCAL_SERVERS))
     offers, notes = [one for found, _ in answers for one in found], [note for _, note in answers if note]
     files = await asyncio.to_thread(lambda: [*_files([*folders, *gguf_folders()])])
     try:

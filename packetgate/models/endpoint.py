@@ -16,7 +16,7 @@ OPENAI = "openai"
 
 
 @dataclass(frozen=True)
-class Server:
+class ModelServer:
     """A program on this machine, or a provider."""
 
     title: str
@@ -26,21 +26,21 @@ class Server:
     key_variable: str = ""
 
 
-SERVERS: Mapping[str, Server] = {
-    "ollama": Server("Ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
-    "lmstudio": Server("LM Studio", "http://127.0.0.1:1234/v1", "lms server start"),
-    "llama-server": Server("llama.cpp's server", "http://127.0.0.1:8080/v1", "llama-server -m FILE.gguf"),
-    "vllm": Server("vLLM", "http://127.0.0.1:8000/v1", "vllm serve NAME"),
-    "anthropic": Server("Anthropic", "https://api.anthropic.com/v1/", key_variable="ANTHROPIC_API_KEY"),
-    "deepseek": Server("DeepSeek", "https://api.deepseek.com/v1", key_variable="DEEPSEEK_API_KEY"),
-    "gemini": Server(
+SERVERS: Mapping[str, ModelServer] = {
+    "ollama": ModelServer("Ollama", "http://127.0.0.1:11434/v1", "ollama serve"),
+    "lmstudio": ModelServer("LM Studio", "http://127.0.0.1:1234/v1", "lms server start"),
+    "llama-server": ModelServer("llama.cpp's server", "http://127.0.0.1:8080/v1", "llama-server -m FILE.gguf"),
+    "vllm": ModelServer("vLLM", "http://127.0.0.1:8000/v1", "vllm serve NAME"),
+    "anthropic": ModelServer("Anthropic", "https://api.anthropic.com/v1/", key_variable="ANTHROPIC_API_KEY"),
+    "deepseek": ModelServer("DeepSeek", "https://api.deepseek.com/v1", key_variable="DEEPSEEK_API_KEY"),
+    "gemini": ModelServer(
         "Google", "https://generativelanguage.googleapis.com/v1beta/openai/", key_variable="GEMINI_API_KEY"
     ),
-    "groq": Server("Groq", "https://api.groq.com/openai/v1", key_variable="GROQ_API_KEY"),
-    "mistralai": Server("Mistral", "https://api.mistral.ai/v1", key_variable="MISTRAL_API_KEY"),
-    "openrouter": Server("OpenRouter", "https://openrouter.ai/api/v1", key_variable="OPENROUTER_API_KEY"),
+    "groq": ModelServer("Groq", "https://api.groq.com/openai/v1", key_variable="GROQ_API_KEY"),
+    "mistralai": ModelServer("Mistral", "https://api.mistral.ai/v1", key_variable="MISTRAL_API_KEY"),
+    "openrouter": ModelServer("OpenRouter", "https://openrouter.ai/api/v1", key_variable="OPENROUTER_API_KEY"),
 }
-LOCAL: tuple[str, ...] = tuple(name for name, server in SERVERS.items() if not server.key_variable)
+LOCAL_SERVERS: tuple[str, ...] = tuple(name for name, server in SERVERS.items() if not server.key_variable)
 HOSTED: Mapping[str, str] = {OPENAI: "OPENAI_API_KEY"} | {
     name: server.key_variable for name, server in SERVERS.items() if server.key_variable
 }
@@ -76,7 +76,7 @@ def _ollama_url(host: str) -> str:
 Role = Literal["lite", "prime"]
 
 OPENAI_URL = "https://api.openai.com/v1"
-TIMEOUT_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _value(variable: str) -> str | None:
 
 
 def _timeout() -> float:
-    text = os.environ.get("PACKETGATE_MODEL_TIMEOUT", "").strip() or str(TIMEOUT_S)
+    text = os.environ.get("PACKETGATE_MODEL_TIMEOUT", "").strip() or str(_TIMEOUT_S)
     try:
         seconds = float(text)
     except ValueError:

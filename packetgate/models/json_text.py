@@ -9,7 +9,7 @@ from typing import Any
 
 from packetgate.models.call_formats import THOUGHT_END
 
-MAX_DEPTH = 100
+_MAX_DEPTH = 100
 """pydantic and the checkpoint's encoding fail at 255."""
 
 _THOUGHT_END = re.compile(THOUGHT_END, re.IGNORECASE)
@@ -24,7 +24,7 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 @dataclass(frozen=True)
-class Reading:
+class JsonReading:
     """What was read at a position of a text."""
 
     value: Any
@@ -35,28 +35,28 @@ class Reading:
     """What is broken, in words for the model."""
 
 
-def read_json(text: str, at: int) -> Reading:
+def read_json_at(text: str, at: int) -> JsonReading:
     """Read standard JSON; strings may hold raw control characters."""
     end, problem = _extent(text, at, _JSON_TOKENS)
     if problem:
-        return Reading(None, end, problem)
+        return JsonReading(None, end, problem)
     try:
-        return Reading(_decode(text[at:end]), end)
+        return JsonReading(_decode(text[at:end]), end)
     except ValueError as error:
         thought = _THOUGHT_END.search(text, at, end)
-        return Reading(None, thought.start() if thought else end, str(error))
+        return JsonReading(None, thought.start() if thought else end, str(error))
 
 
-def read_loose_json(text: str, at: int) -> Reading:
+def read_loose_json_at(text: str, at: int) -> JsonReading:
     """Read JSON, or a Python literal in its place: single quotes, trailing commas, True, False, None."""
-    strict = read_json(text, at)
+    strict = read_json_at(text, at)
     if strict.value is not None:
         return strict
     end, problem = _extent(text, at, _PYTHON_TOKENS)
     if problem:
         return strict
     try:
-        return Reading(literal_value(parse_python(text[at:end])), end)
+        return JsonReading(literal_value(parse_python(text[at:end])), end)
     except ValueError:
         return strict
 
@@ -105,7 +105,7 @@ def whole_json(text: str) -> Any:
     text = text.strip()
     if not text.startswith(("{", "[")):
         return _decode(text)
-    reading = read_json(text, 0)
+    reading = read_json_at(text, 0)
     if reading.value is None or reading.end != len(text):
         raise ValueError(reading.problem or "something follows the JSON")
     return reading.value
@@ -143,7 +143,7 @@ def _extent(text: str, at: int, tokens: re.Pattern[str]) -> tuple[int, str]:
         deepest = max(deepest, nesting)
         depth += (mark == opening) - (mark == _CLOSING[opening])  # a stray bracket of another kind ends nothing
         if depth == 0:
-            return token.end(), f"its JSON is nested more than {MAX_DEPTH} deep" if deepest > MAX_DEPTH else ""
+            return token.end(), f"its JSON is nested more than {_MAX_DEPTH} deep" if deepest > _MAX_DEPTH else ""
     # What looked like a string may have been the apostrophe or quote of a thought: only its end matters then.
     last = max((found.start() for found in _THOUGHT_END.finditer(text, at)), default=len(text))
     return last, "it breaks off in the middle of its JSON"

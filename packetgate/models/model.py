@@ -1,15 +1,16 @@
 """A chat model as the deciders use it: asked for an answer in a form, for calls, or for words.
 
-All methods that ask raise `DecisionError` if the model cannot be asked.
+All methods that ask_chat raise `DecisionError` if the model cannot be asked.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Protocol
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableBinding, RunnableConfig
 
 from packetgate.models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing, WrittenCall
@@ -27,6 +28,7 @@ from packetgate.state.errors import ToolsRefusedError
 HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 """Keeps LangGraph's message stream from showing JSON to the user."""
 
+_SPEED_PROMPT = f"Numbers: {list(range(100, 160))}.\nWrite the first thirty of them in words."
 PICTURES_REFUSED = "pictures_refused"
 """Key of an answer's `response_metadata`: why the server took no pictures, and was sent their descriptions."""
 
@@ -69,7 +71,7 @@ class Asking(Protocol):
     async def __call__(
         self, chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
     ) -> AIMessage:
-        """Ask as `ask` does."""
+        """Ask as `ask_chat` does."""
 
 
 class Model:
@@ -107,7 +109,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name to ask it by."""
+        """The name to ask_chat it by."""
         return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
 
     @property
@@ -140,7 +142,7 @@ class Model:
         Args:
             sampling: `temperature`, `top_p` and `max_tokens`, if given.
         """
-        message = await ask(self.chat, messages, sampling)
+        message = await ask_chat(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
@@ -162,7 +164,7 @@ class Model:
         Args:
             most: the most calls in one answer, if that can be enforced.
             must: hold the answer to calls.
-            asking: asks an endpoint in place of `ask`, such as `streaming_asker`.
+            asking: asks an endpoint in place of `ask_chat`, such as `streaming_asker`.
 
         Raises:
             ToolsRefusedError: it refuses tools, or these tools.
@@ -171,7 +173,7 @@ class Model:
         bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
         if not isinstance(bound, RunnableBinding):
             raise ToolsRefusedError(f"{self.label} does not take tools as LangChain gives them")
-        return self.read_calls(await (asking or ask)(self.chat, messages, {**bound.kwargs, **sampling}))
+        return self.read_calls(await (asking or ask_chat)(self.chat, messages, {**bound.kwargs, **sampling}))
 
     def read_calls(self, answer: AIMessage) -> CallAnswer:
         """Return the answer of a model that was offered tools.
@@ -188,13 +190,13 @@ class Model:
             written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
             calls = [WrittenCall(one.name, one.arguments, written=one.written) for one in calls_in(written)]
         # a call that was cut off has no text: what there is of it shows that it was no thought
-        said = text if text.strip() else "".join(one.unread for one in calls)
+        shown = text if text.strip() else "".join(one.unread for one in calls)
         return CallAnswer(
-            tuple(calls), said, usage_of(answer), was_cut_off(answer), held_by="tool_call", message_id=answer.id
+            tuple(calls), shown, usage_of(answer), was_cut_off(answer), held_by="tool_call", message_id=answer.id
         )
 
 
-async def ask(
+async def ask_chat(
     chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
 ) -> AIMessage:
     """Ask once with a time limit, hidden from LangGraph's message stream.
@@ -213,6 +215,16 @@ async def ask(
         record(answer)
         check_answered(chat, answer)
         return answer
+
+
+async def measured_speed(model: Model) -> str:
+    """Load the model and return the tokens per second that it writes, in words."""
+    options = model.sampling(temperature=0.0)
+    await ask_chat(model.chat, [HumanMessage("Hello")], options | {"max_tokens": 1})
+    begun = perf_counter()
+    answer = await ask_chat(model.chat, [HumanMessage(_SPEED_PROMPT)], options | {"max_tokens": 48})
+    speed = usage_of(answer).output_tokens / (perf_counter() - begun)
+    return f"writes {speed:,.1f} tokens per second" if speed else "answers; its server does not count tokens"
 
 
 def was_cut_off(answer: AIMessage) -> bool:

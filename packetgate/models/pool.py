@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packetgate.models.endpoint import LOCAL, Role, endpoint_of, shown
+from packetgate.models.endpoint import LOCAL_SERVERS, Role, endpoint_of, shown
 from packetgate.models.llama.loading import check_gguf, check_installed, sample_digest, try_file
 from packetgate.models.options import ANSWERING, ModelOptions, given_options, options_of
 from packetgate.models.spec import REFLEX, ModelSpec, parse_model
@@ -168,7 +168,7 @@ class _RoleModel:
             return self._model
 
     async def check(self) -> None:
-        if self._endpoint and self._endpoint.server in LOCAL:
+        if self._endpoint and self._endpoint.server in LOCAL_SERVERS:
             from packetgate.models.discovery import check_served
 
             await check_served(self.spec.name, self._endpoint)

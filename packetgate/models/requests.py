@@ -25,7 +25,7 @@ from packetgate.models.transport import model_label
 from packetgate.state.base import Section, TokenUsage, now, storable
 from packetgate.state.errors import DecisionError
 
-MAX_CHARS = 200_000
+_MAX_CHARS = 200_000
 """Per message; no prompt that fits a model is longer."""
 
 
@@ -96,7 +96,7 @@ def exchange(
                 model=storable(model_label(chat)),
                 messages=_sent(messages),
                 options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
-                answer=storable(_written(join_pieces(pieces))[:MAX_CHARS]) if pieces else "",
+                answer=storable(_written(join_pieces(pieces))[:_MAX_CHARS]) if pieces else "",
                 error=problem,
                 usage=usage_of(*pieces),
                 at=at,
@@ -141,7 +141,7 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
 
 def _sent(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
     sent: list[dict[str, Any]] = convert_to_openai_messages(announced(messages), text_format="string")
-    return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:MAX_CHARS])) for one in sent)
+    return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:_MAX_CHARS])) for one in sent)
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from packetgate.state.printing import compact_json
 
 Schema = dict[str, Any]
 
-ELSEWHERE = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
+_COMBINING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
 """Keywords that may add properties to those that an object lists."""
 
 LARGEST = 9 * 10**18
@@ -97,7 +97,7 @@ def _combines(schema: Any) -> bool:
     def look(one: Schema) -> Schema:
         nonlocal found
         several = isinstance(one.get("allOf"), list) and len(one["allOf"]) > 1
-        beside = one.get("properties") and one.keys() & ELSEWHERE
+        beside = one.get("properties") and one.keys() & _COMBINING
         found = found or several or bool(beside or one.keys() & {"not", "if", "dependentSchemas"})
         return one
 
@@ -109,7 +109,7 @@ def _lists_all(schema: Schema) -> bool:
     listed, required = schema.get("properties"), schema.get("required", [])
     if not isinstance(listed, dict) or not isinstance(required, list):
         return False
-    open_to = {"additionalProperties", "patternProperties", *ELSEWHERE}
+    open_to = {"additionalProperties", "patternProperties", *_COMBINING}
     return not schema.keys() & open_to and all(name in list(listed) for name in required)
 
 

@@ -1,4 +1,4 @@
-"""How stages name and load the model that decides."""
+"""The model of a stage: its source, and its name for telemetry."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
 
 
 class Named(Protocol):
-    """A decider, for telemetry."""
+    """A model with the names that telemetry records."""
 
     @property
     def name(self) -> str:
-        """The name to ask it by."""
+        """The model's name."""
         ...
 
     @property
     def provider(self) -> str | None:
-        """Who runs it; None: not known."""
+        """The provider; None: not known."""
         ...
 
 
 @dataclass(frozen=True)
 class Known:
-    """Whom a stage asks, where that is no model of ours."""
+    """A decider that is no `Model`, such as the reflex or a decision model."""
 
     name: str
     provider: str | None = None
@@ -33,6 +33,6 @@ class Known:
 ModelSource = Callable[[], Awaitable["Model"]]
 
 
-async def is_from(model: "Model", source: ModelSource | None) -> bool:
+async def is_model_of(model: "Model", source: ModelSource | None) -> bool:
     """Whether a source gives this model."""
     return source is not None and await source() is model

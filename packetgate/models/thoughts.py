@@ -40,7 +40,7 @@ class Thoughts:
         self.longest = max(tokens, self.longest or 0)
 
 
-class Answered(Protocol):
+class LimitedAnswer(Protocol):
     """An answer, in a form or in words."""
 
     @property
@@ -76,7 +76,7 @@ class Room:
             raise error
         self._room = self._room // GROWTH if self._room > UNKNOWN_ROOM // GROWTH else 0
 
-    def after_answer(self, answer: Answered) -> bool:
+    def after_answer(self, answer: LimitedAnswer) -> bool:
         """Learn from an answer; return whether to ask again with more room."""
         self.spent += answer.usage
         self._thoughts.learn_length(answer.usage.thought_tokens)
@@ -88,7 +88,7 @@ class Room:
         return True
 
 
-A = TypeVar("A", bound=Answered)
+A = TypeVar("A", bound=LimitedAnswer)
 
 
 async def with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> tuple[A, TokenUsage]:
@@ -104,7 +104,7 @@ async def with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaita
                 return answer, room.spent
 
 
-def ended_in_thought(answer: Answered) -> bool:
+def ended_in_thought(answer: LimitedAnswer) -> bool:
     """Whether an answer was cut off within its thoughts."""
     mostly = 2 * answer.usage.thought_tokens > answer.usage.output_tokens
     return answer.cut_off and (mostly or not answer.text.strip())

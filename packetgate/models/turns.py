@@ -23,13 +23,13 @@ from packetgate.state.errors import DecisionError, NotAskedError
 FAILURES, REST_S = 3, 30.0
 """Failed requests in a row after which an endpoint is left alone, and for how many seconds."""
 BUDGET = "the turn's time"
-REMEMBERED = 1_000
+_MAX_TURNS = 1_000
 STREAM_S = 120.0
 """Longest streamed answer outside of a turn, in seconds."""
 
 
 @dataclass
-class Turn:
+class _TurnBudget:
     """The time budget of one turn."""
 
     budget_s: float
@@ -49,7 +49,7 @@ class Limit:
 
     deadline: float | None = None
     """By `time.monotonic`; None: no limit."""
-    turn: Turn | None = None
+    turn: _TurnBudget | None = None
     """Whose budget sets the deadline; None: the model's timeout does."""
 
     @property
@@ -68,16 +68,16 @@ class _Breaker:
     rests_until: float = 0.0
 
 
-_turns: dict[str, Turn] = {}
+_turns: dict[str, _TurnBudget] = {}
 _breakers: dict[str, _Breaker] = {}
-_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
+_turn: ContextVar[_TurnBudget | None] = ContextVar("turn", default=None)
 
 
 @contextmanager
 def in_turn(packet_id: str, budget_s: float) -> Iterator[None]:
     """Count the requests within the block towards a turn."""
-    turn = _turns.setdefault(packet_id, Turn(budget_s))
-    while len(_turns) > REMEMBERED:
+    turn = _turns.setdefault(packet_id, _TurnBudget(budget_s))
+    while len(_turns) > _MAX_TURNS:
         del _turns[next(iter(_turns))]
     token = _turn.set(turn)
     try:
@@ -102,7 +102,7 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
     if timeout is None:
         yield Limit()
         return
-    turn, breaker = _turn.get() or Turn(inf), _breakers.setdefault(where, _Breaker())
+    turn, breaker = _turn.get() or _TurnBudget(inf), _breakers.setdefault(where, _Breaker())
     if turn.given_up & {label, where, BUDGET}:
         raise NotAskedError(f"{label} was not asked again in this turn")
     begun = monotonic()
@@ -136,7 +136,7 @@ def give_up(label: str) -> None:
         turn.given_up.add(label)
 
 
-def _limit(label: str, timeout: float, turn: Turn, *, streamed: bool) -> Limit:
+def _limit(label: str, timeout: float, turn: _TurnBudget, *, streamed: bool) -> Limit:
     if turn.left_s <= 0:
         turn.given_up.add(BUDGET)
         raise DecisionError(f"{label} was not asked, as the turn's time is used up: {_advice(turn)}")
@@ -146,5 +146,5 @@ def _limit(label: str, timeout: float, turn: Turn, *, streamed: bool) -> Limit:
     return Limit(monotonic() + turn.left_s, turn)
 
 
-def _advice(turn: Turn) -> str:
+def _advice(turn: _TurnBudget) -> str:
     return f"a turn waits {turn.budget_s:g} s for its models: raise turn_budget_s, or use a faster model"

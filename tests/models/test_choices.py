@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from packetgate.models.choices import ChoiceMeter, Measured, Weights, continues
+from packetgate.models.choices import ChoiceMeter, Measured, TokenWeights, continues
 from packetgate.models.schemas import Choice
 from packetgate.state.printing import compact_json
 
@@ -19,7 +19,7 @@ Step = tuple[str, Mapping[str, float] | None]
 """A token, and what could have been written in its place."""
 
 
-def offering(tokens: Mapping[bytes, float]) -> Weights:
+def offering(tokens: Mapping[bytes, float]) -> TokenWeights:
     return lambda texts: {one: weight for one, weight in tokens.items() if any(continues(one, text) for text in texts)}
 
 

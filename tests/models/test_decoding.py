@@ -7,7 +7,7 @@ import pytest
 from support.native_outputs import ONE, OUTPUTS, PARIS, TWO, Calls
 
 from packetgate.models.call_formats import CALLS, ECHOES, THOUGHTS
-from packetgate.models.decoding import MAX_CHARS, calls_in, decode_json
+from packetgate.models.decoding import MAX_ANSWER_CHARS, calls_in, decode_json
 from packetgate.state.errors import DecisionError
 
 A, B = {"a": 1}, {"b": 2}
@@ -166,7 +166,7 @@ def test_error_says_that_the_answer_is_empty():
         ('{"tool_calls": [{"name": 5}]}', "a tool call names no tool"),
         ('{"tool_calls": [{"name": "x", "arguments": [1]}]}', "the arguments of 'x' are no JSON object"),
         ('{"tool_calls": ["x"]}', "a tool call must be a JSON object"),
-        ("x" * (MAX_CHARS + 1), "longer than 1,000,000 characters"),
+        ("x" * (MAX_ANSWER_CHARS + 1), "longer than 1,000,000 characters"),
     ],
 )
 def test_error_says_what_is_wrong(text: str, problem: str):
@@ -226,7 +226,7 @@ GARBAGE = [
 def test_garbage_is_read_in_linear_time(unit: str):
     """Were it quadratic, this would take hours."""
     with pytest.raises(DecisionError):
-        decode_json(unit * (MAX_CHARS // len(unit)))
+        decode_json(unit * (MAX_ANSWER_CHARS // len(unit)))
 
 
 def called(text: str) -> Calls | None:

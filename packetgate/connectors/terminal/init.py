@@ -15,9 +15,9 @@ from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.models.discovery import Discovery, discover
 from packetgate.models.endpoint import HOSTED
+from packetgate.models.model import measured_speed
 from packetgate.models.options import MODEL
 from packetgate.models.spec import REFLEX, parse_model
-from packetgate.models.speed import measured_speed
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.tools.catalogue.config_file import read_file
 from packetgate.tools.servers.config import entries_in

@@ -7,7 +7,7 @@ from packetgate.deciders.language.evidence import review_by_evidence
 from packetgate.deciders.language.prompting import data, earlier_words
 from packetgate.deciders.protocols import CallReview, Review, Reviewer
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj, text
-from packetgate.models.source import ModelSource, is_from
+from packetgate.models.source import ModelSource, is_model_of
 from packetgate.models.structured import Structured, structured_answer
 from packetgate.prompts.rendering import render
 from packetgate.state.base import Confidence, ConfidenceSource
@@ -50,7 +50,7 @@ async def review_by_model(
     """
     model = await source()
     if model.tells_odds:
-        threshold = context.confidence_threshold if await is_from(model, lite) else None
+        threshold = context.confidence_threshold if await is_model_of(model, lite) else None
         return await review_by_evidence(model, packet, catalogue, threshold=threshold)
     calls = packet.routing.calls
     numbers = _numbers(len(calls))

@@ -20,7 +20,7 @@ from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.models.decoding import call_fields
 from packetgate.models.schemas import AnswerForm, Choice, Schema, obj, text
-from packetgate.models.source import ModelSource, is_from
+from packetgate.models.source import ModelSource, is_model_of
 from packetgate.models.structured import Structured, structured_answer
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource
@@ -119,7 +119,7 @@ async def select_by_model(
     pictures = await attached_pictures(packet, store)
     if model.calls_tools:
         # only the answer's stage knows which pictures the model did not see
-        answers = not (pictures or packet.context.earlier_pictures) and await is_from(model, prime)
+        answers = not (pictures or packet.context.earlier_pictures) and await is_model_of(model, prime)
         try:
             return await select_natively(model, packet, catalogue, context, pictures, answers=answers)
         except ToolsRefusedError:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-NAMES = ("first_tool_name", "second_tool_name")
-ARGUMENTS = ({"one_key": "one value", "other_key": 2}, {"third_key": "third value"})
+_NAMES = ("first_tool_name", "second_tool_name")
+_ARGUMENTS = ({"one_key": "one value", "other_key": 2}, {"third_key": "third value"})
 _ASKED: dict[str, Any] = {"role": "user", "content": "?"}
 
 
@@ -84,22 +84,22 @@ def syntax_of(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequenc
     """
     said = [
         {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for at, (name, arguments) in enumerate(zip(NAMES, ARGUMENTS, strict=True))
+        for at, (name, arguments) in enumerate(zip(_NAMES, _ARGUMENTS, strict=True))
     ]
     before = template([_ASKED])
     whole = template([_ASKED, {"role": "assistant", "content": "", "tool_calls": said}])
     begin = next((at for at, pair in enumerate(zip(before, whole, strict=False)) if len({*pair}) > 1), len(before))
     written = whole[min(begin, len(before)) :]
-    if any(written.count(name) != 1 for name in NAMES):
+    if any(written.count(name) != 1 for name in _NAMES):
         return None
-    head, _, rest = written.partition(NAMES[0])
-    parts = [_around(rest), _around(rest.partition(NAMES[1])[2])]
+    head, _, rest = written.partition(_NAMES[0])
+    parts = [_around(rest), _around(rest.partition(_NAMES[1])[2])]
     if not all(parts):
         return None
     (middle, first, more), (second_middle, _, after) = parts  # type: ignore[misc]
-    glue, _, _ = more.partition(NAMES[1])
+    glue, _, _ = more.partition(_NAMES[1])
     tail = after[: min((found for end in ends if (found := after.find(end)) >= 0), default=len(after))]
-    if second_middle != middle or json.loads(first) != ARGUMENTS[0] or not head.strip():
+    if second_middle != middle or json.loads(first) != _ARGUMENTS[0] or not head.strip():
         return None
     comma = '"one value"'
     return CallSyntax(
@@ -119,7 +119,7 @@ def _around(text: str) -> tuple[str, str, str] | None:
             value, end = json.JSONDecoder().raw_decode(text, at)
         except ValueError:
             return None
-        if value in ARGUMENTS:
+        if value in _ARGUMENTS:
             return text[:at], text[at:end], text[end:]
         at = text.find("{", at + 1)
     return None

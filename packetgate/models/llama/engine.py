@@ -163,16 +163,16 @@ class LlamaEngine:
             reason, limit = ("words", 0) if acts < _CALL_PROBABILITY and not request.must_call else (reason, limit)
         if request.words_only and not prompt.thought:
             logits_of(self._context, self.weights)[self._no_words] = -np.inf
-        said: list[int] = []
+        token_ids: list[int] = []
         while written.tokens < limit:
             if request.cancelled.is_set():
                 reason = "cancelled"
                 break
             if grammar is None and request.sampling["temperature"] > 0:
-                dampen(logits_of(self._context, self.weights), said)
+                dampen(logits_of(self._context, self.weights), token_ids)
             tokens, ended = self._next(sampler, grammar, written, limit)
-            said += tokens
-            looped = loops(said[-_LOOP_WINDOW:])
+            token_ids += tokens
+            looped = loops(token_ids[-_LOOP_WINDOW:])
             if ended or looped:
                 reason = "length" if looped and grammar and not ended else "stop"
                 break
@@ -195,18 +195,18 @@ class LlamaEngine:
         )
 
     def _word_probabilities(self, options: Sequence[str]) -> list[Measured]:
-        spelt = {
+        spellings = {
             option: [text.encode() for one in (option, option.capitalize()) for text in (one, f" {one}")]
             for option in options
         }
         weights = self._texts.weigh(
-            [text for ways in spelt.values() for text in ways], logits_of(self._context, self.weights)
+            [text for ways in spellings.values() for text in ways], logits_of(self._context, self.weights)
         )
         sums = dict.fromkeys(options, 0.0)
         for piece, weight in weights.items():
-            meant = [option for option, ways in spelt.items() if any(continues(piece, way) for way in ways)]
-            if len(meant) == 1:
-                sums[meant[0]] += weight
+            matching = [option for option, ways in spellings.items() if any(continues(piece, way) for way in ways)]
+            if len(matching) == 1:
+                sums[matching[0]] += weight
         total = sum(sums.values()) or 1.0
         return [Measured((), option, found / total) for option, found in sums.items()]
 
@@ -227,16 +227,16 @@ class LlamaEngine:
         if first is None or unsure < _NEGLIGIBLE or request.must_call or self._context.room <= _PEEKED_TOKENS:
             return sure
         length = self._context.length
-        said = self._text(first)
+        text = self._text(first)
         self._context.append([first])
         for _ in range(_PEEKED_TOKENS):
-            if begins_call(said) is not None:
+            if begins_call(text) is not None:
                 break
             token, _ = self._likely()[0]
-            said += self._text(token)
+            text += self._text(token)
             self._context.append([token])
         self._context.cut(length)
-        return sure + (unsure if begins_call(said) else 0.0)
+        return sure + (unsure if begins_call(text) else 0.0)
 
     def _likely(self) -> list[tuple[int, float]]:
         logits = logits_of(self._context, self.weights)
@@ -251,14 +251,14 @@ class LlamaEngine:
         closing, mark = (self.weights.tokenize(text, special=True) for text in (f"\n{end}\n\n", end))
         budget = request.sampling.get("thinking_budget", 0)
         most = min(budget, self._context.room - request.sampling["max_tokens"] - len(closing))
-        said, taken = b"", 0
+        written, taken = b"", 0
         while taken < most and not request.cancelled.is_set():
             token = sampler.sample(self._context)
             if self.weights.is_end(token):
                 break
             self._context.append([token])
-            said, taken = said[-len(end) * 4 :] + self.weights.pieces[token], taken + 1
-            if [token] == mark or end.encode() in said:
+            written, taken = written[-len(end) * 4 :] + self.weights.pieces[token], taken + 1
+            if [token] == mark or end.encode() in written:
                 return taken
         if self._context.room > len(closing):
             self._context.append(closing)

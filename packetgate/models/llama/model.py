@@ -27,7 +27,7 @@ from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
-from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model, ask, was_cut_off
+from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model, ask_chat, was_cut_off
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
@@ -36,7 +36,7 @@ from packetgate.models.stripping import MarkupFilter
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.state.printing import compact_json
 
-SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
+_SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
 """The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
 
 Beside them, `form`, an `AnswerForm` or a `CallForm`, holds the answer to that form.
@@ -97,7 +97,7 @@ class LlamaCppChat(BaseChatModel):
         tools = kwargs.get("tools") or ()
         shown = MarkupFilter() if tools else None
         whole: list[str] = []
-        given = {name: value for name, value in kwargs.items() if name in SAMPLING and value is not None}
+        given = {name: value for name, value in kwargs.items() if name in _SAMPLING and value is not None}
         sampling = {"max_tokens": self.max_tokens, "temperature": self.temperature, **given}
         request = Request(
             _chat(messages),
@@ -188,7 +188,7 @@ class LlamaCppModel(Model):
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
         """Ask once for an answer in this form, and measure its choices."""
-        message = await ask(
+        message = await ask_chat(
             self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
         )
         known: EngineAnswer = message.response_metadata["answer"]
@@ -205,7 +205,7 @@ class LlamaCppModel(Model):
 
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
         """Return the probability of each word as the beginning of the answer; they sum to 1."""
-        message = await ask(
+        message = await ask_chat(
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
         )
         known: EngineAnswer = message.response_metadata["answer"]
@@ -224,7 +224,7 @@ class LlamaCppModel(Model):
         """Ask once for calls of these tools, or for words, of which only the first is awaited."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
         options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
-        message = await ask(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})
+        message = await ask_chat(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})
         known: EngineAnswer = message.response_metadata["answer"]
         self.thoughts.learn_length(known.thought_tokens)
         return CallAnswer(

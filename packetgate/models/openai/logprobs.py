@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from packetgate.models.choices import ChoiceMeter, Measured, Weights, continues
+from packetgate.models.choices import ChoiceMeter, Measured, TokenWeights, continues
 from packetgate.models.schemas import Choice
 
 Byte = Annotated[int, Field(ge=0, le=255)]
@@ -70,7 +70,7 @@ def _finite(digits: str) -> float:
     return max(-sys.float_info.max, min(sys.float_info.max, float(digits)))
 
 
-def _weights(token: _Token) -> Weights:
+def _weights(token: _Token) -> TokenWeights:
     listed: dict[bytes, float] = {}
     for one in token.top_logprobs:
         listed[one.written] = listed.get(one.written, 0.0) + one.weight

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage
 
 from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.model import Asking, FormAnswer, Model, ask, was_cut_off
+from packetgate.models.model import Asking, FormAnswer, Model, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.logprobs import measure
-from packetgate.models.openai.schemas import schema_format, tool_of
+from packetgate.models.openai.schemas import openai_tool, schema_format
 from packetgate.models.options import ModelOptions
 from packetgate.models.requests import usage_of
 from packetgate.models.schemas import AnswerForm
@@ -18,7 +18,7 @@ from packetgate.models.transport import error_text, is_refusal
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 
 TOP_LOGPROBS = 20
-"""Alternatives to a token to ask for: OpenAI's limit."""
+"""Alternatives to a token to ask_chat for: OpenAI's limit."""
 
 ResponseFormat = Literal["json_schema", "json_object"]
 
@@ -55,15 +55,15 @@ class OpenAICompatible(Model):
         must: bool = False,
         asking: Asking | None = None,
     ) -> CallAnswer:
-        """Ask for calls or words; ask again with plainer schemas if they are refused."""
+        """Ask for calls or words; ask_chat again with plainer schemas if they are refused."""
         options = {**sampling, "tool_choice": "required" if must else "auto"}
         if most == 1:
             options["parallel_tool_calls"] = False
         refusal: DecisionError | None = None
         for plain in (True,) if self._refuses_schemas else (False, True):
-            offered = [tool_of(one, plain=plain) for one in tools]
+            offered = [openai_tool(one, plain=plain) for one in tools]
             try:
-                message = await (asking or ask)(self.chat, messages, {**options, "tools": offered}, patient=True)
+                message = await (asking or ask_chat)(self.chat, messages, {**options, "tools": offered}, patient=True)
             except DecisionError as error:
                 if not is_refusal(error.__cause__):
                     raise
@@ -80,7 +80,7 @@ class OpenAICompatible(Model):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Ask for an answer in this form by its JSON Schema; ask for any JSON object if the schema is refused."""
+        """Ask for an answer in this form by its JSON Schema; ask_chat for any JSON object if the schema is refused."""
         if form.name not in self._without_schema:
             try:
                 return await self._answer(messages, form, sampling, "json_schema")
@@ -106,7 +106,7 @@ class OpenAICompatible(Model):
         if form.choices:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         # langchain-openai reads a `response_format` of its own, and then fails on every answer that was cut off.
-        message = await ask(self.chat, messages, {**sampling, "extra_body": body})
+        message = await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
         text = _text_of(message)
         choices = await asyncio.to_thread(measure, message, text, form.choices)
         return FormAnswer(text, usage_of(message), held_by=kind, cut_off=was_cut_off(message), choices=choices)

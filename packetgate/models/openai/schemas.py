@@ -39,7 +39,7 @@ def schema_format(form: AnswerForm) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": form.name, "schema": modest(form.schema())}}
 
 
-def tool_of(tool: OfferedTool, *, plain: bool) -> dict[str, Any]:
+def openai_tool(tool: OfferedTool, *, plain: bool) -> dict[str, Any]:
     """Return a tool for a request; `plain` gives only names and types of its arguments."""
     schema = modest(tool.parameters)
     if plain:

@@ -7,7 +7,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from packetgate.models.decoding import begins_call
 from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
-from packetgate.models.llama.engine import Answer
+from packetgate.models.llama.engine import EngineAnswer
 from packetgate.models.llama.model import measured_calls
 from packetgate.models.llama.prompt import in_words
 
@@ -48,7 +48,7 @@ def test_what_is_written_is_read(kind: str):
 
 
 def test_a_call_without_arguments_is_measured_as_well():
-    answer = Answer(OWN.write(CALLS), "stop", 1, 0, 1, timing=None)  # type: ignore[arg-type]
+    answer = EngineAnswer(OWN.write(CALLS), "stop", 1, 0, 1, timing=None)  # type: ignore[arg-type]
     assert [{*one.probabilities} for one in measured_calls(OWN, answer)] == [{"path"}, set()]
 
 

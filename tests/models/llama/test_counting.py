@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage
 from support.gguf_model import ROLES, write_tiny_gguf
 
 from packetgate.models.llama.engine import Request
-from packetgate.models.llama.model import COUNTS, LlamaCppChat, LlamaCppModel
+from packetgate.models.llama.model import _CACHED_COUNTS, LlamaCppChat, LlamaCppModel
 
 PHRASES = ("description", '":{"type":"', "string", '"},"')
 TEXTS = {
@@ -77,9 +77,9 @@ def test_a_text_is_counted_once(model: LlamaCppModel):
     texts = [f"text {at}" for at in range(10)]
     assert [again.token_counter(text) for text in texts * 3] == [len(text) for text in texts] * 3
     assert chat.texts == texts
-    for at in range(COUNTS):
+    for at in range(_CACHED_COUNTS):
         again.token_counter(f"other {at}")
     chat.texts.clear()
-    again.token_counter(f"other {COUNTS - 1}")
+    again.token_counter(f"other {_CACHED_COUNTS - 1}")
     again.token_counter(texts[0])
     assert chat.texts == [texts[0]]

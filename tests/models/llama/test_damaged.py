@@ -13,6 +13,9 @@ from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ModelError
 
 
+pytestmark = pytest.mark.slow
+
+
 @dataclass(frozen=True)
 class Case:
     id: str

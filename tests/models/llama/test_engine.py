@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.gguf_model import write_tiny_gguf
 
-from packetgate.models.llama.engine import Answer, LlamaEngine, Request
+from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.schemas import AnswerForm, obj, text
 from packetgate.state.errors import DecisionError
 
@@ -33,7 +33,7 @@ def request(content: str = "Hello", max_tokens: int = 12, temperature: float = 0
     return Request([{"role": "user", "content": content}], sampling, **options)
 
 
-def ask(engine: LlamaEngine, content: str = "Hello", max_tokens: int = 12, **options: Any) -> Answer:
+def ask(engine: LlamaEngine, content: str = "Hello", max_tokens: int = 12, **options: Any) -> EngineAnswer:
     return engine.submit(request(content, max_tokens, **options)).result(timeout=60)
 
 

@@ -60,6 +60,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
 def test_the_program_ends_without_waiting_for_answers(tiny_gguf: Path, ending: str):
     """Each answer of 32,000 tokens would take minutes."""
@@ -118,6 +119,7 @@ def test_a_context_goes_before_its_weights(tiny_gguf: Path):
         assert order == ["context", "weights"]
 
 
+@pytest.mark.slow
 def test_hundreds_of_answers_leave_nothing_behind(tiny_gguf: Path):
     script = (
         "import resource, sys\n"
