@@ -12,7 +12,6 @@ from packetgate.models.llama.loading import try_file
 from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ModelError
 
-
 pytestmark = pytest.mark.slow
 
 
