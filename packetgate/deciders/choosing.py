@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from packetgate.deciders.protocols import D, Decider, Deciders, Review, Selection, T
 from packetgate.deciders.reflex.answer import respond_by_reflex
-from packetgate.deciders.reflex.intent import detect_by_reflex
+from packetgate.deciders.reflex.intent import detect_by_reflex, left_to_selection
 from packetgate.models.source import Known, ModelSource
 from packetgate.models.turns import in_turn
 from packetgate.state.context import RoutingContext
@@ -57,7 +57,6 @@ def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore 
     A failed review has no fallback: it counts 0.0, and the gate stays closed.
     """
     from packetgate.deciders.language.answer import respond_by_model
-    from packetgate.deciders.language.intent import left_to_selection
     from packetgate.deciders.language.review import review_by_model, unless_spared
     from packetgate.deciders.language.selection import select_by_model
 

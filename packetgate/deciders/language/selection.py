@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
-from packetgate.deciders.language.native_selection import UNMEASURED, select_natively
+from packetgate.deciders.language.native_selection import UNMEASURED, placeholders, select_natively
 from packetgate.deciders.language.offer import arguments_of
 from packetgate.deciders.language.prompting import (
     attached_pictures,
@@ -15,7 +15,6 @@ from packetgate.deciders.language.prompting import (
     defuse,
     results,
 )
-from packetgate.deciders.language.written_calls import placeholders
 from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.models.decoding import call_fields

@@ -1,4 +1,4 @@
-"""Decide without a model whether a request needs a tool."""
+"""Decide whether a request needs a tool, without a model call."""
 
 import asyncio
 from datetime import datetime
@@ -12,6 +12,8 @@ from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
+
+_WRONG = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
@@ -33,6 +35,24 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     now = packet.header.created_at.astimezone()
     needs_tool, why = await asyncio.to_thread(_needs_tool, step, await toolbox.catalogue(), now)
     return intent_decision(needs_tool, request, access_of(step), why)
+
+
+async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+    """Decide what is certain: small talk, no tools, or a complete selection that succeeded. Selection does the rest."""
+    request, routing = packet.content.user_words, packet.tool_routing
+    if routing is None:
+        if is_small_talk(request):
+            return intent_decision(False, request, Access.READ, "small talk")
+        if not await toolbox.catalogue():
+            return intent_decision(False, request, Access.READ, "no tools are connected")
+        return intent_decision(True, request, access_of(request), "selection decides, which may choose none")
+    if routing.complete is None:
+        return await detect_by_reflex(packet, toolbox, context)
+    access, failed = packet.intent.access, any(call.status in _WRONG for call in routing.calls)
+    if routing.complete and not failed:
+        return intent_decision(False, request, access, "the selection said that these calls are all it takes")
+    why = "a call did not succeed" if failed else "the model sees the results first"
+    return intent_decision(True, request, access, why)
 
 
 def intent_decision(needs_tool: bool, request: str, access: Access, why: str) -> IntentDecision:

@@ -11,9 +11,13 @@ from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.evidence import more_likely, review_by_evidence
-from packetgate.deciders.language.native_selection import select_natively
+from packetgate.deciders.language.native_selection import (
+    asked_for,
+    select_natively,
+    without_default_arguments,
+    without_invented,
+)
 from packetgate.deciders.language.offer import ASK, FEW, SHOW, offer_of
-from packetgate.deciders.language.written_calls import asked_for, without_default_arguments, without_invented
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.selection import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
