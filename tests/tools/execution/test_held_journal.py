@@ -1,4 +1,4 @@
-"""What is held is written before what follows it, once, and in one piece with it."""
+"""The journal that holds entries back."""
 
 from packetgate.tools.execution.journal import Entry, HeldJournal, MemoryJournal
 
@@ -7,7 +7,7 @@ async def events(journal: MemoryJournal) -> list[str]:
     return [row.entry.event for row in await journal.of_events("a", "b", "c")]
 
 
-async def test_what_is_held_comes_first_and_once() -> None:
+async def test_held_entries_are_recorded_first_and_once() -> None:
     inner = MemoryJournal()
     held = HeldJournal(inner, Entry("a"))
     assert await events(inner) == []
@@ -17,7 +17,7 @@ async def test_what_is_held_comes_first_and_once() -> None:
     assert await events(inner) == ["a", "b", "c"]
 
 
-async def test_what_could_not_be_written_is_held_on() -> None:
+async def test_entries_that_were_not_recorded_stay_held() -> None:
     inner = MemoryJournal()
     await inner.claim("taken")
     held = HeldJournal(inner, Entry("a"))

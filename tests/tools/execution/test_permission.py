@@ -1,4 +1,4 @@
-"""Enforced at execution, whatever any model said."""
+"""The checks directly before execution."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -56,14 +56,14 @@ def test_a_read_on_the_palette_may_run():
 
 
 @pytest.mark.parametrize("call", [READ, WRITE, RUN])
-def test_off_the_palette_nothing_runs_even_approved(call: ToolCall):
+def test_off_the_palette_no_call_runs(call: ToolCall):
     others = tuple(name for name in FILES if name != call.tool_name)
     assert refusal(call, packet(approval(call), palette=others), FILES, ON) is Code.TOOL_NOT_OFFERED
     assert refusal(call, packet(approval(call)), FILES, ON) is None
 
 
 @pytest.mark.parametrize("name", ["read_file", "files.readFile", "files_read_file"])
-def test_an_alias_is_resolved_before_any_check_and_does_not_run(name: str):
+def test_an_alias_does_not_run(name: str):
     call = READ.model_copy(update={"tool_name": name})
     assert refusal(call, packet(), FILES, ON) is Code.TOOL_UNKNOWN
 
@@ -71,14 +71,14 @@ def test_an_alias_is_resolved_before_any_check_and_does_not_run(name: str):
 @pytest.mark.parametrize(
     "params", [{}, {"path": 5}, {"path": "a.txt", "extra": 1}, {"file": "a.txt"}, {"path": "a.txt", "lines": "x"}]
 )
-def test_arguments_that_do_not_fit_the_schema_do_not_run(params: dict[str, Any]):
+def test_invalid_arguments_do_not_run(params: dict[str, Any]):
     call = READ.model_copy(update={"params": params})
     assert refusal(call, packet(), FILES, ON) is Code.ARGUMENTS_INVALID
     assert refusal(call, packet(approval(call)), FILES, ON) is Code.ARGUMENTS_INVALID
 
 
 @pytest.mark.parametrize("call", [WRITE, RUN])
-def test_above_read_an_approval_must_be_on_record(call: ToolCall):
+def test_writes_and_commands_need_an_approval(call: ToolCall):
     assert refusal(call, packet(), FILES, ON) is Code.APPROVAL_MISSING
     assert refusal(call, packet(approval(call)), FILES, ON) is None
     assert refusal(call, packet(approval(call, ApprovalOutcome.EDITED)), FILES, ON) is None
@@ -101,7 +101,7 @@ def test_above_read_an_approval_must_be_on_record(call: ToolCall):
     ],
     ids=str,
 )
-def test_an_approval_of_anything_else_does_not_count(changed: dict[str, Any]):
+def test_another_approval_does_not_count(changed: dict[str, Any]):
     assert refusal(WRITE, packet(approval(WRITE, **changed)), FILES, ON) is Code.APPROVAL_MISSING
 
 
@@ -117,23 +117,23 @@ def test_an_approval_of_anything_else_does_not_count(changed: dict[str, Any]):
     ],
     ids=str,
 )
-def test_a_tool_that_is_not_what_it_was_needs_another_approval(changed: dict[str, Any]):
+def test_a_changed_tool_needs_another_approval(changed: dict[str, Any]):
     now_there = Catalogue([replace(FILES["files.write_file"], **changed)])
     assert refusal(WRITE, packet(approval(WRITE)), now_there, ON) is Code.APPROVAL_MISSING
 
 
 @pytest.mark.parametrize("changed", [{"brief": "Writes"}, {"examples": ("write it",)}, {"given_category": "files"}])
-def test_how_the_user_wants_a_tool_seen_does_not_matter(changed: dict[str, Any]):
+def test_how_a_tool_is_presented_does_not_matter(changed: dict[str, Any]):
     seen = Catalogue([replace(FILES["files.write_file"], **changed)])
     assert refusal(WRITE, packet(approval(WRITE)), seen, ON) is None
 
 
-def test_one_fitting_approval_among_others_counts():
+def test_one_valid_approval_among_others_counts():
     others = [approval(WRITE, call_id="c2"), approval(WRITE, ApprovalOutcome.DENIED), approval(WRITE)]
     assert refusal(WRITE, packet(*others), FILES, ON) is None
 
 
-def test_the_order_of_arguments_does_not_matter_but_their_type_does():
+def test_the_order_of_arguments_does_not_matter_and_their_type_does():
     reordered = dict(reversed(list(PARAMS.items())))
     assert refusal(WRITE, packet(approval(WRITE, params=reordered)), FILES, ON) is None
     call = READ.model_copy(update={"tool_name": "shell.run_command", "params": {"argv": ["1"]}})
@@ -141,7 +141,7 @@ def test_the_order_of_arguments_does_not_matter_but_their_type_does():
 
 
 @pytest.mark.parametrize("call", [WRITE, RUN])
-def test_the_tools_own_risk_counts_not_what_the_call_says(call: ToolCall):
+def test_the_risk_that_a_call_states_does_not_count(call: ToolCall):
     lying = call.model_copy(
         update={"risk": Risk.READ, "status": ToolExecutionStatus.APPROVED, "review_confidence": 1.0}
     )
@@ -149,7 +149,7 @@ def test_the_tools_own_risk_counts_not_what_the_call_says(call: ToolCall):
 
 
 @pytest.mark.parametrize("call", [READ, WRITE, RUN])
-def test_what_is_not_among_the_allowed_tools_does_not_run_even_approved_on_the_palette(call: ToolCall):
+def test_tools_outside_the_allow_list_do_not_run(call: ToolCall):
     only = ON.model_copy(update={"allowed_tools": ("mail.*", "files.read")})
     assert refusal(call, packet(approval(call)), FILES, only) is Code.TOOL_NOT_ALLOWED
     assert refusal(call, packet(approval(call)), FILES, ON.model_copy(update={"allowed_tools": ("*.*",)})) is None

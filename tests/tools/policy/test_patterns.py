@@ -1,4 +1,4 @@
-"""What fits a pattern, to the letter and as a system may read it."""
+"""Patterns, literally and as a system may read a value."""
 
 from typing import Any
 
@@ -75,9 +75,9 @@ def test_it_does_not_fit(value: Any, pattern: str):
         "\N{FULLWIDTH LATIN SMALL LETTER S}ecret/a.txt",
     ],
 )
-def test_a_denied_value_is_found_however_it_is_written(value: str):
+def test_spellings_of_a_denied_path(value: str):
     assert may_fit(value, "secret/*")
 
 
-def test_another_value_is_not_denied():
+def test_other_paths_are_not_denied():
     assert not any(may_fit(value, "secret/*") for value in ["notes/a.txt", "secrets/a.txt", "a/secret", "", 5, None])

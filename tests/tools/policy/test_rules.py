@@ -1,4 +1,4 @@
-"""The user's rules: the strictest decides, and none widens by mistake."""
+"""Policy rules: the strictest decides, and mistakes only narrow."""
 
 from itertools import permutations
 from pathlib import Path
@@ -17,7 +17,7 @@ def rule(effect: str, tool: str | None = "ai.write", **more: Any) -> Rule:
     return Rule.model_validate({"effect": effect, "tool": tool, **more})
 
 
-def test_the_strictest_decides_in_whatever_order_they_stand():
+def test_the_strictest_rule_decides_in_any_order():
     rules = [rule("allow"), rule("ask", arguments={"path": "notes/**"}), rule("deny", arguments={"path": "notes/a*"})]
     for several in permutations(rules):
         decided = ruling(several, PARAMS, KNOWN, "terminal")
@@ -40,7 +40,7 @@ def test_the_strictest_decides_in_whatever_order_they_stand():
         ({}, PARAMS, True),
     ],
 )
-def test_one_that_allows_holds_for_what_it_names_and_nothing_else(arguments: Any, params: Any, holds: bool):
+def test_an_allow_rule_matches_only_what_it_names(arguments: Any, params: Any, holds: bool):
     assert rule("allow", arguments=arguments).matches(params, KNOWN) is holds
 
 
@@ -55,13 +55,11 @@ def test_one_that_allows_holds_for_what_it_names_and_nothing_else(arguments: Any
         ({"pth": "notes/*"}, PARAMS, True),  # misspelt: it holds for every call
     ],
 )
-def test_one_that_asks_or_denies_holds_as_widely_as_it_can_be_meant(
-    effect: str, arguments: Any, params: Any, holds: bool
-):
+def test_ask_and_deny_rules_match_widely(effect: str, arguments: Any, params: Any, holds: bool):
     assert rule(effect, arguments=arguments).matches(params, KNOWN) is holds
 
 
-def test_a_rule_is_for_its_tools_servers_and_channels():
+def test_rules_are_limited_to_tools_servers_and_channels():
     assert rule("allow", "ai.*").is_about("ai.write", "ai")
     assert rule("allow", None, server="ai").is_about("ai.write", "ai")
     assert not rule("allow", "ai.*", server="mail").is_about("ai.write", "ai")
@@ -86,14 +84,14 @@ def test_a_rule_is_for_its_tools_servers_and_channels():
         ({"tool": "ai.write"}, "effect"),
     ],
 )
-def test_what_is_misspelt_is_an_error(said: dict[str, Any], where: str):
+def test_a_misspelt_rule_is_an_error(said: dict[str, Any], where: str):
     with pytest.raises(ValidationError) as caught:
         Rule.model_validate(said)
     first = caught.value.errors()[0]
     assert where in f"{'.'.join(map(str, first['loc']))} {first['msg']}"
 
 
-def test_it_reads_as_a_line():
+def test_a_rule_as_a_line():
     assert rule("allow", arguments={"path": "notes/*", "content": "**"}).line == (
         'allow ai.write with path "notes/*", any content'
     )
@@ -158,12 +156,12 @@ SITE, FOLDER = {"url": "https://evil.example/**"}, {"paths": "private/**"}
         ({"text": "drop*"}, "please drop it", False),
     ],
 )
-def test_one_that_denies_reads_addresses_paths_and_lists_as_a_system_does(arguments: Any, value: Any, holds: bool):
+def test_a_deny_rule_reads_addresses_paths_and_lists_as_a_system_does(arguments: Any, value: Any, holds: bool):
     (name,) = arguments
     assert rule("deny", arguments=arguments).matches({name: value}, [name]) is holds
 
 
-def test_one_that_allows_holds_for_a_list_of_which_every_element_fits():
+def test_an_allow_rule_matches_a_list_if_every_element_fits():
     said = rule("allow", arguments={"paths": "notes/*"})
     assert said.matches({"paths": ["notes/a", "notes/b"]}, ["paths"])
     assert not said.matches({"paths": ["notes/a", "notes/../b"]}, ["paths"])

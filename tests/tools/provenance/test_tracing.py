@@ -28,12 +28,12 @@ def origin(value: Any, parameter: str = "text") -> str:
     "value",
     ["notes/a.txt", "ann@example.org", "ANN LEE", "ann\n lee", "send the file", 3, ["Ann", "Lee"], {"to": ["Ann Lee"]}],
 )
-def test_what_the_user_said(value: Any):
+def test_values_in_the_users_words(value: Any):
     assert origin(value) == "user"
 
 
 @pytest.mark.parametrize("value", ["otes/a.tx", "an", "33", 33, "example.com", "Lee Ann", ["Ann", "Bob"], 3.5, -3])
-def test_what_nobody_said_comes_from_the_model(value: Any):
+def test_values_in_no_text(value: Any):
     assert origin(value) == "nobody"
 
 
@@ -52,7 +52,7 @@ def test_what_nobody_said_comes_from_the_model(value: Any):
         ("text", {"to": None}),
     ],
 )
-def test_the_schemas_own_defaults_and_nothing_at_all(parameter: str, value: Any):
+def test_defaults_and_empty_values(parameter: str, value: Any):
     assert origin(value, parameter) == "default"
 
 
@@ -60,12 +60,12 @@ def test_the_schemas_own_defaults_and_nothing_at_all(parameter: str, value: Any)
     ("parameter", "value"),
     [("mode", "wipe"), ("count", 11), ("force", True), ("text", True), ("text", [True]), ("text", {"force": True})],
 )
-def test_a_choice_that_nobody_made_comes_from_the_model(parameter: str, value: Any):
+def test_choices_of_the_model(parameter: str, value: Any):
     assert origin(value, parameter) == "nobody"
 
 
 @pytest.mark.parametrize("value", [{"to": "Ann Lee", "force": True}, ["Ann Lee", False]])
-def test_a_flag_beside_the_users_words_is_not_theirs(value: Any):
+def test_a_flag_beside_the_users_words_is_the_models(value: Any):
     assert origin(value) == "nobody"
 
 
@@ -79,21 +79,21 @@ def test_a_flag_beside_the_users_words_is_not_theirs(value: Any):
         ({"to": "ann@example.org", "cc": ["EVE@example.org"]}, "mail.read"),
     ],
 )
-def test_what_only_a_tool_said_names_the_newest_tool_that_did(value: Any, tool: str):
+def test_a_value_in_outputs_names_the_newest_tool(value: Any, tool: str):
     assert origin(value) == f"text:{tool}"
 
 
-def test_what_the_user_said_too_is_the_users():
+def test_a_value_in_outputs_and_in_the_users_words_is_the_users():
     assert words(traced({"text": "eve"}, SPEC, "write to Eve", [("mail.read", "eve")])) == {"text": "user"}
 
 
-def test_every_argument_has_an_origin_and_no_other():
+def test_exactly_the_arguments_have_origins():
     found = traced({"text": "Ann", "unknown": "x"}, SPEC, WORDS, OUTPUTS)
     assert words(found) == {"text": "user", "unknown": "nobody"}
     assert traced({}, SPEC, WORDS, OUTPUTS) == {}
 
 
 @pytest.mark.parametrize("text", ["(", "a.*", "[", "\\", "$x", "a|b", "\x00", "🚪", "x" * 100_000])
-def test_odd_text_is_only_text(text: str):
+def test_special_characters_are_compared_literally(text: str):
     assert origin(text) == "nobody"
     assert words(traced({"text": text}, SPEC, f"say {text} now", [])) == {"text": "user"}

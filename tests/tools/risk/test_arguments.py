@@ -1,4 +1,4 @@
-"""Arguments that make more than a read of a call, though its tool reads, and others like them that do not."""
+"""Arguments that raise a read, similar ones that do not, and addresses outside."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from mcp_types import Tool, ToolAnnotations
 
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.risk.arguments import outside_address
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -100,7 +101,7 @@ def by_word(params: dict[str, Any]) -> ToolSpec:
 
 
 @pytest.mark.parametrize("params", CHANGES.values(), ids=CHANGES)
-def test_arguments_that_change_something_raise_a_reader(params: dict[str, Any]):
+def test_changing_arguments_raise_a_read(params: dict[str, Any]):
     assert judge_call(reader(params), params).risk is not Risk.READ
     judged = judge_call(by_word(params), params)
     assert judged.risk is not Risk.READ
@@ -108,5 +109,46 @@ def test_arguments_that_change_something_raise_a_reader(params: dict[str, Any]):
 
 
 @pytest.mark.parametrize("params", READS.values(), ids=READS)
-def test_arguments_that_only_speak_of_it_do_not(params: dict[str, Any]):
+def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
     assert judge_call(by_word(params), params).risk is Risk.READ
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("url", "https://example.org/a?b=c", "https://example.org/a?b=c"),
+        ("text", "see http://example.org for more", "http://example.org"),
+        ("HOST", "example.org:8080", "example.org:8080"),
+        ("endpoint", "192.0.2.1", "192.0.2.1"),
+        ("host", "[2001:db8::1]:80", "[2001:db8::1]:80"),
+        ("url", "http://192.0.2.1/x", "http://192.0.2.1/x"),
+        ("url", "http://localhost.example.org/", "http://localhost.example.org/"),
+        ("url", "http://127.0.0.1@example.org/", "http://127.0.0.1@example.org/"),
+        ("url", "http://[::1/", "http://[::1/"),
+        ("recipients", ["ann", "bob@example.org"], "bob@example.org"),
+        ("request", {"headers": {}, "target": ["ftp://example.org"]}, "ftp://example.org"),
+        ("cluster", "mongodb+srv://u:p@db.example.org/x", "mongodb+srv://u:p@db.example.org/x"),
+    ],
+)
+def test_addresses_outside(name: str, value: Any, found: str):
+    assert outside_address(name, value) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("url", "http://localhost:3000/x"),
+        ("url", "http://127.0.0.1/x"),
+        ("url", "http://[::1]:8000/"),
+        ("uri", "file:///etc/hosts"),
+        ("path", "notes.example.md"),
+        ("text", "the host is example.org"),
+        ("host", "localhost"),
+        ("host", "127.0.0.1:80"),
+        ("count", 3),
+        ("options", {"verbose": True, "none": None}),
+        ("url", ""),
+    ],
+)
+def test_local_addresses(name: str, value: Any):
+    assert outside_address(name, value) == ""

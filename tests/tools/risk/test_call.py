@@ -1,4 +1,4 @@
-"""What one call would do, by its arguments."""
+"""The risk of calls by tool, arguments and SQL."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,7 @@ from mcp_types import Tool, ToolAnnotations
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.risk.call import Judgement, judge_call
-from packetgate.tools.risk.sql import looks_like_sql, risk_of_sql
+from packetgate.tools.risk.sql import looks_like_sql, risk_of_sql, statement_in
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -72,11 +72,11 @@ UNVOUCHED = tool("search", "Search notes.", query=TEXT)
         ("", X),
     ],
 )
-def test_sql_is_what_its_parse_says(sql: str, risk: Risk):
+def test_the_risk_of_sql(sql: str, risk: Risk):
     assert risk_of_sql(sql)[0] is risk
 
 
-def test_text_that_only_speaks_of_it_is_no_sql():
+def test_text_about_sql_is_no_sql():
     assert not looks_like_sql("Delete the table from the notes, please")
     assert not looks_like_sql("select a nice one")
     assert looks_like_sql("  /* x */ delete from users")
@@ -104,13 +104,13 @@ def test_text_that_only_speaks_of_it_is_no_sql():
         (SHOT, {"filename": "a.png"}, W),
     ],
 )
-def test_a_call_is_the_worse_of_its_tool_and_its_arguments(spec: ToolSpec, params: dict[str, Any], risk: Risk):
+def test_the_risk_of_a_call_is_the_worse_of_tool_and_arguments(spec: ToolSpec, params: dict[str, Any], risk: Risk):
     judged = judge_call(spec, params)
     assert judged.risk is risk
     assert judged.why
 
 
-def test_a_method_and_an_action_that_change_raise_a_reader():
+def test_changing_methods_and_actions_raise_a_read():
     actions = {"enum": ["get", "delete"]}
     spec = tool("get_dashboard", "Get it.", hint=True, trusted=True, method=TEXT, action=actions, uid=TEXT)
     assert judge_call(spec, {"method": "GET", "action": "get"}).risk is R
@@ -118,13 +118,13 @@ def test_a_method_and_an_action_that_change_raise_a_reader():
     assert judge_call(spec, {"action": "delete"}).risk is W
 
 
-def test_an_address_outside_makes_the_call_open_world_and_one_at_home_does_not():
+def test_an_address_outside_makes_a_call_open_world():
     assert judge_call(SEARCH, {"query": "https://example.org/x"}).open_world
     assert not judge_call(SEARCH, {"query": "http://localhost:80/x"}).open_world
     assert "points outside: https://example.org/x" in judge_call(SEARCH, {"query": "https://example.org/x"}).why[-1]
 
 
-def test_the_users_word_is_about_the_tool_and_arguments_raise_a_read():
+def test_arguments_raise_a_tool_that_the_user_calls_a_read():
     said = Preferences.model_validate({"tools": {"db.*": {"risk": "read"}}})
     spec = said.apply(UNTRUSTED_QUERY)
     assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, why=("packetgate.toml says so",))
@@ -133,15 +133,51 @@ def test_the_users_word_is_about_the_tool_and_arguments_raise_a_read():
     assert judge_call(worse, {"query": "x"}).risk is X
 
 
-def test_a_call_looks_like_a_read_where_only_a_word_for_its_tool_is_missing():
+def test_a_call_of_an_unvouched_tool_looks_like_a_read():
     assert judge_call(UNVOUCHED, {"query": "what we decided"}).looks is R
     assert judge_call(UNVOUCHED, {"query": "DROP TABLE notes"}).looks is W
     assert judge_call(UNTRUSTED_QUERY, {"sql": "SELECT 1"}).looks is R
     assert judge_call(UNTRUSTED_QUERY, {"sql": "DELETE FROM t"}).looks is X
 
 
-def test_what_is_nested_too_deep_is_not_taken_for_a_read():
+def test_a_deeply_nested_argument_is_execution():
     value: Any = "x"
     for _ in range(50):
         value = {"a": [value]}
     assert judge_call(replace(SEARCH), {"query": value}).risk is X
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sql"),
+    [
+        ("/* a */ -- b\n (delete from t)", True),
+        ("/* a /* b */ c */ delete from t", True),
+        ("/* a */ b /* c */ d", False),
+        ("/**/" * 5_000 + "x", False),
+        ("/**/" * 4_000 + "delete from t", True),
+        ("-- a\n" * 4_000, False),
+        ("/*" * 10_000, False),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_sql_after_any_number_of_comments(text: str, is_sql: bool):
+    assert looks_like_sql(text) is is_sql
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("run SELECT name FROM products ORDER BY stock", "SELECT name FROM products ORDER BY stock"),
+        ("pls execute: select count(*) from t where a = 'x, y', thanks!", "select count(*) from t where a = 'x, y'"),
+        ("UPDATE t SET a = 1 WHERE b = 'it''s' please, it is wrong", "UPDATE t SET a = 1 WHERE b = 'it''s'"),
+        ("create table notes (id integer) and then show it", "create table notes (id integer)"),
+        ("select users from the list", None),
+        ("update my notes set for tomorrow", None),
+        ("with a friend I want to select a film from the catalogue", None),
+        ("drop table manners", None),
+        ("no SQL at all", None),
+    ],
+)
+def test_a_statement_in_a_text(text: str, statement: str | None):
+    found = statement_in(text)
+    assert (text[slice(*found)] if found else None) == statement

@@ -1,4 +1,4 @@
-"""What is thought of a tool, by its definition and by what its server hints."""
+"""The risk of tools by definition and annotations."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -53,9 +53,7 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
         ("cypher_query", "Run Cypher.", {"query": TEXT | {"description": "A Cypher query."}}, X),
     ],
 )
-def test_what_a_tool_looks_like_never_makes_it_a_read(
-    name: str, description: str, parameters: dict[str, Any], looks: Risk
-):
+def test_a_tool_that_looks_like_a_read_is_a_write(name: str, description: str, parameters: dict[str, Any], looks: Risk):
     found = judged(name, description, **parameters)
     assert found.looks is looks
     assert found.risk is (W if looks is R else looks)
@@ -75,20 +73,20 @@ def test_what_a_tool_looks_like_never_makes_it_a_read(
         ("get_page", "Alle Seiten werden dabei sofort entfernt", "its description is not in English"),
     ],
 )
-def test_what_is_not_understood_counts_as_a_write(name: str, description: str, why: str):
+def test_unknown_words_make_a_write(name: str, description: str, why: str):
     for hints, trusted in ((None, False), (READ_ONLY, False)):
         found = judged(name, description, hints, trusted=trusted)
         assert found.looks is found.risk is W
         assert why in found.why[:2]
 
 
-def test_a_tool_without_any_words_is_a_write_and_says_so():
+def test_a_tool_without_known_words_is_a_write():
     found = judged("frobnicate")
     assert found.risk is W
     assert found.why
 
 
-def test_a_huge_definition_is_judged_by_its_beginning():
+def test_a_huge_definition():
     parameters = {f"p{i}": TEXT | {"description": "x " * 500} for i in range(600)}
     assert judged("delete_page", "Delete a page. " + "Get it. " * 200_000, **parameters).risk is W
 
@@ -108,20 +106,18 @@ def test_a_huge_definition_is_judged_by_its_beginning():
         ("execute_script", CHANGES, X, X),
     ],
 )
-def test_hints_raise_the_risk_and_lower_it_only_where_trusted(
-    name: str, hints: Hints | None, untrusted: Risk, trusted: Risk
-):
+def test_hints_lower_the_risk_only_if_trusted(name: str, hints: Hints | None, untrusted: Risk, trusted: Risk):
     description = f"{name.replace('_', ' ').capitalize()}."
     assert judged(name, description, hints).risk is untrusted
     assert judged(name, description, hints, trusted=True).risk is trusted
 
 
 @pytest.mark.parametrize("parameter", ["sql", "command", "code"])
-def test_a_trusted_hint_does_not_make_a_tool_that_runs_its_argument_a_read(parameter: str):
+def test_a_trusted_hint_does_not_make_an_executing_tool_a_read(parameter: str):
     assert judged("go", "Do it.", READ_ONLY, trusted=True, **{parameter: TEXT}).risk is X
 
 
-def test_the_reasons_are_words_of_the_definition_or_the_rule_that_decided():
+def test_reasons():
     assert "its name says `delete`" in judged("delete_page", "Remove a page.").why
     assert judged("query", "Query the database.", sql=TEXT).why == (
         "nothing vouches that it only reads",
@@ -154,7 +150,7 @@ def test_whether_it_reaches_outside(
     assert judged(name, "", hints, trusted=trusted, **parameters).open_world is outside
 
 
-def test_the_weights_are_of_these_features_and_small():
+def test_the_weights():
     assert risk_model().version == VERSION
     assert WEIGHTS.stat().st_size < 500_000
     assert 0.0 < risk_model().probability(-10) < 0.01 < 0.99 < risk_model().probability(10) < 1.0
