@@ -13,7 +13,7 @@ from packetgate.connectors.discord.config import DiscordConfig, Person
 from packetgate.connectors.discord.conversations import DiscordConversations, session_of
 from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
-    REMEMBERED,
+    REMEMBERED_ANSWERS,
     Action,
     DecisionForm,
     asker_of,
@@ -24,7 +24,7 @@ from packetgate.connectors.turn import Reply
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 
-LOCK_PATIENCE_S = 2.0
+PRESS_PATIENCE_S = 2.0
 """Seconds that a press waits for the session's turn to end; Discord wants an answer within three."""
 EXPIRED = "⌛ Expired without an answer: nothing was run."
 NOT_OPEN = "This was decided already, or the conversation went on: nothing was done."
@@ -58,7 +58,7 @@ class Approvals:
         try:
             async with AsyncExitStack() as held:
                 try:
-                    async with asyncio.timeout(LOCK_PATIENCE_S):
+                    async with asyncio.timeout(PRESS_PATIENCE_S):
                         await held.enter_async_context(self._conversations.lock(session))
                 except TimeoutError as error:  # another press, or a new message, is first
                     raise RequestError(NOT_OPEN) from error
@@ -114,7 +114,7 @@ class Approvals:
 
 def _reply(action: Action, question: dict[str, Any], fields: Sequence[str]) -> tuple[object, str]:
     """Return the reply of a press or a form, and what is shown of it."""
-    if action in REMEMBERED:
+    if action in REMEMBERED_ANSWERS:
         return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"
     calls = calls_of(question)
     match action:

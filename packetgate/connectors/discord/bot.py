@@ -46,7 +46,7 @@ class PacketBot(discord.Client):
         rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
         self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)
         self._warned: set[int] = set()
-        """Users who were told to wait."""
+        """Users who were warned."""
         self._running: set[asyncio.Task[None]] = set()
         self._tree = app_commands.CommandTree(self)
         add_commands(self._tree, self._conversations, config, settings)
@@ -100,7 +100,7 @@ class PacketBot(discord.Client):
         await task
 
 
-async def serve(settings: Settings, config: DiscordConfig, token: str) -> int:
+async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:
     """Answer on Discord until stopped by a signal; return the exit status.
 
     Raises:

@@ -35,6 +35,6 @@ async def discord(
     config = load_discord_config(settings.preferences_path).limited_by(others_context(found))
     if find_spec("discord") is None:
         raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
-    from packetgate.connectors.discord.bot import serve
+    from packetgate.connectors.discord.bot import run_bot
 
-    return await serve(settings, config, token)
+    return await run_bot(settings, config, token)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import discord
 
-from packetgate.connectors.discord.messages import REQUEST_ERRORS, LiveMessage, pictures_of, read_message, words_of
+from packetgate.connectors.discord.messages import REQUEST_ERRORS, LiveMessage, pictures_of, read_turn, words_in_message
 from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
     asker_of,
@@ -68,7 +68,7 @@ class DiscordConversations:
         session = session_of(message.channel.id)
         place = _TurnPlace(session, message.author.id, rights, LiveMessage(message))
         async with self.lock(session), self._errors_shown(place):
-            state, words = await self.sessions.state(session), words_of(message, me)
+            state, words = await self.sessions.state(session), words_in_message(message, me)
             question = state.question
             is_askers = question is not None and words != "" and asker_of(state.packet) == message.author.id
             may_reply = is_askers and question is not None and not has_expired(question)
@@ -79,9 +79,7 @@ class DiscordConversations:
                 await self.close_question(session, ANSWERED)
                 await self._run(Reply(words, shown_id), place)
             else:
-                turn, place.live.notes = await read_message(
-                    message, me, [one.text for one in state.packet.conversation]
-                )
+                turn, place.live.notes = await read_turn(message, me, [one.text for one in state.packet.conversation])
                 await self.close_question(session, MOVED_ON)
                 await self._run(turn, place)
 

@@ -32,7 +32,7 @@ REQUEST_ERRORS = (discord.HTTPException, aiohttp.ClientError)
 MESSAGE_CHARS = 2_000
 FENCE_CHARS = 40
 """Longest line that opens a code block, as far as it is repeated in the next message."""
-MAX_ATTACHED = 5
+MAX_MESSAGE_FILES = 5
 MIN_PART_CHARS = 40
 """Shortest text that counts as a part of a longer message."""
 MAX_UPLOAD_BYTES = 8_000_000
@@ -57,28 +57,30 @@ def is_addressed(message: discord.Message, me: discord.abc.User) -> bool:
     return isinstance(earlier, discord.Message) and earlier.author == me
 
 
-def words_of(message: discord.Message, me: discord.abc.User) -> str:
+def words_in_message(message: discord.Message, me: discord.abc.User) -> str:
     """Return a message's text without the mention of the bot."""
     return message.content.replace(f"<@{me.id}>", "").replace(f"<@!{me.id}>", "").strip()
 
 
-async def read_message(message: discord.Message, me: discord.abc.User, known: Sequence[str]) -> tuple[Say, list[str]]:
+async def read_turn(message: discord.Message, me: discord.abc.User, known: Sequence[str]) -> tuple[Say, list[str]]:
     """Return the turn that a message starts, and a note on each file that is left out.
 
     Files and the message it replies to are data, not the user's own words. `known` are the messages of the session:
     they and their parts are not attached again.
     """
-    words = words_of(message, me)
+    words = words_in_message(message, me)
     earlier: tuple[Attachment, ...] = ()
     replied_to = message.reference.resolved if message.reference else None
-    if isinstance(replied_to, discord.Message) and (text := words_of(replied_to, me)):
+    if isinstance(replied_to, discord.Message) and (text := words_in_message(replied_to, me)):
         name = f"earlier message of {plain_name(replied_to.author.name)}"
         is_known = any(text == seen or (len(text) >= MIN_PART_CHARS and text in seen) for seen in known)
         earlier = () if is_known else (Attachment(name=name, text=text, size=len(text.encode())),)
     files: list[Part] = []
     notes: list[str] = []
     for at, file in enumerate(message.attachments):
-        data, problem = await _read_file(file) if at < MAX_ATTACHED else (b"", f"the limit is {MAX_ATTACHED} files")
+        data, problem = (
+            await _read_file(file) if at < MAX_MESSAGE_FILES else (b"", f"the limit is {MAX_MESSAGE_FILES} files")
+        )
         problem = problem or attachment_problem(data)
         if not problem and picture_type(data) and sum(part["type"] == "image" for part in files) == MAX_PICTURES:
             problem = f"the limit is {MAX_PICTURES} pictures"

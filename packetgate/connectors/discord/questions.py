@@ -15,11 +15,11 @@ from packetgate.state.base import now
 from packetgate.state.packet import CognitionPacket
 
 Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never"]
-REMEMBERED: tuple[Action, ...] = ("session", "always", "never")
+REMEMBERED_ANSWERS: tuple[Action, ...] = ("session", "always", "never")
 """Answers that are remembered for further calls."""
 EMBED_CHARS = 4_000
 FORM_FIELDS = 5
-FIELD_CHARS = 4_000
+FORM_INPUT_CHARS = 4_000
 BLOCK_COLUMNS = 76
 """Widest line of a code block that the desktop client does not wrap."""
 NOT_AUTHORISED = "Only the person who asked, or an approver, can decide this, and only what that person may still do."
@@ -105,9 +105,9 @@ def buttons(question: Mapping[str, Any]) -> discord.ui.View:
     """Return the buttons of a question."""
     calls = calls_of(question)
     offered: list[Action] = [
-        word for word in REMEMBERED if calls and all(word in one.get("remember", ()) for one in calls)
+        word for word in REMEMBERED_ANSWERS if calls and all(word in one.get("remember", ()) for one in calls)
     ]
-    fits_form = len(calls) <= FORM_FIELDS and all(len(_json(one["args"])) <= FIELD_CHARS for one in calls)
+    fits_form = len(calls) <= FORM_FIELDS and all(len(_json(one["args"])) <= FORM_INPUT_CHARS for one in calls)
     actions: list[Action] = ["answer"]
     if calls:
         actions = ["approve", *(["edit"] if fits_form else []), "reject", "answer", *offered]  # type: ignore[list-item]
@@ -138,7 +138,7 @@ class DecisionForm(discord.ui.Modal):
                 style=discord.TextStyle.paragraph,
                 default=default or None,
                 required=action == "answer",
-                max_length=FIELD_CHARS,
+                max_length=FORM_INPUT_CHARS,
             )
             self._inputs.append(field)
             self.add_item(field)

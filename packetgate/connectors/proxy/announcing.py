@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CHECK_S = 5.0
+LIVENESS_CHECK_S = 5.0
 """Seconds between checks of silent servers, which may have ended."""
 
 
@@ -57,7 +57,7 @@ class Announcer:
     async def _run(self) -> None:
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._hub.changed.wait(), CHECK_S)
+                await asyncio.wait_for(self._hub.changed.wait(), LIVENESS_CHECK_S)
             self._hub.changed.clear()
             try:
                 await self._check()

@@ -31,7 +31,7 @@ Query = Annotated[str, Field(min_length=1, max_length=4_000, description="What y
 ContextId = Annotated[
     str | None, Field(description="The context_id that set_context returned, if it returned one.", max_length=100)
 ]
-Name = Annotated[str, Field(min_length=1, max_length=300, description="The tool's name, as listed or found.")]
+ToolName = Annotated[str, Field(min_length=1, max_length=300, description="The tool's name, as listed or found.")]
 Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, by its own schema.")]
 
 
@@ -122,13 +122,13 @@ class MetaTools:
                 raise refusal(str(error)) from error
 
     async def call_read_tool(
-        self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
+        self, ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that only reads, listed or not. A call that would change something is refused here."""
         return await call_named(self._gateway, ctx, name, arguments or {}, context_id, only_reads=True)
 
     async def call_changing_tool(
-        self, ctx: Context, name: Name, arguments: Arguments | None = None, context_id: ContextId = None
+        self, ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that may change something or run a command, listed or not. The user may be asked first."""
         return await call_named(self._gateway, ctx, name, arguments or {}, context_id, only_reads=False)

@@ -24,7 +24,7 @@ from packetgate.tools.usage.learning import ConfirmedUse
 from packetgate.tools.usage.record import record_of
 from packetgate.tools.usage.store import LEARNED, keep, keep_use, prune
 
-LOCK_PATIENCE_S = 3.0
+DATABASE_PATIENCE_S = 3.0
 """Longest wait in seconds for another process that writes to the database."""
 MAX_WAITING = 1_000
 EXIT_S = 5.0
@@ -54,8 +54,8 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
         ConfigError: the database cannot be used, or stays locked.
     """
     async with (
-        open_checkpointer(settings, LOCK_PATIENCE_S) as checkpointer,
-        open_store(settings, LOCK_PATIENCE_S) as store,
+        open_checkpointer(settings, DATABASE_PATIENCE_S) as checkpointer,
+        open_store(settings, DATABASE_PATIENCE_S) as store,
     ):
         if settings.usage_days:
             await prune(store, settings.usage_days)

@@ -24,7 +24,7 @@ WRAPPING_META = "fastmcp"
 """In a result's `_meta`: how FastMCP's client unwraps the tool's own structured content."""
 MAX_EVENT_BYTES = 1_000_000
 """Limit for a result over HTTP: the official SDK's clients fail at 1,048,576 bytes of JSON."""
-MAX_TEXT_BYTES = 300_000
+MAX_RESULT_TEXT_BYTES = 300_000
 """Limit for a text as JSON, and for structured content: a text may be in a result twice."""
 
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
@@ -90,12 +90,12 @@ def _rendered(
     """Return a result as text, its structured content, and all of its parts."""
     call, result = packet.routing.calls[0], packet.routing.calls[0].result
     text = _with_own_reader(result_text(call), call) + _way_out(call, packet)
-    if _bytes_of(text) > MAX_TEXT_BYTES:
-        text = f"{text[: MAX_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all{_reading_on(call)}]"
+    if _bytes_of(text) > MAX_RESULT_TEXT_BYTES:
+        text = f"{text[: MAX_RESULT_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all{_reading_on(call)}]"
     structured: Any = None
     if result and result.wrapped_as:
         structured = {result.wrapped_as: text if call.status is ToolExecutionStatus.EXECUTED else result.error}
-    elif result and _bytes_of(result.fields) <= MAX_TEXT_BYTES:
+    elif result and _bytes_of(result.fields) <= MAX_RESULT_TEXT_BYTES:
         structured = result.fields
     room = limit - 2 * _bytes_of(text) - _bytes_of(structured) if limit else None
     return text, structured, [*_content(call, text, _Encoder(packet.header.session_id, file_of, room))]
@@ -151,7 +151,7 @@ def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types
     """
     result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
     is_tools_own = result is not None and not result.dry_run and (executed or result.said is None)
-    if result is None or not is_tools_own or _bytes_of(result.parts) > MAX_TEXT_BYTES:
+    if result is None or not is_tools_own or _bytes_of(result.parts) > MAX_RESULT_TEXT_BYTES:
         yield mcp_types.TextContent(text=text)
         return
     output = _with_own_reader(result.output, call) if executed else result.error or ""
@@ -162,7 +162,7 @@ def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types
     for part in result.parts:
         yield _block(call.tool_name.partition(".")[0], part, attached.get(str(part.get("sha256"))), encoder)
     if before and not result.parts:
-        yield mcp_types.TextContent(text=before if _bytes_of(before) <= MAX_TEXT_BYTES else text)
+        yield mcp_types.TextContent(text=before if _bytes_of(before) <= MAX_RESULT_TEXT_BYTES else text)
     if structured:
         yield mcp_types.TextContent(text=structured)
 

@@ -26,7 +26,7 @@ from packetgate.connectors.proxy.calling import call_listed
 from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, HubTools, ProxyPipeline
 from packetgate.connectors.proxy.listing import in_order, listed_tool
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
-from packetgate.connectors.proxy.recording import LOCK_PATIENCE_S, open_recorder
+from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
 from packetgate.connectors.proxy.upstream import UpstreamMiddleware, completion_handler, upstream_providers
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal.database import open_journal
@@ -125,7 +125,7 @@ async def gateway_to(
     Raises:
         ConfigError: the database cannot be used.
     """
-    journal = open_journal(settings, LOCK_PATIENCE_S)
+    journal = open_journal(settings, DATABASE_PATIENCE_S)
     process.restore_gc()
     async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).running() as announcer:
         yield Gateway(

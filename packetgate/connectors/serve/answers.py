@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from time import time
 from typing import Any
 
-from packetgate.connectors.serve.protocol import SERVED_MODEL, ApiError, ChatRequest, ModelRequest, ResponsesRequest
+from packetgate.connectors.serve.protocol import SERVED_MODEL, AnswerRequest, ApiError, ChatRequest, ResponsesRequest
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.printing import compact_json
 
@@ -131,7 +131,7 @@ def _text_part(text: str) -> dict[str, Any]:
 AnswerFormat = _ChatCompletion | _Response
 
 
-def answer_format(request: ModelRequest) -> AnswerFormat:
+def answer_format(request: AnswerRequest) -> AnswerFormat:
     """Return the format that a request wants its answer in."""
     if isinstance(request, ResponsesRequest):
         return _Response(request.instructions)

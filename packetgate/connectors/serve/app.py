@@ -22,9 +22,9 @@ from packetgate.connectors.serve.decisions import DecisionRequest, answer_questi
 from packetgate.connectors.serve.protocol import (
     MAX_BODY_BYTES,
     SERVED_MODEL,
+    AnswerRequest,
     ApiError,
     ChatRequest,
-    ModelRequest,
     ResponsesRequest,
     history_of,
     read_request,
@@ -91,7 +91,7 @@ class ServeEndpoint:
 
         return await _unless_disconnected(request, answer())
 
-    async def _answer(self, request: Request, kind: type[ModelRequest]) -> Response:
+    async def _answer(self, request: Request, kind: type[AnswerRequest]) -> Response:
         client = self._client(request)
         parsed = read_request(kind, await _body_of(request))
         parsed.check()
@@ -107,12 +107,12 @@ class ServeEndpoint:
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
 
-    async def _background(self, parsed: ModelRequest) -> AsyncGenerator[Piece]:
+    async def _background(self, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
         text, usage = await answer_background(parsed.wire_messages, self._model_source)
         yield text
         yield TurnEnd(usage)
 
-    def _turn(self, request: Request, client: str, parsed: ModelRequest) -> AsyncGenerator[Piece]:
+    def _turn(self, request: Request, client: str, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
         messages = parsed.wire_messages
         history = history_of(messages)
         if not history or history[-1].role != "user":

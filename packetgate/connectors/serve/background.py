@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from packetgate.connectors.serve.protocol import ModelRequest, WireMessage
+from packetgate.connectors.serve.protocol import AnswerRequest, WireMessage
 from packetgate.models.answers import complete
 from packetgate.models.links import inert
 from packetgate.models.model import Model
@@ -37,7 +37,7 @@ _MESSAGES = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessa
 log = logging.getLogger(__name__)
 
 
-def is_background(request: ModelRequest) -> bool:
+def is_background(request: AnswerRequest) -> bool:
     """Whether a request is a client's own prompt: it offers no tools, and its first message is a task prompt."""
     talk = [message for message in request.wire_messages if message.role not in {"system", "developer"}]
     is_new = bool(talk) and all(message.role == "user" for message in talk)

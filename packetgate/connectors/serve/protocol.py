@@ -16,7 +16,7 @@ SERVED_MODEL = "packetgate"
 MAX_BODY_BYTES = 20_000_000
 MAX_NAME_CHARS = 256
 
-Name = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
+BoundedName = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 
 
 class ApiError(Exception):
@@ -72,7 +72,7 @@ def _marker(part: dict[str, Any]) -> str:
     return f"[{part.get('type')} {sha256(compact_json(part).encode(errors='replace')).hexdigest()[:8]}]"
 
 
-class ModelRequest(BaseModel):
+class AnswerRequest(BaseModel):
     """Fields that both formats share; unknown fields are ignored."""
 
     unsupported: ClassVar[tuple[str, ...]] = ()
@@ -81,8 +81,8 @@ class ModelRequest(BaseModel):
     model: str
     stream: bool | None = None
     tools: list[Any] | None = None
-    user: Name | None = None
-    safety_identifier: Name | None = None
+    user: BoundedName | None = None
+    safety_identifier: BoundedName | None = None
     metadata: dict[str, Any] | None = None
 
     @property
@@ -118,7 +118,7 @@ class ModelRequest(BaseModel):
             raise ApiError(f"{names[0]}: not supported: leave it out", param=names[0], code="unsupported_parameter")
 
 
-class ChatRequest(ModelRequest):
+class ChatRequest(AnswerRequest):
     """A request for a chat completion."""
 
     unsupported: ClassVar[tuple[str, ...]] = ("logprobs",)
@@ -140,14 +140,14 @@ class ChatRequest(ModelRequest):
         return "response_format", self.response_format
 
 
-class ResponsesRequest(ModelRequest):
+class ResponsesRequest(AnswerRequest):
     """A request for a response."""
 
     unsupported: ClassVar[tuple[str, ...]] = ("previous_response_id", "background", "conversation", "prompt")
 
     input: str | list[dict[str, Any]] = Field(min_length=1)
     instructions: str | None = None
-    previous_response_id: Name | None = None
+    previous_response_id: BoundedName | None = None
     background: bool | None = None
     conversation: Any = None
     prompt: Any = None

@@ -1,6 +1,7 @@
 """A call that needs approval: what is shown, who may press, and what each button does."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
+from packetgate.connectors.discord import questions
 from packetgate.connectors.discord.approvals import ASKER_GONE, EXPIRED, NOT_OPEN
 from packetgate.connectors.discord.conversations import ANSWERED
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.connectors.sessions import Sessions
+from packetgate.state.base import now
 
 WRITING: dict[str, Any] = {
     "allowed": {"channels": [LOBBY], "users": [ADA]},
@@ -211,9 +214,12 @@ async def test_after_a_restart_a_message_answers_only_a_question_that_is_shown(
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-async def test_a_press_after_the_expiry_runs_nothing(discord: DiscordStandIn, workshop: Workshop):
-    async with workshop.bot({**WRITING, "question_timeout_s": 0.01}):
+async def test_a_press_after_the_expiry_runs_nothing(
+    discord: DiscordStandIn, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    async with workshop.bot({**WRITING, "question_timeout_s": 3_600.0}):
         question = await ask(discord)
+        monkeypatch.setattr(questions, "now", lambda: now() + timedelta(hours=2))
         assert (await discord.press(ADA, question, "Approve"))["data"]["content"] == EXPIRED
     assert discord.messages[question["id"]]["components"] == []
     assert not (workshop.folder / "notes.txt").exists()

@@ -112,7 +112,7 @@ async def is_first(talk: Talk) -> bool:
 async def test_repeated_uses_rank_a_tool_first_for_their_client_also_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "PATIENCE_S", 60)
+    monkeypatch.setattr(records, "TIMEOUT_S", 60)
     async with gateway_over(office_server(), home=tmp_path) as gateway, served(gateway, TOKENS) as url:
         async with talking(gateway, url, token=IDE) as ide:
             assert not await is_first(ide)
