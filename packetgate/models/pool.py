@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packetgate.models.endpoint import LOCAL_SERVERS, Role, endpoint_of, shown
-from packetgate.models.llama.loading import check_gguf, check_installed, sample_digest, try_file
+from packetgate.models.llama.loading import check_gguf, check_installed, sample_digest
 from packetgate.models.options import ANSWERING, ModelOptions, given_options, options_of
 from packetgate.models.spec import REFLEX, ModelSpec, parse_model
 from packetgate.state.errors import ModelError
@@ -131,7 +131,7 @@ class _Files:
             if key not in self._chats:
                 check_installed()
                 check_gguf(path)
-                self._chats[key] = LlamaCppChat(LlamaEngine(path, {**try_file(path), **loading}))
+                self._chats[key] = LlamaCppChat(LlamaEngine(path, loading))
             return self._chats[key]
 
 

@@ -157,34 +157,6 @@ def test_probabilities_are_those_of_the_model(choice: Choice, seed: int):
     assert sum(found.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_whatever_the_cut_the_options_never_add_up_to_more_than_one(seed: int):
-    """A model that writes names in tokens of any length, with weights that have nothing to do with each other."""
-    chance = random.Random(seed)
-    names = ["fs.read", "fs.read_all", "fs.rm", "mail.send", "fs"]
-    options = [compact_json(name) for name in names]
-    choice = Choice(("tool",), tuple(options))
-    taste = {
-        option[at:end].encode(): chance.random()
-        for option in options
-        for at in range(len(option))
-        for end in range(at + 1, len(option) + 1)
-    }
-    total = 0.0
-    for option in options:
-        meter = ChoiceMeter([choice])
-        meter.feed(b'{"tool":', None)
-        at = 0
-        while at < len(option):
-            end = random.Random(option[:at]).randint(at + 1, len(option))
-            meter.feed(option[at:end].encode(), offering(taste))
-            at = end
-        (one,) = meter.measured
-        assert one.value == option
-        total += one.probability
-    assert 0 < total <= 1 + 1e-9
-
-
 def test_values_are_found_however_the_text_is_cut():
     value = {"a": {"tool": "x"}, "calls": [{"n": [[], {}, 1.5e3, -1]}, {"tool": 'fs."read'}, {"tool": "fs.read"}]}
     for text in (json.dumps(value), json.dumps(value, indent=2), compact_json(value)):

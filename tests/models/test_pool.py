@@ -128,11 +128,6 @@ async def test_check_names_a_file_of_another_kind(tmp_path: Path):
         await ModelPool(prime=f"llamacpp:{tmp_path}/a.gguf").check()
 
 
-async def test_check_names_a_folder(tmp_path: Path):
-    with pytest.raises(ModelError, match="cannot be read"):
-        await ModelPool(f"llamacpp:{tmp_path}").check()
-
-
 async def test_check_names_the_missing_package(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelError, match=r"pip install 'packetgate\[local\]'"):

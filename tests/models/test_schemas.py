@@ -32,26 +32,16 @@ SAME = {
     "values in an enum": {"enum": [{"type": "string", "properties": {}}, {"$ref": "#/x"}]},
     "a value beyond the limits": {"type": "integer", "const": 10**30},
     "values beyond the limits": {"type": "array", "enum": [list(range(99))]},
-    "a default that looks like a schema": {"default": {"type": "string", "properties": {"a": {"type": "array"}}}},
-    "examples": {"examples": [{"type": "integer"}]},
     "an open object": {**a(), "additionalProperties": True},
     "properties by pattern": {**a(), "patternProperties": {"^x": {"type": "null"}}},
     "a property that is not listed": {**a(), "required": ["b"]},
     "no schema": "string",
-    "true": True,
-    "none": None,
     "rubbish": {"type": 5, "properties": [], "required": 3, "$defs": 1, "allOf": {}, "items": "x", "minItems": "y"},
     "rubbish among the names": {**a(), "required": [["a"], {}]},
 }
 CHANGED = {
     "an array": Case({"type": "array"}, {"type": "array", "maxItems": 5}),
-    "an array that must be longer": Case(
-        {"type": "array", "minItems": 9}, {"type": "array", "minItems": 9, "maxItems": 9}
-    ),
     "a text": Case({"type": "string"}, TEXT),
-    "a text that must be longer": Case(
-        {"type": "string", "minLength": 99}, {"type": "string", "minLength": 99, "maxLength": 99}
-    ),
     "whole numbers": Case({"type": "integer"}, INT),
     "numbers": Case({"type": "number"}, NUMBER),
     "one limit": Case({"type": "integer", "minimum": 3}, {**INT, "minimum": 3}),
@@ -78,7 +68,6 @@ CHANGED = {
         {"allOf": [{"$ref": "#/$defs/X"}], "$defs": {"X": closed()}},
     ),
     "ways to be": Case({"anyOf": [a(x={"type": "string"}), a()]}, {"anyOf": [closed(x=TEXT), closed()]}),
-    "ways beside no properties": Case({**a(), "anyOf": [a()]}, {**a(), "anyOf": [closed()]}),
     "ways beside properties": Case(
         {**a(x={"type": "integer"}), "anyOf": [a(y={"type": "string"}), a()]},
         {**a(x=INT), "anyOf": [a(y=TEXT), a()]},

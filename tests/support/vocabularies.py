@@ -78,9 +78,6 @@ VOCABULARIES = [
     Vocabulary("Unigram", "t5", (("<pad>", CONTROL), ("</s>", CONTROL), ("<unk>", gguf.TokenType.UNKNOWN), *SPACED, *LETTERS, *BYTES)),
 ]  # fmt: skip
 
-NO_BYTES = Vocabulary("SentencePiece, no bytes", "llama", (*SPECIAL, *SPACED, *LETTERS))
-"""At the first character that is not in it, llama.cpp aborts the process."""
-
 
 def write_gguf(path: Path, vocabulary: Vocabulary, seed: int = 0) -> Path:
     """Write a llama model with random weights and that vocabulary."""

@@ -1,30 +1,20 @@
-"""Checking and loading a GGUF file. llama.cpp aborts the process on damaged files: a child process tries them first."""
+"""Checking a GGUF file, and loading it without the output of llama.cpp."""
 
 import hashlib
 import importlib.util
-import json
 import logging
 import os
-import platform
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-from platformdirs import user_cache_path
 
 from packetgate.state.errors import ModelError
 
 _MAGIC = b"GGUF"
 _SAMPLES, _SAMPLE_BYTES = 256, 1 << 16
-_HEAD = 1 << 26
-"""Bytes at the beginning of a file that hold everything but weights."""
-_TRIAL_S = 600.0
 _GGML_LOG_LEVEL_ERROR = 4
 
 _logger = logging.getLogger("packetgate.llamacpp")
@@ -69,40 +59,12 @@ def sample_digest(path: str) -> str:
     return found.hexdigest()
 
 
-def try_file(path: str) -> dict[str, int]:
-    """Load a file and have it answer in a child process, unless that succeeded before; blocks for seconds.
-
-    Returns the load options that the file needs: on some virtual machines llama.cpp's repacked weights abort. Errors
-    that a load reports itself are left to that load.
-
-    Raises:
-        ModelError: llama.cpp aborts on it.
-    """
-    mark = user_cache_path("packetgate", appauthor=False) / "gguf" / f"{_trial_digest(path)}.json"
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        return {"repack": int(json.loads(mark.read_text(encoding="utf-8"))["repack"])}
-    for repack in (1, 0):
-        command = [sys.executable, "-P", "-m", "packetgate.models.llama.trial", path, str(repack)]
-        environment = {**os.environ, "GGML_NO_BACKTRACE": "1"}
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, timeout=_TRIAL_S, check=False)  # noqa: S603
-        except subprocess.TimeoutExpired as error:
-            raise ModelError(f"{path} did not answer within {_TRIAL_S:.0f} s when it was tried") from error
-        if done.returncode == 0:
-            with suppress(OSError):  # then it is tried again the next time
-                mark.parent.mkdir(parents=True, exist_ok=True)
-                mark.write_text(json.dumps({"repack": repack}), encoding="utf-8")
-            return {"repack": repack}
-    reason = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200] or f"status {done.returncode}"
-    raise ModelError(f"llama.cpp aborts on {path} ({reason}): the file is damaged; download it again, or another file")
-
-
-def _trial_digest(path: str) -> str:
-    digest = hashlib.sha256(f"{version('llama-cpp-python')} {platform.processor()} {platform.node()}".encode())
-    with Path(path).open("rb") as file:
-        digest.update(file.read(_HEAD))
-        digest.update(str(file.seek(0, os.SEEK_END)).encode())
-    return digest.hexdigest()
+def may_repack() -> bool:
+    """Whether llama.cpp may repack weights: on virtual machines that report AMX, its kernels abort the process."""
+    with suppress(OSError):
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split())
+        return not {"amx_tile", "hypervisor"} <= flags
+    return True
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from packetgate.models.llama.loading import check_gguf, check_installed, loading
+from packetgate.models.llama.loading import check_gguf, check_installed, loading, may_repack
 
 with suppress(ImportError):  # where it is missing, `check_installed` has said so
     import llama_cpp
@@ -35,7 +35,7 @@ class LlamaWeights:
             llama_cpp.llama_backend_init()
             params = llama_cpp.llama_model_default_params()
             params.n_gpu_layers = ALL_LAYERS if layers < 0 else layers
-            params.use_extra_bufts = bool(options.get("repack", 1))
+            params.use_extra_bufts = may_repack()
             self.handle: Any = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
             if not self.handle:
                 raise MemoryError

