@@ -72,6 +72,9 @@ def normalize_schema(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
     read = normalizer.schema(normalizer.root, ())
     if isinstance(read, dict) and "object" in read.get("type", "object"):
         read["type"] = "object"
+    dialect = schema.get("$schema")
+    if isinstance(read, dict) and isinstance(dialect, str) and "/2020-12/" in dialect:
+        read = {"$schema": dialect, **read}  # a client must see the draft that its server names
     return read, list(dict.fromkeys(changes))
 
 
