@@ -65,7 +65,7 @@ def test_a_model_without_vision_is_told_the_name(seen: CommandLine, scripted_ope
     done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png")
     assert done.status == 0
     assert "A cat, I guess.\n\n[Not shown to scripted, which knows it by name alone: cat.png.]" in done.out
-    assert "! pictures were not taken: scripted at" in done.out
+    assert "! pictures were refused: HTTP 400" in done.out
     assert "not a multimodal model" in done.out
     assert shown(scripted_openai) == []
     assert "cat.png, image/png" in told(scripted_openai)

@@ -49,8 +49,6 @@ async def test_an_answer_names_pictures_that_were_not_shown(cli: CommandLine, sc
         for answer in ("A cat, I guess.", "Still a cat."):
             said = await chat.say([text("What is it?"), picture(data_url(CAT))])
             assert said == f"{answer}\n\n[Not shown to scripted, which knows it by name alone: attached-1.]"
-    tried = [one for one in scripted_openai.requests if isinstance(one["messages"][-1]["content"], list)]
-    assert len(tried) == 1
 
 
 REFUSED = {
