@@ -4,6 +4,7 @@ import json
 import re
 import sys
 
+import pytest
 from support.command_line import CommandLine
 
 SERVER = """
@@ -60,3 +61,12 @@ def test_a_read_that_nothing_vouches_for_is_a_dry_run_that_says_so_and_runs_with
     assert "done" in cli.run(*request).out
     assert (cli.folder / "ran.txt").read_text() == "May"
     assert "nothing vouches" not in cli.run("doctor").out
+
+
+@pytest.mark.parametrize("switches", [(), ("--allow-writes",)])
+def test_sql_in_a_querys_argument_never_runs_unasked(cli: CommandLine, switches: tuple[str, ...]):
+    serve(cli, "Query the database.")
+    asked = cli.run("ask", *switches, 'Query the database with sql "DELETE FROM users"')
+    assert "db.query" in asked.out
+    assert not (cli.folder / "ran.txt").exists()
+    assert asked.status == (3 if switches else asked.status)

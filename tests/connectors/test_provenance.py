@@ -55,7 +55,7 @@ READ = selection("ai.read", path="vault.txt")
 
 @pytest.mark.parametrize(
     "carrying",
-    [SECRET.replace(" ", "%20"), coded(SECRET[::-1]), "x?code=7391-karo-4417"],
+    [SECRET.replace(" ", "%20"), coded(SECRET), SECRET.encode().hex(), coded(SECRET[::-1]), "x?code=7391-karo-4417"],
 )
 def test_a_request_that_carries_file_content_outside_is_asked_about(
     office: CommandLine, scripted_openai: ScriptedOpenAI, carrying: str
@@ -95,7 +95,7 @@ def test_an_address_from_a_contact_field_is_not_flagged(office: CommandLine, scr
     assert "`to` comes from a field of what office.find_contact returned" in " ".join(done.out.split())
 
 
-@pytest.mark.parametrize("path", [".env", "keys/id_ed25519"])
+@pytest.mark.parametrize("path", [".env", "keys/id_ed25519", "mcp.json", ".aws/credentials", "server.pem"])
 def test_a_file_with_secrets_is_read_only_after_approval(
     office: CommandLine, scripted_openai: ScriptedOpenAI, path: str
 ):
