@@ -38,6 +38,7 @@ _THANKS = _WORDS["thanks"]
 AROUND = _WORDS["around"] | _THANKS
 """Polite words that may stand beside a verdict."""
 ALL = frozenset("all both every everything each alle alles beide tout tous toutes todo todos todas tutti".split())
+_OF_TWO = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
 LIMITS = frozenset(
     "not but only except without if unless instead other another more less than until after before".split()
 )
@@ -152,7 +153,13 @@ def decided_in(text: str, calls: Sequence[AskedAbout]) -> list[CallReply] | None
     for_all = _verdict_in(text, names[0] if len(names) == 1 else frozenset())
     if for_all is not None:
         return [for_all] * len(calls)
-    each = _each(tokens_of(text), names) if len(names) > 1 and not _ASKS & {*_normal(text)} else None
+    if len(names) < 2 or _ASKS & {*_normal(text)}:
+        return None
+    tokens = tokens_of(text)
+    of_two = _OF_TWO.get(" ".join(token for token in tokens if token not in AROUND)) if len(names) == 2 else None
+    if of_two:
+        return [CallReply(of_two)] * 2
+    each = _each(tokens, names)
     return [CallReply(outcome) for outcome in each] if each else None
 
 

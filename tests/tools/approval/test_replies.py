@@ -74,6 +74,8 @@ def test_unclear_words_decide_nothing(text: str) -> None:
     [
         ("yes", "yy", "yyy"),
         ("no to all", "nn", "nnn"),
+        ("both please", "yy", ""),
+        ("neither", "nn", ""),
         ("yes to all of them", "yy", "yyy"),
         ("yes, no", "yn", ""),
         ("\U0001f44d \U0001f44e", "yn", ""),
@@ -89,7 +91,7 @@ def test_unclear_words_decide_nothing(text: str) -> None:
             for text in (
                 "2|4 yes|yes to 1|1 yes 1 no 2 no|not 1|yes but not now|yes, never mind|yes... no, stop"
                 "|yes, one of them|all in one|yes 1 no|yes, turn off everything|no to the kitchen and the garden|1 or 2"
-                "|only|all|yes?|yes to the kitchen, no to the hall|only 1, no".split("|")
+                "|only|all|both?|yes?|yes to the kitchen, no to the hall|only 1, no".split("|")
             )
         ],
     ],
