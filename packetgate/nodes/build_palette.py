@@ -44,6 +44,7 @@ async def build_palette(
             size=settings.palette_size,
             token_budget=settings.palette_token_budget,
             context_type=packet.context.context_type,
+            person=packet.header.person,
             subject=packet.context.subject,
             recent=_recent(packet),
             described=routing.described_tools,

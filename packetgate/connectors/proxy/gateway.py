@@ -201,7 +201,7 @@ class Gateway:
         chosen = tuple(entry for entry in session.palette if entry.tool_name in catalogue)
         if chosen and not is_modern(get_context()):
             return chosen
-        return permanent_entries(catalogue)
+        return permanent_entries(catalogue, session.client)
 
     async def learned(self, session: ProxySession) -> Learned | None:
         """Return what was learned from the client's uses; None without a store."""
@@ -211,5 +211,12 @@ class Gateway:
     async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Choose the tools for a context as for a turn's palette, best first."""
         learned = await self.learned(session)
-        request = palette_request(words, session.settings, catalogue, recent=session.recent, learned=learned)
+        request = palette_request(
+            words,
+            session.settings,
+            catalogue,
+            person=session.client,
+            recent=session.recent,
+            learned=learned,
+        )
         return (await asyncio.to_thread(choose_palette, request, catalogue)).entries

@@ -12,9 +12,11 @@ from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk
 from packetgate.state.sections import PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import matching
 from packetgate.tools.palette.choice import PaletteRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE
+from packetgate.tools.usage.learning import GENERAL
 
 SMALL_CATALOGUE_TOKENS = 4_000
 """A catalogue of at most so many tokens is listed completely."""
@@ -95,9 +97,10 @@ def all_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
     )
 
 
-def permanent_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
-    """Return a palette of the permanent tools."""
-    return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in catalogue.permanent)
+def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
+    """Return a palette of a client's permanent tools."""
+    permanent = matching(catalogue.preferences.permanent_for(GENERAL, client), catalogue)
+    return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in permanent)
 
 
 def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:

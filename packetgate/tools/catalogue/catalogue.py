@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 
 from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
-from packetgate.tools.catalogue.preferences import Preferences, matching
+from packetgate.tools.catalogue.preferences import Preferences, matching, singular
 from packetgate.tools.policy.rules import denied_outright
 from packetgate.tools.ranking.ranking import IN_MEMORY, Ranking, SemanticModel
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -91,15 +91,15 @@ class Catalogue(dict[str, ToolSpec]):
 
     def pool(self, context_type: str) -> tuple[str, ...]:
         """Return the tools of a kind of conversation: configured for it, or with this server, category or tag."""
-        return self._pool(_singular(context_type))
+        return self._pool(singular(context_type))
 
     def _pool_of(self, kind: str) -> tuple[str, ...]:
         pools = self.preferences.pools.items()
-        configured = [pattern for name, patterns in pools if _singular(name) == kind for pattern in patterns]
+        configured = [pattern for name, patterns in pools if singular(name) == kind for pattern in patterns]
         named = [
             spec.name
             for spec in self.values()
-            if any(_singular(label) == kind for label in (spec.server, spec.category, *spec.tags) if label)
+            if any(singular(label) == kind for label in (spec.server, spec.category, *spec.tags) if label)
         ]
         return tuple(dict.fromkeys([*matching(configured, self), *named]))
 
@@ -161,7 +161,3 @@ class Catalogue(dict[str, ToolSpec]):
         by_name = difflib.get_close_matches(name, self, n=limit, cutoff=0.5)
         by_words = [hit.name for hit in self.ranking.rank(" ".join(words_of(name)), limit)]
         return tuple(dict.fromkeys([*by_name, *by_words]))[:limit]
-
-
-def _singular(kind: str) -> str:
-    return kind.strip().casefold().removesuffix("s")

@@ -1,8 +1,10 @@
 """`packetgate.toml`: the user's preferences about tools, which override what servers state."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +14,7 @@ from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.chains import ChainName, ToolChain
 from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_file
 from packetgate.tools.policy.rules import Rule
+from packetgate.tools.spec.categories import CategoryWords
 from packetgate.tools.spec.descriptions import BRIEF_WORDS
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -19,7 +22,8 @@ OTHER_TABLES = frozenset({"discord", "models", "proxy", "serve", "settings"})
 """Tables of the file that are read elsewhere."""
 
 SETTINGS = (
-    "not known: the file may hold `permanent`, `recent_tools`, `[pools]`, `[chains.NAME]`, `[policy]`, "
+    "not known: the file may hold `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` (permanent, recent_tools), "
+    "`[users.NAME]` (permanent), `[categories]`, `[tasks.NAME]` (patterns, tools), `[chains.NAME]`, `[policy]`, "
     '`[[policy.rules]]`, `[tools."server.tool"]` (with the name in quotes: brief, category, external, risk, examples), '
     "`sandbox`, `sandbox_network`, `sandbox_reads`, `sandbox_writes`, `[settings]`, `[models]`"
 )
@@ -47,6 +51,9 @@ class ToolPreference(ConfigTable):
         return " ".join(words) or None
 
 
+RecentTools = Annotated[int, Field(ge=5, le=8)]
+
+
 class Policy(ConfigTable):
     """What runs without a question, what is denied, and which approvals are remembered."""
 
@@ -57,13 +64,45 @@ class Policy(ConfigTable):
     rules: list[Rule] = []
 
 
+class UserPreference(ConfigTable):
+    """Preferences for one user."""
+
+    permanent: list[Pattern] = []
+
+
+class ContextPreference(UserPreference):
+    """Preferences for one kind of conversation."""
+
+    recent_tools: RecentTools | None = None
+
+
+class Task(ConfigTable):
+    """Tools for the requests that match a pattern."""
+
+    patterns: Annotated[list[NonEmpty], Field(min_length=1)]
+    """Whole words of a request; `*` matches any words, or any part of one."""
+    tools: Annotated[list[Pattern], Field(min_length=1)]
+
+    def matches(self, request: str) -> bool:
+        """Return whether a request contains one of the patterns, ignoring case and punctuation."""
+        words = "  ".join(re.findall(r"[^\W_]+", request.casefold()))
+        return any(fnmatchcase(f"  {words}  ", f"* {_spaced(pattern)} *") for pattern in self.patterns)
+
+
 class Preferences(ConfigTable):
     """The content of `packetgate.toml`, without `OTHER_TABLES`."""
 
     permanent: list[Pattern] = []
     """Tools on every palette."""
-    recent_tools: Annotated[int, Field(ge=5, le=8)] = 6
+    recent_tools: RecentTools = 6
     """How many of a session's last used tools are on its palette."""
+    contexts: dict[NonEmpty, ContextPreference] = {}
+    """By `context_type`."""
+    users: dict[NonEmpty, UserPreference] = {}
+    """By the name that the connector gives them."""
+    categories: dict[NonEmpty, list[Annotated[str, Field(pattern=r"^[^\W_]+$")]]] = {}
+    """Words of a category, beside the shipped ones."""
+    tasks: dict[NonEmpty, Task] = {}
     chains: dict[ChainName, ToolChain] = {}
     pools: dict[NonEmpty, list[Pattern]] = {}
     """By `context_type`: tools that such a conversation begins with."""
@@ -75,6 +114,36 @@ class Preferences(ConfigTable):
     """Files and folders outside the working folder that these programs may read."""
     sandbox_writes: list[NonEmpty] = []
     policy: Policy = Policy()
+
+    @cached_property
+    def category_words(self) -> CategoryWords:
+        """By word, the categories that the user gave it."""
+        words = {word.casefold() for listed in self.categories.values() for word in listed}
+        return {
+            word: frozenset(
+                name.casefold()
+                for name, listed in self.categories.items()
+                if word in {one.casefold() for one in listed}
+            )
+            for word in words
+        }
+
+    def permanent_for(self, context_type: str, person: str) -> tuple[Pattern, ...]:
+        """Return the permanent tools of all conversations, of a kind of conversation, and of a user."""
+        own = self.users[person].permanent if person in self.users else []
+        return (*self.permanent, *self._context(context_type).permanent, *own)
+
+    def recent_for(self, context_type: str) -> int:
+        """Return how many recent tools a palette has in a kind of conversation."""
+        return self._context(context_type).recent_tools or self.recent_tools
+
+    def _context(self, context_type: str) -> ContextPreference:
+        kind = singular(context_type)
+        return next((own for name, own in self.contexts.items() if singular(name) == kind), ContextPreference())
+
+    def tools_for(self, request: str) -> tuple[Pattern, ...]:
+        """Return the tools of the tasks that a request matches."""
+        return tuple(pattern for task in self.tasks.values() if task.matches(request) for pattern in task.tools)
 
     def apply(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool with the preferences of every pattern that matches it; a later pattern overrides an earlier."""
@@ -89,6 +158,8 @@ class Preferences(ConfigTable):
                     examples=(*spec.examples, *own.examples),
                 )
                 spec = spec if own.risk is None else _with_risk(spec, own.risk)
+        if self.categories and not spec.given_category:
+            spec = replace(spec, given_category=spec.category_by(self.category_words))
         rules = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
         return replace(spec, rules=rules) if rules else spec
 
@@ -97,6 +168,9 @@ class Preferences(ConfigTable):
         known = list(names)
         patterns = [
             *(("permanent", pattern) for pattern in self.permanent),
+            *((f"contexts.{name}", pattern) for name, own in self.contexts.items() for pattern in own.permanent),
+            *((f"users.{name}", pattern) for name, own in self.users.items() for pattern in own.permanent),
+            *((f"tasks.{name}", pattern) for name, task in self.tasks.items() for pattern in task.tools),
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
             *((f"chains.{name}", step.tool) for name, chain in self.chains.items() for step in chain.steps),
             *(("tools", pattern) for pattern in self.tools),
@@ -115,6 +189,16 @@ def matching(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
     """Return the names that match, in the order of the patterns, each once."""
     known = list(names)
     return tuple(dict.fromkeys(name for pattern in patterns for name in known if fnmatchcase(name, pattern)))
+
+
+def singular(kind: str) -> str:
+    """Return the name of a kind of conversation for comparison: `Tasks` is `task`."""
+    return kind.strip().casefold().removesuffix("s")
+
+
+def _spaced(pattern: str) -> str:
+    words = "  ".join(re.findall(r"(?:[^\W_]|\*)+", pattern.casefold()))
+    return words.replace("  *", " *").replace("*  ", "* ")
 
 
 def load_preferences(path: Path | None) -> Preferences:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from packetgate.state.routing import Correction, Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.subject import ACTION_VERBS, VAGUE, subject_of
-from packetgate.tools.spec.categories import TEXT_ART, categories_in
+from packetgate.tools.spec.categories import TEXT_ART, CategoryWords, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import READ_VERBS
 from packetgate.tools.text.words import words_in, words_of
@@ -38,14 +38,15 @@ def wrong_category(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogu
     than `most`. Of the tools that requests need, it objects to none on Seal-Tools, and to at most 0.4 % on BFCL live,
     MetaTool and LiveMCPBench.
     """
+    own = catalogue.preferences.category_words
     lead = words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0])
-    wanted = frozenset() if _SEVERAL.search(request) else categories_in(lead)
-    accepted = subject_of(request).categories | MEANS | {""}
-    if len(wanted) != 1 or spec.category in accepted or wanted & _categories_of(spec):
+    wanted = frozenset() if _SEVERAL.search(request) else categories_in(lead, own)
+    accepted = subject_of(request, own).categories | MEANS | {""}
+    if len(wanted) != 1 or spec.category in accepted or wanted & _categories_of(spec, own):
         return None
     hits = catalogue.ranking.rank(request, limit=RANKED)
     named_by = next((hit.name_terms for hit in hits if hit.name == spec.name), frozenset())
-    if any(not categories_in([term]) & wanted for term in named_by - VAGUE - _ANY_CATEGORY):
+    if any(not categories_in([term], own) & wanted for term in named_by - VAGUE - _ANY_CATEGORY):
         return None
     actions = _actions(lead) or {"read"}
     better = [
@@ -67,7 +68,7 @@ def _actions(words: Iterable[str]) -> set[str]:
     return {"make" if verb in _MAKING else "read" if verb in READ_VERBS else verb for verb in verbs}
 
 
-def _categories_of(spec: ToolSpec) -> frozenset[str]:
+def _categories_of(spec: ToolSpec, own: CategoryWords) -> frozenset[str]:
     if spec.category == TEXT_ART:
         return frozenset({TEXT_ART})
-    return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])))
+    return categories_in(words_in(" ".join([spec.server, spec.upstream_name, spec.full, *spec.tags])), own)

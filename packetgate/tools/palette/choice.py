@@ -6,6 +6,7 @@ from typing import Literal
 
 from packetgate.state.sections import Access, PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.preferences import matching
 from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
 from packetgate.tools.palette.texts import LEVELS, counted_tokens, tool_text
 from packetgate.tools.ranking.bm25 import Ranked
@@ -39,6 +40,8 @@ class PaletteRequest:
     size: int
     token_budget: int
     context_type: str = GENERAL
+    person: str = ""
+    """The user, as the connector names them."""
     subject: Sequence[str] = ()
     """The session's last subject, used if the words have none."""
     recent: Sequence[str] = ()
@@ -78,7 +81,7 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     What was learned may reorder and add tools. A tool that would be chosen without it is still named, even beyond size
     and budget.
     """
-    subject = subject_of(request.words)
+    subject = subject_of(request.words, catalogue.preferences.category_words)
     hits, support = _ranked_hits(request, catalogue, subject)
     sizes = _Sizes(request, catalogue)
     chosen = _choose(_Candidates(request, catalogue, sharpened(hits, support), subject), sizes)
@@ -119,8 +122,11 @@ class _Candidates:
     def __init__(self, request: PaletteRequest, catalogue: Catalogue, hits: list[Ranked], subject: Subject) -> None:
         self.request, self.catalogue, self.hits, self.subject = request, catalogue, hits, subject
         self.pool = sorted(catalogue.pool(request.context_type), key=self._fits_least)
-        self.recent = request.recent[: catalogue.preferences.recent_tools]
-        self.first = [*catalogue.named_in(request.words), *(hit.name for hit in hits[:1])]
+        own = catalogue.preferences
+        self.permanent = matching(own.permanent_for(request.context_type, request.person), catalogue)
+        self.recent = request.recent[: own.recent_for(request.context_type)]
+        of_task = matching(own.tools_for(request.words), catalogue)
+        self.first = [*catalogue.named_in(request.words), *of_task, *(hit.name for hit in hits[:1])]
         meant = {name: catalogue.canonical(name) for name in (*request.described, *request.missed)}
         self.wishes = list(
             dict.fromkeys(name for name in meant.values() if name and (not request.guarded or self._is_related(name)))
@@ -133,7 +139,7 @@ class _Candidates:
         return spec.looks not in self.request.access.risks or (spec.is_external and not self.subject.outside)
 
     def _is_related(self, name: str) -> bool:
-        known = name in self.pool or name in self.catalogue.permanent or name in self.request.recent
+        known = name in self.pool or name in self.permanent or name in self.request.recent
         return known or any(hit.name == name and hit.terms for hit in self.hits)
 
     def reasons(self) -> dict[str, PaletteReason]:
@@ -146,7 +152,7 @@ class _Candidates:
         by_reason: list[tuple[PaletteReason, Sequence[str]]] = [
             ("described", [name for name in self.wishes if name in self.described]),
             ("widened", self.wishes),
-            ("permanent", catalogue.permanent),
+            ("permanent", self.permanent),
             ("recent", self.recent),
             ("ranked", [*self.first, *ranked[:half]]),
             ("default", self.pool[:half]),
@@ -221,7 +227,7 @@ class _Room:
 
 def _choose(candidates: _Candidates, sizes: _Sizes) -> Palette:
     request, catalogue, reasons = candidates.request, candidates.catalogue, candidates.reasons()
-    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *catalogue.permanent]))
+    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *candidates.permanent]))
     order = list(dict.fromkeys([*always, *reasons]))
     scores = {hit.name: hit.score for hit in candidates.hits}
     best = [name for name in order if reasons[name] in {"ranked", "default"}][:BRIEF_BEST]
@@ -254,7 +260,7 @@ def _choose(candidates: _Candidates, sizes: _Sizes) -> Palette:
         tokens=room.spent,
         subject=candidates.subject,
         left_out=len(scores.keys() - room.shown.keys()),
-        shift=subject_shift(request.subject, candidates.subject.terms),
+        shift=subject_shift(request.subject, candidates.subject.terms, catalogue.preferences.category_words),
         note="; ".join(filter(None, notes)),
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from packetgate.tools.ranking.bm25 import Ranked
-from packetgate.tools.spec.categories import CATEGORY_WORDS, DOCUMENTATION, EXTERNAL, categories_in
+from packetgate.tools.spec.categories import CATEGORY_WORDS, DOCUMENTATION, EXTERNAL, CategoryWords, categories_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from packetgate.tools.text.words import query_terms, stem_of, words_in
@@ -18,6 +18,7 @@ VAGUE = frozenset(
 """Words without a subject."""
 
 ACTION_VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - CATEGORY_WORDS
+_NONE: CategoryWords = {}
 _ADDRESS = re.compile(r"\bhttps?://|\bwww\.", re.IGNORECASE)
 
 
@@ -38,9 +39,9 @@ class Subject:
         return bool(self.terms or self.verbs)
 
 
-def subject_of(request: str) -> Subject:
-    """Return the subject of a request, by its words."""
-    categories, telling = categories_in(words_in(request)), frozenset(query_terms(request))
+def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
+    """Return the subject of a request, by its words; `own` are the user's words for categories."""
+    categories, telling = categories_in(words_in(request), own), frozenset(query_terms(request))
     return Subject(
         terms=frozenset(term for term in telling - ACTION_VERBS - VAGUE if not term.isdigit()),
         verbs=telling & ACTION_VERBS,
@@ -54,9 +55,9 @@ def documents(spec: ToolSpec, hit: Ranked, request: str) -> bool:
     return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
 
 
-def subject_shift(earlier: Collection[str], now: Collection[str]) -> str:
+def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryWords = _NONE) -> str:
     """Return `from ... to ...` if two turns with terms share neither a stem nor a category; else an empty text."""
-    if not earlier or not now or categories_in(earlier) & categories_in(now):
+    if not earlier or not now or categories_in(earlier, own) & categories_in(now, own):
         return ""
     if {stem_of(word) for word in earlier} & {stem_of(word) for word in now}:
         return ""

@@ -55,7 +55,9 @@ _WORDS = {
     "health": "disease drug drugs medical medicine patient patients symptom symptoms",
 }
 
-_CATEGORIES_OF: Mapping[str, frozenset[str]] = {
+CategoryWords = Mapping[str, frozenset[str]]
+"""By word, its categories."""
+_CATEGORIES_OF: CategoryWords = {
     word: frozenset(category for category, words in _WORDS.items() if word in words.split())
     for word in " ".join(_WORDS.values()).split()
 }
@@ -71,28 +73,30 @@ DOCUMENTATION = "documentation"
 EXTERNAL = frozenset({"web", "news"})
 """Categories of tools that reach outside the user's own servers, unless the tool states otherwise."""
 
+_NONE: CategoryWords = {}
 _FIELDS = {"name": 3, "tags": 3, "server": 2, "brief": 1}
 """Weight of a word of a tool, by where it occurs."""
 
 
-def category_of(words: Mapping[str, Iterable[str]]) -> str:
+def category_of(words: Mapping[str, Iterable[str]], own: CategoryWords = _NONE) -> str:
     """Return the category with the most weight, then the most words; empty if no word belongs to one.
 
     Args:
         words: lower-case words of the tool's `name`, `tags`, `server` and `brief` description.
+        own: categories of the user's words, beside the shipped ones.
     """
     weights: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for field, weight in _FIELDS.items():
-        for category in categories_in(words[field]):
+        for category in categories_in(words[field], own):
             weights[category] += weight
-        counts.update(category for word in {*words[field]} for category in _CATEGORIES_OF.get(word, ()))
+        counts.update(category for word in {*words[field]} for category in categories_in([word], own))
     if TEXT_ART in weights:
         return TEXT_ART
-    by_order = [category for category in _WORDS if category in weights]
+    by_order = [category for category in [*sorted(weights.keys() - _WORDS.keys()), *_WORDS] if category in weights]
     return max(by_order, key=lambda category: (weights[category], counts[category]), default="")
 
 
-def categories_in(words: Iterable[str]) -> frozenset[str]:
-    """Return the categories that lower-case words belong to."""
-    return frozenset(category for word in words for category in _CATEGORIES_OF.get(word, ()))
+def categories_in(words: Iterable[str], own: CategoryWords = _NONE) -> frozenset[str]:
+    """Return the categories that lower-case words belong to, including the user's `own`."""
+    return frozenset(category for word in words for known in (_CATEGORIES_OF, own) for category in known.get(word, ()))

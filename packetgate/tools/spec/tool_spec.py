@@ -9,7 +9,7 @@ from typing import Any
 
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
-from packetgate.tools.spec.categories import EXTERNAL, category_of
+from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
 from packetgate.tools.spec.descriptions import brief_of, listed_name, without_margins
 from packetgate.tools.spec.short_schemas import short_schema
 from packetgate.tools.text.words import words_in, words_of
@@ -96,8 +96,12 @@ class ToolSpec:
     @cached_property
     def category(self) -> str:
         """Its category, such as `images`; empty if unknown."""
+        return self.given_category or self.category_by({})
+
+    def category_by(self, own: CategoryWords) -> str:
+        """Return the category of its words, including the user's `own`."""
         texts = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
-        return self.given_category or category_of({field: words_in(text) for field, text in texts.items()})
+        return category_of({field: words_in(text) for field, text in texts.items()}, own)
 
     @cached_property
     def takes(self) -> str:

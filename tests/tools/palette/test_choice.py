@@ -13,6 +13,7 @@ from packetgate.state.sections import Access, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette, with_recent
+from packetgate.tools.palette.subject import subject_of, subject_shift
 from packetgate.tools.palette.texts import tool_text
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 from packetgate.tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
@@ -78,10 +79,53 @@ def test_never_empty_if_there_are_tools():
     assert chosen_by(wanted(recent=["gone.tool"], described=["gone.tool"]), Catalogue()) == ()
 
 
-def test_the_number_of_recent_tools_is_a_setting():
-    for catalogue, most in ((MANY, 6), (Catalogue(SPECS, preferences=Preferences(recent_tools=8)), 8)):
-        chosen = chosen_by(wanted("xyzzy", recent=READS[:9], size=20), catalogue)
-        assert [one.tool_name for one in chosen if one.reason == "recent"] == READS[:most]
+def chosen_with(preferences: dict[str, Any], request: str = "xyzzy", **given: Any) -> dict[str, str]:
+    """Return the reason for each tool of the palette."""
+    mail = a_tool("mail.send_letter", "Send a letter.")
+    catalogue = Catalogue([*SPECS, mail], preferences=Preferences.model_validate(preferences))
+    return {one.tool_name: one.reason for one in chosen_by(wanted(request, **given), catalogue)}
+
+
+@pytest.mark.parametrize(("kind", "most"), [("general", 5), ("task", 8), ("tasks", 8)])
+def test_the_number_of_recent_tools_is_a_setting_by_kind(kind: str, most: int):
+    preferences = {"recent_tools": 5, "contexts": {"Tasks": {"recent_tools": 8}}}
+    chosen = chosen_with(preferences, recent=READS[:9], size=20, context_type=kind)
+    assert [name for name, reason in chosen.items() if reason == "recent"] == READS[:most]
+    assert [*chosen_with({}, recent=READS[:9], size=20).values()].count("recent") == 6
+
+
+def test_permanent_tools_by_kind_of_conversation_and_by_user():
+    preferences = {
+        "permanent": ["files.read_file"],
+        "contexts": {"code": {"permanent": ["shell.*"]}},
+        "users": {"ann": {"permanent": ["mail.*"]}},
+    }
+    always, code, mail = {"files.read_file"}, {"shell.run_command"}, {"mail.send_letter"}
+    for kind, person, expected in (
+        ("general", "", always),
+        ("code", "bob", always | code),
+        ("general", "ann", always | mail),
+        ("code", "ann", always | code | mail),
+    ):
+        chosen = chosen_with(preferences, context_type=kind, person=person)
+        assert {name for name, reason in chosen.items() if reason == "permanent"} == expected
+
+
+def test_tools_of_a_task_are_on_the_palette_of_its_requests():
+    preferences = {"tasks": {"release": {"patterns": ["cut * release"], "tools": ["shell.*"]}}}
+    assert "shell.run_command" in chosen_with(preferences, "Read a note and cut the release", size=4)
+    assert "shell.run_command" not in chosen_with(preferences, "Read a note", size=4)
+
+
+def test_a_category_of_the_user_applies_to_tools_and_requests():
+    preferences = Preferences.model_validate({"categories": {"Bees": ["hive", "honey"]}})
+    farm = [a_tool("farm.count_hive", "Count what is in one."), a_tool("farm.feed", "Feed the dog.")]
+    catalogue = Catalogue([*SPECS, *farm], preferences=preferences)
+    assert [catalogue[one.name].category for one in farm] == ["bees", ""]
+    assert catalogue.pool("bee") == ("farm.count_hive",)
+    assert subject_of("Is there honey?", preferences.category_words).categories == {"bees"}
+    assert subject_shift(["hive"], ["honey"])
+    assert not subject_shift(["hive"], ["honey"], preferences.category_words)
 
 
 OFFICE = Catalogue(
