@@ -80,7 +80,7 @@ def test_denied_and_edited_writes(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [("1 yes 2 no",), ("only a.txt",), ("--edit", '[{"path": "a.txt", "content": "x"}, "no"]')]
+    "reply", [("1 yes 2 no",), ("only 1",), ("--edit", '[{"path": "a.txt", "content": "x"}, "no"]')]
 )
 def test_some_of_several_calls_are_approved(cli: CommandLine, reply: tuple[str, ...]) -> None:
     asked = cli.run("ask", "--session", "s", "--allow-writes", 'Write "x" to a.txt and write "y" to b.txt')

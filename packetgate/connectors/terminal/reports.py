@@ -25,7 +25,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.grants import Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.record import by_tool
+from packetgate.tools.usage.record import by_tool, proxy_sessions
 from packetgate.tools.usage.store import forget, read_usage
 
 _OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
@@ -109,6 +109,9 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
         last = f"{tool.last_used.astimezone():%Y-%m-%d %H:%M}"
         shown.add_row(safe_text(tool.tool), f"{tool.asked:,}", outcomes, review, last)
     rendering.console().print(shown)
+    with_context, sessions = proxy_sessions(usage.records)
+    if sessions:
+        say(f"{with_context:,} of {counted(sessions, 'proxy session')} set a context ({with_context / sessions:.0%})")
     say(f"{counted(len(usage.records), 'recorded turn')}; PACKETGATE_USAGE_DAYS is {settings.usage_days}")
     return 0
 

@@ -8,6 +8,7 @@ from statistics import fmean
 from pydantic import ConfigDict
 
 from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, storable
+from packetgate.state.channels import PROXY
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Access, ApprovalOutcome
@@ -133,6 +134,16 @@ class ToolUsage(Section):
     """The mean of its reviewed calls."""
     last_used: datetime
     """Start of the last turn that selected it."""
+
+
+def proxy_sessions(records: Iterable[UsageRecord]) -> tuple[int, int]:
+    """Return how many proxy sessions with a call set a context, and how many there are."""
+    has_context: dict[tuple[str, ...], bool] = {}
+    for record in records:
+        if record.origin == PROXY:
+            session = tuple(record.session_id.split("-")[:2])  # without the thread of a waiting call
+            has_context[session] = has_context.get(session, False) or bool(record.asked)
+    return sum(has_context.values()), len(has_context)
 
 
 def by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:

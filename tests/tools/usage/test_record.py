@@ -17,6 +17,7 @@ from packetgate.tools.usage.record import (
     ToolUsage,
     UsageRecord,
     by_tool,
+    proxy_sessions,
     record_of,
 )
 
@@ -60,6 +61,16 @@ def test_an_error_without_an_answer() -> None:
     fine = with_output(done("files.read_file"), "text")
     errors = [call.error for call in record_of(packet("Go on", lost, told, fine)).calls]
     assert errors == ["no_answer", "tool_error", None]
+
+
+def test_proxy_sessions_that_set_a_context_are_counted() -> None:
+    def record(session_id: str, request: str, origin: str = "proxy") -> UsageRecord:
+        changes = {"session_id": session_id, "origin": origin, "asked": request}
+        return record_of(full_packet()).model_copy(update=changes)
+
+    assert proxy_sessions([]) == (0, 0)
+    proxied = [record("proxy-a", ""), record("proxy-a-1", "x"), record("proxy-b", ""), record("proxy-b", "")]
+    assert proxy_sessions([*proxied, record("s", "x", "terminal")]) == (1, 2)
 
 
 def test_long_texts_are_cut_and_storable() -> None:
