@@ -1,4 +1,4 @@
-"""An MCP server of a garden centre: 300 tools, each of a deed and a thing, that do nothing."""
+"""An MCP server of a garden centre with 300 tools, each a verb and a thing, that do nothing."""
 
 from fastmcp import FastMCP
 from fastmcp.tools import Tool
@@ -13,7 +13,7 @@ READING = {
     "list": "List all {} with their prices.",
     "find": "Find {} by name or colour.",
     "count": "Count the {} in stock.",
-    "price": "Tell what {} cost.",
+    "price": "Show what {} cost.",
     "describe": "Describe {} and their care.",
     "rate": "Show how {} are rated.",
 }
@@ -28,7 +28,7 @@ CHANGING = {
 
 
 def made(deed: str, thing: str) -> Tool:
-    """Return a tool that says what it was called for."""
+    """Return a tool that repeats its own name."""
 
     def act(name: str = "") -> str:
         return f"{deed} {thing} {name}".strip() + ": 12"

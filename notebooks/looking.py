@@ -1,4 +1,4 @@
-"""What the notebooks show with: plain tables, and what a stage changed in a packet."""
+"""Output of the notebooks: plain tables, and the changes of a stage."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ LONGEST = 300
 NEW_EACH_TIME = frozenset(
     {"packet_id", "session_id", "call_id", "created_at", "at", "latency_ms", "subject"}
 )
-"""Ids and times: they would only make noise."""
+"""Ids and times, which differ in every run."""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> HTML:
@@ -31,7 +31,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> HTML:
 
 
 def changes(before: CognitionPacket, after: CognitionPacket) -> HTML:
-    """Return the fields that differ, as they are now; of lists, only what is new in them."""
+    """Return a table of the changed fields; of lists, only the new items."""
     found = []
     for section in CognitionPacket.model_fields:
         old, new = (
@@ -47,7 +47,7 @@ def changes(before: CognitionPacket, after: CognitionPacket) -> HTML:
 
 
 def _fields(section: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a section's fields that are set, as JSON; of the messages, who said what."""
+    """Yield a section's set fields as JSON, and messages as type and text."""
     if isinstance(section, BaseModel):
         yield from _quiet(section.model_dump(mode="json", exclude_defaults=True)).items()
     elif section:
@@ -55,7 +55,7 @@ def _fields(section: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _quiet(value: Any) -> Any:
-    """Return JSON without noise: ids, times, what is empty, a third place after the point."""
+    """Return JSON without ids, times and empty values, with numbers rounded to two places."""
     if isinstance(value, dict):
         kept = {key: _quiet(held) for key, held in value.items() if key not in NEW_EACH_TIME}
         return {key: held for key, held in kept.items() if held not in ({}, [], "", None)}
@@ -65,7 +65,7 @@ def _quiet(value: Any) -> Any:
 
 
 def _new(old: Any, new: Any) -> Any:
-    """Return what was added to a list, or what changed in its objects; else the value."""
+    """Return the new items of a list, or the changed fields of its objects; else the value."""
     if not isinstance(old, list) or not isinstance(new, list):
         return new
     if new[: len(old)] == old:
@@ -77,7 +77,7 @@ def _new(old: Any, new: Any) -> Any:
 
 
 def _short(cell: object) -> str:
-    """Return a cell's text, one entry of a list a line, cut after a word when it is long."""
+    """Return a cell's text, with a line for each item of a list, cut if it is long."""
     text = (
         "\n".join(_plain(entry) for entry in cell) if isinstance(cell, list) else _plain(cell)
     )

@@ -1,7 +1,7 @@
 """Execute the notebooks from top to bottom, each in its own folder.
 
-The files stay as they are, and each cell must keep the kinds of output that came out. With
---keep, what came out is kept instead, if no path of this machine stands in it.
+The files are not changed, and each cell must have the same kinds of output as before. With
+--keep, the new outputs are stored, unless they contain a path of this machine.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _MACHINE = re.compile(
 
 
 def execute(path: Path) -> NotebookNode:
-    """Return the notebook as a fresh kernel leaves it.
+    """Return the notebook with the outputs of a new kernel.
 
     Raises:
         CellExecutionError: a cell failed.
@@ -46,7 +46,7 @@ def execute(path: Path) -> NotebookNode:
 
 
 def cleaned(notebook: NotebookNode) -> NotebookNode:
-    """Return the notebook without what differs from machine to machine and from run to run."""
+    """Return the notebook without metadata that differs between machines and runs."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(notebook.cells, 1):
         cell.metadata, cell.id = nbformat.from_dict({}), f"cell-{number}"
@@ -57,26 +57,26 @@ def cleaned(notebook: NotebookNode) -> NotebookNode:
 
 
 def differences(kept: NotebookNode, fresh: NotebookNode) -> Iterator[str]:
-    """Yield each cell that keeps other kinds of output than came out; warnings do not count."""
+    """Yield each cell whose kinds of output changed; warnings do not count."""
     for number, (old, new) in enumerate(zip(kept.cells, fresh.cells, strict=True), 1):
         if kinds(old) != kinds(new):
-            yield f"cell {number} keeps {kinds(old)}, but gave {kinds(new)}"
+            yield f"cell {number} has {kinds(old)}, but printed {kinds(new)}"
 
 
 def kinds(cell: NotebookNode) -> str:
-    """Return what a cell shows: `stdout`, the types of each display, or `nothing`."""
+    """Return the kinds of a cell's output: `stdout`, types of displays, or `nothing`."""
     shown = []
     for output in cell.get("outputs", ()):
         if output.output_type == "stream":
             shown.append(output.name)
         else:
             shown.append("+".join(sorted(output.get("data", [output.output_type]))))
-    told = [kind for kind, _ in groupby(kind for kind in shown if kind != "stderr")]
-    return ", ".join(told) or "nothing"
+    without_repeats = [kind for kind, _ in groupby(kind for kind in shown if kind != "stderr")]
+    return ", ".join(without_repeats) or "nothing"
 
 
 def machine_paths(notebook: NotebookNode) -> set[str]:
-    """Return the paths of one machine that stand in the outputs."""
+    """Return the paths of this machine in the outputs."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     shown = [output.get("text", "") for output in outputs]
     for output in outputs:
@@ -85,7 +85,7 @@ def machine_paths(notebook: NotebookNode) -> set[str]:
 
 
 def run(path: Path, *, keep: bool) -> list[str]:
-    """Execute one notebook, and keep what came out if told to; return what is wrong with it."""
+    """Execute a notebook, with `keep` store its outputs, and return problems."""
     kept = nbformat.read(path, as_version=4)
     try:
         fresh = execute(path)
@@ -101,7 +101,7 @@ def run(path: Path, *, keep: bool) -> list[str]:
 
 
 def main() -> None:
-    """Read the command line, execute, tell what is wrong."""
+    """Execute the notebooks of the command line and print problems."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -112,9 +112,7 @@ def main() -> None:
         default=sorted(FOLDER.glob("*.ipynb")),
         help="by default all",
     )
-    parser.add_argument(
-        "--keep", action="store_true", help="write what came out into the files"
-    )
+    parser.add_argument("--keep", action="store_true", help="store the outputs in the files")
     given = parser.parse_args()
     failed = False
     for path in given.notebooks:

@@ -1,7 +1,4 @@
-"""A stand-in for a model: an endpoint that speaks OpenAI's protocol, and answers by a script.
-
-It is here so that the notebook runs without a model. It understands nothing; put yours there.
-"""
+"""A stand-in for a model: an endpoint with OpenAI's protocol that answers by a script."""
 
 import json
 import re
@@ -10,7 +7,7 @@ from threading import Thread
 
 
 def answer(form: str, asked: str) -> str:
-    """Return what the model writes when it is asked for a form; without one, to the user."""
+    """Return the model's answer in a form, or its words to the user without a form."""
     file = re.search(r"\w+\.(?:txt|md)", asked)
     call = {"tool": "ai.read", "params": {"path": file[0] if file else "plan.txt"}}
     script = {
@@ -29,8 +26,12 @@ class Endpoint(BaseHTTPRequestHandler):
         self._send("application/json", json.dumps({"data": [{"id": "scripted"}]}))
 
     def do_POST(self) -> None:
-        """Answer `/chat/completions`."""
+        """Answer `/chat/completions`; refuse tools, so that calls are asked for in a form."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "tools" in body:
+            refusal = {"error": {"message": "tools are not supported"}}
+            self._send("application/json", json.dumps(refusal), status=400)
+            return
         form = body.get("response_format", {}).get("json_schema", {}).get("name", "")
         text = answer(form, body["messages"][-1]["content"])
         message = {"role": "assistant", "content": text}
@@ -41,8 +42,8 @@ class Endpoint(BaseHTTPRequestHandler):
         else:
             self._send("application/json", answered)
 
-    def _send(self, kind: str, text: str) -> None:
-        self.send_response(200)
+    def _send(self, kind: str, text: str, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", kind)
         self.end_headers()
         self.wfile.write(text.encode())

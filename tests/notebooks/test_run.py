@@ -36,8 +36,8 @@ def test_what_is_kept_is_checked_later_and_the_file_stays_as_it_is(tmp_path: Pat
 def test_outputs_that_are_missing_or_of_another_kind_are_told(tmp_path: Path):
     path = write(tmp_path / "n.ipynb", "print(1)", "2")
     assert run(path, keep=False) == [
-        "cell 2 keeps nothing, but gave stdout",
-        "cell 3 keeps nothing, but gave text/plain",
+        "cell 2 has nothing, but printed stdout",
+        "cell 3 has nothing, but printed text/plain",
     ]
 
 
@@ -80,4 +80,4 @@ def test_a_warning_more_or_less_is_no_difference():
     fresh.cells[0].outputs.append(new_output("stream", name="stdout", text="2"))
     assert list(differences(kept, fresh)) == []
     fresh.cells[0].outputs.append(new_output("display_data", {"image/png": "", "text/plain": ""}))
-    assert list(differences(kept, fresh)) == ["cell 1 keeps stdout, but gave stdout, image/png+text/plain"]
+    assert list(differences(kept, fresh)) == ["cell 1 has stdout, but printed stdout, image/png+text/plain"]
