@@ -19,9 +19,7 @@ def test_a_project_has_modules_of_the_same_names(cli: CommandLine) -> None:
         path = cli.folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("MINE = 1\n")
-    program = (
-        "import graph, models, state, tools, packetgate.graph.building as building; print(graph.MINE, building.LAST)"
-    )
+    program = "import graph, models, state, tools, packetgate.graph.building as building; print(graph.MINE, building.LAST_STAGE)"
     for words in ([sys.executable, "-c", program], [str(COMMAND), "ask", "hello"]):
         ended = subprocess.run(
             words,

@@ -40,9 +40,10 @@ from packetgate.state.errors import (
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
+from packetgate.tools.servers.content import parse_tool_answer
 from packetgate.tools.servers.messages import MAX_ANSWER_PARTS, TransportFailure, failure_of
 from packetgate.tools.servers.relaying import PendingCalls, Relay
-from packetgate.tools.servers.results import Keep, parse_tool_answer, to_result_async
+from packetgate.tools.servers.results import Keep, to_result_async
 from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.session import BoundedTransport, CallTimeoutError
 from packetgate.tools.servers.specs import spec_of

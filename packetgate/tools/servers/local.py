@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from mcp_types import Tool, ToolAnnotations
 from pydantic import ValidationError
 
 from packetgate.state.base import ms_since
@@ -17,7 +16,7 @@ from packetgate.tools.builtin.tool import BUILT_IN, BuiltinTool
 from packetgate.tools.catalogue.chains import CHAINS, ToolChain
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.servers.server import Server
-from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import ResultStore
 
@@ -76,7 +75,7 @@ class ChainServer(LocalServer):
 
     def tool_specs(self) -> Iterable[ToolSpec]:
         """Return the definitions of its tools."""
-        return (spec_of(self.name, _chain_tool(name, chain), trusted=True) for name, chain in self._chains.items())
+        return (_chain_spec(name, chain) for name, chain in self._chains.items())
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Name the steps that follow."""
@@ -84,12 +83,21 @@ class ChainServer(LocalServer):
         return ToolResult(success=True, output=f"its steps follow: {steps}", said="")
 
 
-def _chain_tool(name: str, chain: ToolChain) -> Tool:
+def _chain_spec(name: str, chain: ToolChain) -> ToolSpec:
     schema = {
         "type": "object",
         "properties": {name: {"type": "string", "description": about} for name, about in chain.parameters.items()},
         "required": [*chain.parameters],
         "additionalProperties": False,
     }
-    hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return Tool(name=name, description=chain.description, input_schema=schema, annotations=hints)
+    return ToolSpec(
+        name=f"{CHAINS}.{name}",
+        server=CHAINS,
+        upstream_name=name,
+        full=chain.description,
+        brief=brief_of(chain.description),
+        input_schema=schema,
+        risk=Risk.READ,
+        risk_why=("the chain itself changes nothing: each of its steps passes the gate",),
+        open_world=False,
+    )

@@ -1,28 +1,14 @@
-"""Turn the answer of a tool into a result: redacted, bounded, with attachments and long texts stored."""
+"""Make the result of a call from its text and structured content: redacted, bounded, long texts stored."""
 
 import asyncio
 import json
-from base64 import b64decode
-from collections.abc import Callable, Sequence
-from hashlib import sha256
-from typing import Any, Literal, NamedTuple
-
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-)
+from collections.abc import Callable
+from typing import Any
 
 from packetgate.state.base import ErrorType, is_storable
 from packetgate.state.codes import Code
-from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted, redacted_data
-from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment, ToolResult
-from packetgate.tools.attached.media_types import cleaned_type, matches_declaration
+from packetgate.state.routing import ResultAttachment, ToolResult
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, MAX_STORED_CHARS
 
 Keep = Callable[[str | bytes], str]
@@ -31,25 +17,6 @@ Keep = Callable[[str | bytes], str]
 MAX_OUTPUT_CHARS = 100_000
 _LINE_CHARS = 120
 """Longer JSON of structured content is indented."""
-
-
-class ParsedAnswer(NamedTuple):
-    """The answer of a server."""
-
-    text: str
-    """The texts of the parts, with a line in brackets for each part that is not text."""
-    structured: Any
-    """The structured content, with the same lines in place of base64."""
-    attachments: tuple[ResultAttachment, ...] = ()
-    parts: tuple[dict[str, Any], ...] = ()
-    """The parts as sent, without bytes; empty for a single plain text."""
-
-
-async def parse_tool_answer(content: Sequence[ContentBlock], structured: Any, keep: Keep | None = None) -> ParsedAnswer:
-    """Return the answer of a server; `keep` stores the bytes of attachments."""
-    if all(isinstance(block, TextContent) for block in content):
-        return _parsed(content, structured, keep)
-    return await asyncio.to_thread(_parsed, content, structured, keep)
 
 
 def to_result(
@@ -158,102 +125,3 @@ def _storable(content: Any) -> dict[str, Any] | None:
 
 def _small(content: Any) -> Any:
     return content if len(str(content)) <= MAX_OUTPUT_CHARS and is_storable(content) else None
-
-
-_MediaKind = Literal["image", "audio", "resource"]
-
-
-class _Media(NamedTuple):
-    kind: _MediaKind
-    mime_type: str
-    """As declared."""
-    uri: str
-    encoded: str
-    data: bytes | None
-    """None: not base64."""
-
-
-def _parsed(content: Sequence[ContentBlock], structured: Any, keep: Keep | None) -> ParsedAnswer:
-    lines: list[str] = []
-    parts: list[dict[str, Any]] = []
-    attachments: list[ResultAttachment] = []
-    media_lines: dict[str, str] = {}
-    """By base64."""
-    for block in content:
-        part, media = block.model_dump(mode="json", by_alias=True, exclude_none=True), _media(block)
-        if media is None:
-            lines.append(_block_text(block))
-        else:
-            if media.encoded not in media_lines:
-                media_lines[media.encoded] = _attach(media, attachments, keep)
-            lines.append(media_lines[media.encoded])
-            inner = part["resource"] if media.kind == "resource" else part
-            inner.pop("data", None)
-            inner.pop("blob", None)
-            part |= {"sha256": "" if media.data is None else sha256(media.data).hexdigest(), "told": lines[-1]}
-        parts.append(part)
-    plain = len(parts) == 1 and parts[0].keys() == {"type", "text"}
-    structured = _without_media(structured, media_lines) if media_lines else structured
-    return ParsedAnswer("\n".join(lines), structured, tuple(attachments), () if plain else tuple(parts))
-
-
-def _media(block: ContentBlock) -> _Media | None:
-    kind: _MediaKind
-    match block:
-        case ImageContent() | AudioContent():
-            kind, mime_type, uri, encoded = block.type, block.mime_type, "", block.data
-        case EmbeddedResource(resource=BlobResourceContents() as inner):
-            kind, mime_type, uri, encoded = "resource", inner.mime_type or "", str(inner.uri), inner.blob
-        case _:
-            return None
-    try:
-        data = b64decode("".join(encoded.split()), validate=True)
-    except ValueError:
-        data = None
-    return _Media(kind, cleaned_type(mime_type), uri, encoded, data)
-
-
-def _attach(media: _Media, attachments: list[ResultAttachment], keep: Keep | None) -> str:
-    """Add media to the attachments, and return the line that describes it."""
-    kind, mime_type, uri, _, data = media
-    where = f"{kind} {uri}, " if uri else f"{kind} "
-    if len(attachments) == MAX_ATTACHMENTS:
-        return f"[{where}{mime_type}, left out: it is beyond the first {MAX_ATTACHMENTS}]"
-    if data is None:
-        return f"[{where}{mime_type}, left out: it is not base64]"
-    end = redacted(uri).rstrip("/").rsplit("/", 1)[-1]
-    attachment = ResultAttachment(
-        kind=kind if matches_declaration(kind, mime_type, data) else "binary",
-        mime_type=mime_type,
-        size=len(data),
-        sha256=sha256(data).hexdigest(),
-        name="".join(char for char in end if char.isprintable())[:200],
-        handle=keep(data) if keep else "",
-    )
-    attachments.append(attachment)
-    return f"[{attachment.described_as(uri)}{attachment.handle and f', {attachment.handle}'}]"
-
-
-def _block_text(block: ContentBlock) -> str:
-    match block:
-        case TextContent():
-            return block.text
-        case ResourceLink() as link:
-            size = byte_size(link.size) if link.size is not None else ""
-            about = [link.name, link.title if link.title != link.name else "", str(link.uri), link.mime_type, size]
-            text = f"resource {', '.join(filter(None, about))}" + (f": {link.description}" if link.description else "")
-            return f"[{' '.join(text.split())}]"
-        case EmbeddedResource(resource=inner) if not isinstance(inner, BlobResourceContents):
-            return inner.text
-    return f"[{block.type}]"
-
-
-def _without_media(value: Any, media_lines: dict[str, str]) -> Any:
-    match value:
-        case str():
-            return media_lines.get(value, value) if value else value
-        case list():
-            return [_without_media(one, media_lines) for one in value]
-        case dict():
-            return {key: _without_media(one, media_lines) for key, one in value.items()}
-    return value

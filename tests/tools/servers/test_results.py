@@ -18,7 +18,8 @@ from mcp_types import (
 
 from packetgate.state.routing import MAX_ATTACHMENTS, ToolResult
 from packetgate.tools.attached.media_types import UNKNOWN_TYPE
-from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, parse_tool_answer, to_result
+from packetgate.tools.servers.content import parse_tool_answer
+from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, to_result
 
 BYTES = base64.b64encode(b"x" * 3000).decode()
 PNG, WAV = (base64.b64encode(mark.ljust(3000)).decode() for mark in (b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE"))
