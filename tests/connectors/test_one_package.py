@@ -19,7 +19,8 @@ def test_a_project_has_modules_of_the_same_names(cli: CommandLine) -> None:
         path = cli.folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("MINE = 1\n")
-    program = "import graph, models, state, tools, packetgate.graph.building as building; print(graph.MINE, building.LAST_STAGE)"
+    program = "import graph, models, state, tools; from packetgate.graph.building import LAST_STAGE as last"
+    program += "; print(graph.MINE, last)"
     for words in ([sys.executable, "-c", program], [str(COMMAND), "ask", "hello"]):
         ended = subprocess.run(
             words,

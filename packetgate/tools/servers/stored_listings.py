@@ -49,7 +49,7 @@ class StoredListings:
     def save(self, server: str, digest: str, listing: StoredListing) -> None:
         """Store a listing; failures are logged."""
         file = self._file(server)
-        stored = listing.model_copy(update={"server": server, "digest": digest})
+        stored = StoredListing(tools=listing.tools, about=listing.about, server=server, digest=digest)
         try:
             content = stored.model_dump_json(by_alias=True, exclude_none=True).encode()
             with suppress(FileNotFoundError):
