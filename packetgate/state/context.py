@@ -20,15 +20,15 @@ class RoutingContext(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    enabled: bool = Field(default=True, description="Route tools at all. Off: every request is only answered.")
+    enabled: bool = Field(default=True, description="Whether tools are used. If not, every request is only answered.")
     review: Literal["all", "risky"] = Field(
         default="all",
-        description="What the prime model reviews: all calls, or not those that only read, here, in the user's words.",
+        description="What the prime model reviews: all calls, or all but local reads with only the user's words.",
     )
     persona: str = Field(
         default="",
         max_length=MAX_PERSONA_CHARS,
-        description="Who answers, and how: put before the prompt of the answer.",
+        description="Who answers, and how. Comes before the prompt of the answer.",
     )
     selection_temperature: float = Field(default=0.15, ge=0.0, le=2.0, description="Temperature of tool selection.")
     selection_top_p: float = Field(default=0.9, gt=0.0, le=1.0, description="Nucleus sampling of tool selection.")
@@ -36,37 +36,37 @@ class RoutingContext(BaseModel):
     review_temperature: float = Field(default=0.3, ge=0.0, le=2.0, description="Temperature of the review.")
     review_max_tokens: int = Field(default=200, ge=16, le=8192, description="Longest review, in tokens.")
     answer_max_tokens: int = Field(
-        default=1_000, ge=16, le=32_768, description="Longest answer, in tokens; thoughts have room beside it."
+        default=1_000, ge=16, le=32_768, description="Longest answer, in tokens, without thoughts."
     )
     turn_budget_s: float = Field(
         default=120.0,
         ge=1.0,
         le=86_400.0,
-        description="Seconds that a turn may wait for models at endpoints, in all; then it goes on without them.",
+        description="Seconds that a turn waits for endpoints, in all. Then it goes on without them.",
     )
     confidence_threshold: float = Field(
-        default=0.7, ge=0.0, le=1.0, description="A call runs when its review confidence is at least this."
+        default=0.7, ge=0.0, le=1.0, description="Least review confidence of a call that runs."
     )
-    max_reinjections: int = Field(default=3, ge=0, le=10, description="How often a turn may come back for more tools.")
+    max_reinjections: int = Field(
+        default=3, ge=0, le=10, description="How often a turn may select again with its results."
+    )
     max_parallel_calls: int = Field(default=4, ge=1, le=16, description="Most calls in one pass.")
-    allow_write_tools: bool = Field(default=False, description="Let tools that change things run, after approval.")
-    allow_execute_tools: bool = Field(default=False, description="Let tools that run commands run, after approval.")
+    allow_write_tools: bool = Field(default=False, description="Allow tools that change things, after approval.")
+    allow_execute_tools: bool = Field(default=False, description="Allow tools that execute commands, after approval.")
     on_low_confidence: Literal["ask", "skip"] = Field(
-        default="ask", description="What to do with a call below the threshold: ask the user, or skip it."
+        default="ask", description="Whether a call below the threshold is asked about or skipped."
     )
     ask_timeout_s: float = Field(
         default=86_400.0,
         gt=0.0,
         le=31_536_000.0,
-        description="Seconds until a question to the user lapses, and its calls with it; at most a year.",
+        description="Seconds until a question and its calls expire; at most a year.",
     )
     allowed_tools: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        default=(), description="Patterns such as notes.*: only tools that fit one may be used; none given: all may."
+        default=(), description="Patterns of the tools that may be used, such as notes.*; empty: all."
     )
     palette_size: int = Field(default=128, ge=1, le=256, description="Most tools shown to selection in a turn.")
-    palette_token_budget: int = Field(
-        default=2_000, ge=100, le=100_000, description="Tokens the palette's tool texts may take."
-    )
+    palette_token_budget: int = Field(default=2_000, ge=100, le=100_000, description="Token budget of the palette.")
 
     @property
     def is_dry_run(self) -> bool:

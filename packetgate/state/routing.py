@@ -193,7 +193,7 @@ class ToolCall(Section):
     @property
     def doubt(self) -> str:
         """Description of a run whose end was not recorded."""
-        return f"it was started at {self.started_at:%Y-%m-%d %H:%M:%S} UTC, and nobody knows whether it finished"
+        return f"it was started at {self.started_at:%Y-%m-%d %H:%M:%S} UTC, and it is not known whether it finished"
 
     def same_call(self, other: "ToolCall") -> bool:
         """Whether both have the same tool and arguments."""

@@ -140,7 +140,7 @@ async def in_doubt(talk: Session, journal: Journal) -> dict[str, Any]:
 
 
 STOPPING: dict[str, Any] = {"interrupt_before": ["execute_tool"], "allow_write_tools": True}
-DOUBT = r"it was started at 20\d\d-\d\d-\d\d .* UTC, and nobody knows whether it finished"
+DOUBT = r"it was started at 20\d\d-\d\d-\d\d .* UTC, and it is not known whether it finished"
 
 
 @pytest.mark.slow

@@ -136,7 +136,7 @@ async def test_nothing_new_is_begun_over_a_write_that_was_cut_off(settings: Sett
     told = await events(settings, "s", Say(text))
     assert Resuming() in told
     assert isinstance(told[-1], Asked)
-    assert "nobody knows whether it finished: run it again?" in told[-1].question["action_requests"][0]["about"]
+    assert "it is not known whether it finished: run it again?" in told[-1].question["action_requests"][0]["about"]
     assert isinstance((await events(settings, "s", Reply("no")))[-1], Finished)
     assert hotel.counted("r1")["booked"] == 1
     told = await events(settings, "s", Say('Get the price of "r2"'))
@@ -160,7 +160,7 @@ async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_
             await turn
     end = (await events(settings, "s", Continue()))[-1]
     assert isinstance(end, Asked)
-    assert "nobody knows whether it finished" in end.question["action_requests"][0]["about"]
+    assert "it is not known whether it finished" in end.question["action_requests"][0]["about"]
     assert hotel.counted("r1")["booked"] == 1
 
 

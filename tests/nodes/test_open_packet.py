@@ -72,7 +72,7 @@ async def test_pictures_are_shown_for_three_turns_more():
 @pytest.mark.parametrize(
     ("ends", "says"),
     [
-        ([], "and nobody knows whether it finished"),
+        ([], "and it is not known whether it finished"),
         ([Entry(ENDED, detail={"attempt": 1, "status": "executed"})], "it ended as executed, and nobody was told"),
     ],
 )

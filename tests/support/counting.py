@@ -160,7 +160,7 @@ async def finished(settings: Settings, session: str, hotel: Hotel, room: str, te
             state = await sessions.state(session)
             if state.question is not None:
                 about = state.question["action_requests"][0]["about"]
-                if "nobody knows whether it finished: run it again?" in about:
+                if "it is not known whether it finished: run it again?" in about:
                     doubts += 1
                 turn: Turn = Reply("no" if hotel.counted(room)["booked"] else "yes")
             elif state.is_unfinished:

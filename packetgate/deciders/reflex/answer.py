@@ -83,16 +83,14 @@ def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, s
             return f"{name} failed: ", error or "no result"
         case ToolExecutionStatus.UNKNOWN:
             why = error or call.review_reasoning or "no answer came"
-            return f"{name} was started, and whether it finished is not known: ", why
+            return f"{name} was started, and it is not known whether it finished: ", why
         case ToolExecutionStatus.USER_DENIED:
             return f"{name} was not run: you denied it.", ""
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.unvouched:
             return f"Nothing was done. {name}: ", call.result.output
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
             off = f"Nothing was done: {call.risk} tools are switched off; {way_out.of(call.risk)}."
-            return f"{off} {call.tool_name} answers to a dry run:\n", _excerpt(
-                call.result.output, request, way_out.rest
-            )
+            return f"{off} Dry run of {call.tool_name}:\n", _excerpt(call.result.output, request, way_out.rest)
         case ToolExecutionStatus.SKIPPED:
             return f"{name} was skipped: {error or call.review_reasoning}", ""
     return f"{name} was not run (it is {call.status}).", ""

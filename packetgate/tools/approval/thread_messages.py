@@ -29,7 +29,7 @@ _TEXTS = {
     ToolExecutionStatus.FAILED: "It failed; the answer says why.",
     ToolExecutionStatus.SKIPPED: "It did not run.",
     ToolExecutionStatus.USER_DENIED: "The user denied it; it did not run.",
-    ToolExecutionStatus.UNKNOWN: "It was started, and whether it finished is not known.",
+    ToolExecutionStatus.UNKNOWN: "It was started, and it is not known whether it finished.",
 }
 _ERRORS = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.USER_DENIED, ToolExecutionStatus.UNKNOWN})
 

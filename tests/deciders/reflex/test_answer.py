@@ -34,16 +34,16 @@ async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
         ),
         (
             with_error(done("files.delete_file", S.UNKNOWN, path="a"), "server 'files' went away"),
-            "was started, and whether it finished is not known: server 'files' went away",
+            "was started, and it is not known whether it finished: server 'files' went away",
         ),
-        (done("files.delete_file", S.UNKNOWN, path="a"), "is not known: no answer came"),
+        (done("files.delete_file", S.UNKNOWN, path="a"), "whether it finished: no answer came"),
         (
             with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
             "Nothing was done: write tools are switched off; `allow_write_tools` switches them on.",
         ),
         (
             with_output(done("files.delete_file", S.SKIPPED, path="a"), "would delete a", dry_run=True),
-            "answers to a dry run:\nwould delete a",
+            "Dry run of files.delete_file:\nwould delete a",
         ),
         (
             with_output(done("shell.run_command", S.SKIPPED, command=["ls"]), "would run ls", dry_run=True),
