@@ -36,6 +36,7 @@ server.run()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_its_commands_run(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"

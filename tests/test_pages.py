@@ -112,6 +112,7 @@ def test_the_terminals_page_has_every_command() -> None:
     assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMAND_MODULES)
 
 
+@pytest.mark.slow
 def test_the_picture_is_what_the_commands_print() -> None:
     script = _script("docs/record_session.py")
     shown = script.PICTURE.read_text()

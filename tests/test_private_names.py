@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastmcp import Client, Context, FastMCP
 from langgraph._internal import _constants
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -39,6 +40,7 @@ OF_OPENAI = {
 """What langchain-openai's models for other servers override, with its parameters; it is documented nowhere."""
 
 
+@pytest.mark.slow
 def test_no_other_module_uses_a_private_name() -> None:
     modules = {file: ast.parse(file.read_text()) for file in PACKAGE.rglob("*.py")}
     own = {file: set(defined(tree)) for file, tree in modules.items()}

@@ -64,6 +64,7 @@ def printed(program: str, folder: Path, scripted: ScriptedOpenAI) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRINTS)
 def test_a_recipe_runs(name: str, folder: Path, scripted_openai: ScriptedOpenAI):
     lines, answers = PRINTS[name]

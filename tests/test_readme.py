@@ -36,6 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
 def test_every_command_runs(block: str, folder: Path, tmp_path: Path) -> None:
     cli = CommandLine(folder, tmp_path / "home")

@@ -1,6 +1,6 @@
 """A chat model as the deciders use it: asked for an answer in a form, for calls, or for words.
 
-All methods that ask_chat raise `DecisionError` if the model cannot be asked.
+All methods that ask raise `DecisionError` if the model cannot be asked.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name to ask_chat it by."""
+        """The name by which it is asked."""
         return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
 
     @property

@@ -32,6 +32,7 @@ def serve(cli: CommandLine, about: str, server: str = SERVER, *, trusted: bool =
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
 
 
+@pytest.mark.slow
 def test_of_a_tool_that_only_queries_the_statement_decides(cli: CommandLine):
     serve(cli, "Run a read-only SQL query on the database and return its rows.")
     assert cli.run("ask", "--allow-writes", 'Query the database with sql "SELECT name FROM users"').status == 0
@@ -46,6 +47,7 @@ READER = SERVER.replace("def query(sql: str)", "def read_entry(title: str)").rep
 LINE = 'tools."db.read_entry".risk = "read"'
 
 
+@pytest.mark.slow
 def test_a_read_that_nothing_vouches_for_is_a_dry_run_that_says_so_and_runs_with_a_line(cli: CommandLine):
     serve(cli, "Read an entry by its title.", READER, trusted=False)
     request = ("ask", 'Read the entry with title "May" by db.read_entry')

@@ -33,9 +33,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.servers.config import McpConfig
 from packetgate.tools.servers.opening import open_hub
 
-pytestmark = pytest.mark.slow
-
-pytestmark = pytest.mark.usefixtures("_watched")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_watched")]
 
 REPOSITORY = Path(__file__).parents[2]
 LONG = "\n\n".join(f"Paragraph {number} says that the owl sleeps by day and hunts at night." for number in range(500))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from support.openai_models import GOOD, ask, model_at
+from support.openai_models import GOOD, ask_form, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError
 
@@ -23,7 +23,7 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_each_request_is_noted_also_one_that_was_refused(scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(HttpError(400, "response_format is not supported"), GOOD)
     with collected() as said:
-        await ask(await model_at(scripted_openai))
+        await ask_form(await model_at(scripted_openai))
     refused, answered = said
     assert "HTTP 400" in refused.error
     assert (answered.answer, answered.error) == (GOOD, "")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from support.openai_models import GOOD, ask, model_at
+from support.openai_models import GOOD, ask_form, model_at
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import HttpError, Reply, Stall
 
@@ -39,16 +39,16 @@ async def test_who_is_not_there_is_asked_once_a_turn(case: Case, scripted_openai
     turn, model = new_id(), await model_at(scripted_openai, seconds=0.4)
     scripted_openai.script(case.reply, GOOD)
     with in_turn(turn, LONG), pytest.raises(DecisionError, match=case.told):
-        await ask(model)
+        await ask_form(model)
     with in_turn(turn, LONG):
         if case.again:
-            assert (await ask(model)).text == GOOD
+            assert (await ask_form(model)).text == GOOD
         else:
             with pytest.raises(NotAskedError, match="was not asked again in this turn"):
-                await ask(model)
+                await ask_form(model)
     scripted_openai.script(GOOD)
     with in_turn(new_id(), LONG):
-        assert (await ask(model)).text == GOOD
+        assert (await ask_form(model)).text == GOOD
     assert len(scripted_openai.requests) == 2 + case.again
 
 
@@ -56,14 +56,14 @@ async def test_a_turns_time_is_shared_by_its_stages(scripted_openai: ScriptedOpe
     turn, model = new_id(), await model_at(scripted_openai, seconds=60)
     scripted_openai.script(GOOD, Stall())
     with in_turn(turn, 0.6):
-        await ask(model)
+        await ask_form(model)
         with pytest.raises(DecisionError, match=r"did not answer in time: a turn waits 0.6 s .*: raise turn_budget_s"):
-            await ask(model)
+            await ask_form(model)
     with in_turn(turn, 0.6), pytest.raises(NotAskedError):
-        await ask(model)
+        await ask_form(model)
     scripted_openai.script(GOOD)
     with in_turn(new_id(), 0.6):
-        assert (await ask(model)).text == GOOD
+        assert (await ask_form(model)).text == GOOD
 
 
 async def test_an_endpoint_that_is_gone_is_left_alone_by_later_turns(monkeypatch: pytest.MonkeyPatch):
@@ -71,13 +71,13 @@ async def test_an_endpoint_that_is_gone_is_left_alone_by_later_turns(monkeypatch
     model = await model_at(ScriptedOpenAI(f"http://127.0.0.1:{free_port()}/v1"))
     for _ in range(FAILURES):
         with in_turn(new_id(), LONG), pytest.raises(DecisionError, match="cannot be reached"):
-            await ask(model)
+            await ask_form(model)
     with in_turn(new_id(), LONG), pytest.raises(DecisionError, match=r"left alone for 30 s.* 3 times in a row"):
-        await ask(model)
+        await ask_form(model)
     monkeypatch.setattr("packetgate.models.turns.REST_S", 0.0)
     monkeypatch.setattr("packetgate.models.turns._breakers", {})
     with pytest.raises(DecisionError, match="cannot be reached"):
-        await ask(model)
+        await ask_form(model)
 
 
 async def test_an_endpoint_that_is_back_is_not_left_alone(scripted_openai: ScriptedOpenAI):
@@ -86,5 +86,5 @@ async def test_an_endpoint_that_is_back_is_not_left_alone(scripted_openai: Scrip
         scripted_openai.script(*[HttpError(503, "loading")] * (FAILURES - 1), GOOD)
         for _ in range(FAILURES - 1):
             with pytest.raises(DecisionError, match="HTTP 503"):
-                await ask(model)
-        assert (await ask(model)).text == GOOD
+                await ask_form(model)
+        assert (await ask_form(model)).text == GOOD

@@ -39,7 +39,7 @@ async def model_at(
     return OpenAICompatible(chat, options, is_openai=is_openai)
 
 
-async def ask(model: OpenAICompatible, form: AnswerForm = FORM) -> FormAnswer:
+async def ask_form(model: OpenAICompatible, form: AnswerForm = FORM) -> FormAnswer:
     """Ask for an answer in the form."""
     return await model.answer([HumanMessage("Judge. Answer in JSON.")], form, sampling=model.sampling(**SAMPLING))
 

@@ -18,7 +18,7 @@ from packetgate.models.transport import error_text, is_refusal
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 
 TOP_LOGPROBS = 20
-"""Alternatives to a token to ask_chat for: OpenAI's limit."""
+"""Alternatives to a token to ask for: OpenAI's limit."""
 
 ResponseFormat = Literal["json_schema", "json_object"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from support.openai_models import FORM, GOOD, SAMPLING, VERDICT, ask_chat, means, model_at
+from support.openai_models import FORM, GOOD, SAMPLING, VERDICT, ask_form, means, model_at
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Message
 
@@ -33,12 +33,12 @@ async def streamed(model: Model) -> object:
     return [one async for one in stream(model.chat, [HumanMessage("Speak.")], model.sampling(**SAMPLING))]
 
 
-WAYS: list[Asking] = [ask_chat, words, streamed]
+WAYS: list[Asking] = [ask_form, words, streamed]
 
 
 async def test_a_form_is_asked_for_by_its_schema(scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD)
-    answer = await ask_chat(await model_at(scripted_openai))
+    answer = await ask_form(await model_at(scripted_openai))
     assert (answer.text, answer.held_by, answer.cut_off) == (GOOD, "json_schema", False)
     assert answer.usage.output_tokens == 1
     (sent,) = scripted_openai.requests
@@ -62,9 +62,9 @@ async def test_a_refused_schema_is_not_sent_again(scripted_openai: ScriptedOpenA
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"response_format.json_schema": refusal}
     scripted_openai.script(*[GOOD] * 9)
-    assert [(await ask_chat(model)).held_by for _ in range(2)] == ["json_object"] * 2
+    assert [(await ask_form(model)).held_by for _ in range(2)] == ["json_object"] * 2
     assert means(scripted_openai) == ["json_schema", "json_object", "json_object"]
-    await asyncio.gather(*(ask_chat(model) for _ in range(7)))
+    await asyncio.gather(*(ask_form(model) for _ in range(7)))
     assert set(means(scripted_openai)[3:]) == {"json_object"}
 
 
@@ -72,8 +72,8 @@ async def test_a_schema_that_is_refused_leaves_other_forms_alone(scripted_openai
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"schema.pattern": HttpError(400, "'pattern' is not permitted")}
     scripted_openai.script('{"code":"x"}', GOOD)
-    assert (await ask_chat(model, PICKY)).held_by == "json_object"
-    assert (await ask_chat(model)).held_by == "json_schema"
+    assert (await ask_form(model, PICKY)).held_by == "json_object"
+    assert (await ask_form(model)).held_by == "json_schema"
     assert "logprobs" in scripted_openai.requests[-1]
 
 
@@ -91,11 +91,11 @@ async def test_other_errors_leave_nothing_behind(scripted_openai: ScriptedOpenAI
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"messages": error}
     with pytest.raises(DecisionError, match=f"HTTP {error.status}"):
-        await ask_chat(model)
+        await ask_form(model)
     assert len(scripted_openai.requests) == requests
     scripted_openai.refuses = {}
     scripted_openai.script(GOOD)
-    assert (await ask_chat(model)).held_by == "json_schema"
+    assert (await ask_form(model)).held_by == "json_schema"
     assert scripted_openai.requests[-1]["top_logprobs"] == 20
 
 
@@ -125,7 +125,7 @@ async def test_a_refused_parameter_is_left_out(
     assert not refuses.keys() & requests[-1].options.keys() - {"max_tokens"}
 
 
-@pytest.mark.parametrize(("parameter", "way"), [("logprobs", ask_chat), ("stream_options", streamed)])
+@pytest.mark.parametrize(("parameter", "way"), [("logprobs", ask_form), ("stream_options", streamed)])
 async def test_refused_measurements_are_left_out(parameter: str, way: Asking, scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {parameter: HttpError(422, f"body.{parameter}: Extra inputs are not permitted")}
@@ -165,13 +165,13 @@ async def test_an_answer_in_the_field_of_thoughts_is_read(
     scripted_openai: ScriptedOpenAI, content: str | None, finish: str, text: str
 ):
     scripted_openai.script(Message({"content": content, "reasoning_content": GOOD}, finish))
-    assert (await ask_chat(await model_at(scripted_openai))).text == text
+    assert (await ask_form(await model_at(scripted_openai))).text == text
 
 
 async def test_large_limits_are_not_sent(scripted_openai: ScriptedOpenAI):
     scripted_openai.script("{}")
     form = replace(FORM, body=obj(a={"type": "string", "maxLength": 4_000}, b={"type": "string", "maxLength": 9}))
-    await ask_chat(await model_at(scripted_openai), form)
+    await ask_form(await model_at(scripted_openai), form)
     properties = scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]["properties"]
     assert properties == {"a": {"type": "string"}, "b": {"type": "string", "maxLength": 9}}
 
@@ -207,5 +207,5 @@ async def test_a_streamed_call_that_breaks_off_is_none(scripted_openai: Scripted
 
 async def test_any_object_is_asked_for_without_probabilities(scripted_openai: ScriptedOpenAI):
     scripted_openai.script("{}")
-    await ask_chat(await model_at(scripted_openai), AnswerForm("any", ANY_OBJECT))
+    await ask_form(await model_at(scripted_openai), AnswerForm("any", ANY_OBJECT))
     assert "logprobs" not in scripted_openai.requests[0]
