@@ -29,6 +29,7 @@ MAX_REMARK = 300
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _KEYS = ("mcpServers", "servers")
 """Keys under which clients keep servers; VS Code uses the second one."""
+_STARTS = frozenset({"command", "url"})
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,10 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
 
 
 def entries_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a file by name."""
+    """Return the entries of a file by name. Without a key of servers, objects that name a command or URL are entries."""
     holders = [document[key] for key in reversed(_KEYS) if isinstance(document.get(key), dict)]
+    if document.keys().isdisjoint(_KEYS):
+        holders = [{name: one for name, one in document.items() if isinstance(one, dict) and one.keys() & _STARTS}]
     return {name: entry for holder in holders for name, entry in holder.items()}
 
 
