@@ -156,7 +156,7 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
 
 
 def entries_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries of a file by name. Without a key of servers, objects that name a command or URL are entries."""
+    """Return the entries by name. Without a key of servers, the objects that name a command or URL are entries."""
     holders = [document[key] for key in reversed(_KEYS) if isinstance(document.get(key), dict)]
     if document.keys().isdisjoint(_KEYS):
         holders = [{name: one for name, one in document.items() if isinstance(one, dict) and one.keys() & _STARTS}]
