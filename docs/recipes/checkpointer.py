@@ -10,12 +10,12 @@ from packetgate import Turn, create_router, reads
 
 @reads
 def read_stock(item: str) -> str:
-    """Say how many of an item are in stock."""
+    """Return how many of an item are in stock."""
     return f"11 {item}"
 
 
 async def ask(request: str) -> Turn:
-    """Run a turn of Ada's conversation, with everything opened anew."""
+    """Run a turn of Ada's conversation in a new router."""
     async with (
         AsyncSqliteSaver.from_conn_string("sessions.db") as checkpointer,
         AsyncSqliteStore.from_conn_string("store.db") as store,

@@ -1,4 +1,4 @@
-"""Decision models, both ways: one of your own reviews calls, and a model behind Packetgate answers questions."""
+"""Two decision models: your own model reviews calls, and `GateDecisionModel` answers questions."""
 
 from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul, NoulAnswer, Question, State
 
@@ -12,7 +12,7 @@ def late_orders() -> list[str]:
 
 
 class Cautious(BaseDecisionModel):
-    """Answers every question alike."""
+    """Gives the same answer to every question."""
 
     model: str = "cautious"
 

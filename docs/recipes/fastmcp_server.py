@@ -1,4 +1,4 @@
-"""A FastMCP server of this program, called without a process of its own."""
+"""A FastMCP server in this process."""
 
 from garden_server import garden
 

@@ -13,7 +13,7 @@ async def convert_money(euros: float, currency: str) -> str:
 
 
 def find_weather(city: str) -> str:
-    """Say how the weather of a city is."""
+    """Return the weather of a city."""
     return f"rain in {city}"
 
 

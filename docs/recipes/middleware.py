@@ -1,4 +1,4 @@
-"""`PacketgateMiddleware` in an agent of LangChain's."""
+"""`PacketgateMiddleware` in a LangChain agent."""
 
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver

@@ -14,7 +14,7 @@ def refund(order: str, euros: float) -> str:
 
 
 async def at_most_100(packet: CognitionPacket, tools: object, settings: RoutingContext) -> Review:
-    """Approve of small refunds."""
+    """Approve small refunds."""
     judged = []
     for call in packet.routing.calls:
         is_small = call.params["euros"] <= 100

@@ -1,4 +1,4 @@
-"""What came of a turn: each call with its evidence and result, the tokens, and what was decided, and why."""
+"""The result of a turn: its calls, their results, the tokens, and each decision with its reason."""
 
 from packetgate import create_router, reads
 
