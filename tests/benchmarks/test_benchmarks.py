@@ -112,7 +112,7 @@ def test_a_catalogue_grows_by_copies_that_have_their_originals_vectors() -> None
     space = catalogue.ranking._space
     assert space is not None
     assert space.is_final
-    copy, original = (space.rows[space.place[originals[0].name + end]] for end in ("_1", ""))
+    copy, original = (space.row(originals[0].name + end) for end in ("_1", ""))
     assert (copy == original).all()
     assert encoded_text(catalogue[f"{originals[0].name}_1"]) != encoded_text(originals[0])
 
