@@ -61,8 +61,8 @@ MAX_SOURCES = 20
 _TOKEN_BUDGET = 100_000
 """Large, because `max_tools` bounds the shown tools."""
 _REPEATED_CHANGE = (
-    "this very change was already made, or is asked about, for the same request, so it is not made again: go on from "
-    "its result; if it is wanted twice, ask the user"
+    "this change was already made or proposed for the same request, so it was not repeated: continue with its result, "
+    "or ask the user whether to repeat it"
 )
 
 
@@ -91,7 +91,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         journal: str | Path | None = None,
         unguarded: Collection[str] = (),
     ) -> None:
-        """Take the agent's tools; `create_agent` needs no others.
+        """Guard these tools; `create_agent` needs no others.
 
         Args:
             tools: functions and LangChain tools. `packetgate.reads` marks those that change nothing.
@@ -99,22 +99,22 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             settings: fields of `RoutingContext`. Changes run after approval.
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
-            unguarded: names of tools, such as other middleware's, that run without a judgement.
+            unguarded: names of tools, such as other middleware's, that run without a review.
 
         Raises:
             InputError: a tool cannot be used.
             ConfigError: the settings or the policy cannot be read.
         """
         super().__init__()
-        self.tools = [as_tool(one) for one in tools]
+        self.tools = [as_tool(tool) for tool in tools]
         self.max_tools, self.unguarded = max_tools, frozenset(unguarded)
         changing = {"allow_write_tools": True, "allow_execute_tools": True}
-        given = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
-        self.settings = routing_context(given)
-        written = journal_at(journal) if journal is not None else MemoryJournal()
+        run_settings = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
+        self.settings = routing_context(run_settings)
+        database = journal_at(journal) if journal is not None else MemoryJournal()
         preferences = load_preferences(Path(policy)) if policy else Preferences()
         self._toolbox = _AgentTools(self.tools, preferences)
-        self._pipeline = Pipeline(self._toolbox, written, SERVER)
+        self._pipeline = Pipeline(self._toolbox, database, SERVER)
         self._loop = LoopThread()
 
     def wrap_model_call(
@@ -173,7 +173,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             return await handler(request)
         judged = (request.state.get("gated") or {}).get(str(call["id"]))
         if judged is None:
-            return _refused(call, "it was not judged: list PacketgateMiddleware after middleware that adds calls")
+            return _refused(
+                call, "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
+            )
         packet = CognitionPacket.model_validate_json(judged)
         running = _Running(request, handler)
         with running.current():
@@ -188,11 +190,11 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         text = done.result.output or done.result.error if done.result else done.doubt or f"{done.status}"
         if done.status is ToolExecutionStatus.EXECUTED:  # in an earlier run, as the journal says
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
-        return _refused(call, text or f"it is {done.status}")
+        return _refused(call, text or f"not executed: the call is {done.status}")
 
     def _narrowed(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        own = {one.name for one in self.tools}
-        others = {one.name for one in request.tools if isinstance(one, BaseTool)} - own - self.unguarded
+        own = {tool.name for tool in self.tools}
+        others = {tool.name for tool in request.tools if isinstance(tool, BaseTool)} - own - self.unguarded
         if others:
             raise ConfigError(
                 f"{', '.join(sorted(others))}: give these tools to PacketgateMiddleware, or name them in `unguarded`"
@@ -213,17 +215,19 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         )
         shown = {_own_name(entry.tool_name) for entry in palette.entries} | self.unguarded
         return request.override(
-            tools=[one for one in request.tools if not isinstance(one, BaseTool) or one.name in shown]
+            tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in shown]
         )
 
     def _step(self, state: GatedState) -> "_Step":
         messages = state["messages"]
-        at = next((at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], AIMessage)), None)
-        last = messages[at] if at is not None else None
-        done = {one.tool_call_id for one in messages[at or 0 :] if isinstance(one, ToolMessage)}
+        index = next(
+            (index for index in range(len(messages) - 1, -1, -1) if isinstance(messages[index], AIMessage)), None
+        )
+        last = messages[index] if index is not None else None
+        done = {item.tool_call_id for item in messages[index or 0 :] if isinstance(item, ToolMessage)}
         calls = last.tool_calls if isinstance(last, AIMessage) else []
-        mine = [one for one in calls if one["id"] not in done and one["name"] not in self.unguarded]
-        return _Step(self._pipeline, self.settings, messages[:at], mine, str(last.id) if last else "")
+        mine = [item for item in calls if item["id"] not in done and item["name"] not in self.unguarded]
+        return _Step(self._pipeline, self.settings, messages[:index], mine, str(last.id) if last else "")
 
 
 class _Step:
@@ -252,16 +256,16 @@ class _Step:
 
     async def propose(self) -> None:
         """Check and judge each call; refuse a change that was already made for the same request."""
-        asked = [at for at, one in enumerate(self._before) if isinstance(one, HumanMessage)]
-        turn = self._before[asked[-1] :] if asked else self._before
+        requests = [index for index, message in enumerate(self._before) if isinstance(message, HumanMessage)]
+        turn = self._before[requests[-1] :] if requests else self._before
         made = [(call["name"], call["args"]) for call, result in _earlier(turn) if result.status != "error"]
         for call in self.calls:
-            wanted, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
+            change, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
             spec = self._pipeline.tools.known.get(name)
-            if wanted in made and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
+            if change in made and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
                 self._refused[call_id] = _refused(call, _REPEATED_CHANGE)
                 continue
-            made.append(wanted)
+            made.append(change)
             # some servers number the calls of each answer from 0
             known_as = digest_of([self._thread, self._answer_id, call_id])[:32]
             caller = _Conversation(self._before, self._settings, self._thread, known_as)
@@ -279,10 +283,16 @@ class _Step:
 
     def question(self) -> dict[str, Any]:
         """Return the question about all calls that wait."""
-        asked = [payload(one, one.governance.question) for one in self._packets.values() if one.governance.question]
-        requests = [{**one, "name": _own_name(one["name"])} for each in asked for one in each["action_requests"]]
+        questions = [
+            payload(item, item.governance.question) for item in self._packets.values() if item.governance.question
+        ]
+        requests = [
+            {**item, "name": _own_name(item["name"])} for question in questions for item in question["action_requests"]
+        ]
         configs = [
-            {**one, "action_name": _own_name(one["action_name"])} for each in asked for one in each["review_configs"]
+            {**item, "action_name": _own_name(item["action_name"])}
+            for question in questions
+            for item in question["review_configs"]
         ]
         problem = {"problem": self._problem} if self._problem else {}
         return {"action_requests": requests, "review_configs": configs, **problem}
@@ -290,13 +300,13 @@ class _Step:
     async def answer(self, reply: Any) -> None:
         """Apply the user's reply: a decision for each call that waits, or one for all."""
         waiting, self.was_taken = self.waiting, False
-        decisions = reply.get("decisions") if isinstance(reply, Mapping) else reply
-        each = decisions if isinstance(decisions, list) else [reply] * len(waiting)
-        if len(each) != len(waiting):
-            self._problem = f"{len(each)} decisions for {len(waiting)} calls: send one for each, in their order"
+        listed = reply.get("decisions") if isinstance(reply, Mapping) else reply
+        decisions = listed if isinstance(listed, list) else [reply] * len(waiting)
+        if len(decisions) != len(waiting):
+            self._problem = f"{len(decisions)} decisions for {len(waiting)} calls: send one decision per call, in order"
             return
         self._problem = ""
-        for name, decision in zip(waiting, each, strict=True):
+        for name, decision in zip(waiting, decisions, strict=True):
             packet = self._packets[name]
             try:
                 packet = await self._pipeline.answered(packet, _canonical(decision))
@@ -320,8 +330,8 @@ class _Step:
             if judged.status is ToolExecutionStatus.APPROVED:
                 gated[str(call["id"])] = packet.model_dump_json(exclude={"messages"}, exclude_computed_fields=True)
             else:
-                comment = next((one.comment for one in packet.governance.approvals if one.comment), "")
-                messages.append(_refused(call, comment or f"the user did not approve of it: it is {judged.status}"))
+                comment = next((approval.comment for approval in packet.governance.approvals if approval.comment), "")
+                messages.append(_refused(call, comment or f"not approved by the user: {judged.status}"))
         return {"messages": messages, "gated": gated}
 
 
@@ -346,14 +356,14 @@ class _Conversation:
             for call, message in [*_earlier(self.messages)][-MAX_SOURCES:]
         )
 
-    def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
+    def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         return CognitionPacket(
             header=Header(packet_id=self.packet_id, session_id=self.thread, origin=SERVER, person=self.thread),
             context=Context(palette=(entry,)),
             content=Content(original_prompt=_last_words(self.messages)),
             governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
             status=Status(state=PacketState.PROCESSING),
-            messages=[one for one in self.messages if not isinstance(one, ToolMessage)],
+            messages=[message for message in self.messages if not isinstance(message, ToolMessage)],
         )
 
 
@@ -361,7 +371,7 @@ class _AgentTools:
     """The agent's tools as a toolbox."""
 
     def __init__(self, tools: Sequence[BaseTool], preferences: Preferences) -> None:
-        self.known = Catalogue([spec_of_tool(SERVER, one) for one in tools], preferences=preferences)
+        self.known = Catalogue([spec_of_tool(SERVER, tool) for tool in tools], preferences=preferences)
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
         return self.known
@@ -379,13 +389,13 @@ class _Running:
     def __init__(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]) -> None:
         self._request, self._handler = request, handler
         self.handled: Handled | None = None
-        """The handler's result; None: it did not run, because the journal has the result."""
+        """The handler's result; None: the handler did not run, because the journal has the result."""
         self.interrupted: GraphBubbleUp | None = None
         """The tool's own interrupt, for LangGraph."""
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Receive the toolbox's calls."""
+        """Make this the call that the toolbox runs."""
         token = _running.set(self)
         try:
             yield
@@ -411,14 +421,16 @@ _running: contextvars.ContextVar[_Running] = contextvars.ContextVar("running")
 
 def _earlier(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:
     """Yield the calls of a conversation with their results."""
-    made = {str(call["id"]): call for one in messages if isinstance(one, AIMessage) for call in one.tool_calls}
-    for one in messages:
-        if isinstance(one, ToolMessage) and one.tool_call_id in made:
-            yield made[one.tool_call_id], one
+    made = {
+        str(call["id"]): call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls
+    }
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.tool_call_id in made:
+            yield made[message.tool_call_id], message
 
 
 def _last_words(messages: Sequence[AnyMessage]) -> str:
-    return next((one.text for one in reversed(messages) if isinstance(one, HumanMessage)), "")
+    return next((message.text for message in reversed(messages) if isinstance(message, HumanMessage)), "")
 
 
 def _thread() -> str:

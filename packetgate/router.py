@@ -20,8 +20,7 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
-from packetgate.connectors.turn import Turn as Said
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, UserInput, run_turn
 from packetgate.deciders.choosing import language_deciders, reviewed_by
 from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.graph.building import build_graph
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from packetgate.models.model import Model
 
 __all__ = ["Question", "Router", "Turn", "create_router", "reads"]
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 FUNCTIONS = "functions"
 """Server name of functions and LangChain tools."""
@@ -71,14 +70,16 @@ class Question:
     @property
     def text(self) -> str:
         """The question in words."""
-        return str(self.payload.get("question") or "\n\n".join(str(one["description"]) for one in self._requests))
+        return str(
+            self.payload.get("question") or "\n\n".join(str(request["description"]) for request in self._requests)
+        )
 
     @property
     def calls(self) -> list[tuple[str, dict[str, Any]]]:
         """The tools with their arguments; empty if the question asks for a value."""
         if self.payload.get("kind") == "question":
             return []
-        return [(one["name"], dict(one["args"])) for one in self._requests]
+        return [(request["name"], dict(request["args"])) for request in self._requests]
 
     def approve(self) -> "Turn":
         """Run all calls. Each method has an async counterpart with an `a`, such as `aapprove`."""
@@ -121,7 +122,9 @@ class Question:
 
     def _edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if len(self.calls) != 1:
-            raise InputError(f"the question is about {len(self.calls)} calls: give `reply` a decision for each")
+            raise InputError(
+                f"`edit` needs a question about one call, not {len(self.calls)}: pass one decision per call to `reply`"
+            )
         ((name, args),) = self.calls
         return {"decisions": [{"type": "edit", "edited_action": {"name": name, "args": {**args, **arguments}}}]}
 
@@ -245,8 +248,8 @@ class Router:
     ) -> None:
         await self.aclose()
 
-    async def _last(self, said: Said, thread: str) -> Turn:
-        async with aclosing(run_turn(self._on_this_loop(), said, thread, self.context)) as events:
+    async def _last(self, turn: UserInput, thread: str) -> Turn:
+        async with aclosing(run_turn(self._on_this_loop(), turn, thread, self.context)) as events:
             return [self._turn(event, thread) async for event in events if isinstance(event, Finished | Asked)][-1]
 
     def _turn(self, event: Finished | Asked, thread: str) -> Turn:
@@ -255,10 +258,10 @@ class Router:
 
     def _on_this_loop(self) -> Sessions:
         loop = asyncio.get_running_loop()
-        found = self._sessions.get(loop)
-        if found is None:
-            found = self._sessions[loop] = Sessions(self.graph, journal=self._journal)
-        return found
+        sessions = self._sessions.get(loop)
+        if sessions is None:
+            sessions = self._sessions[loop] = Sessions(self.graph, journal=self._journal)
+        return sessions
 
 
 _REQUEST = TurnRequest(origin="library")
@@ -301,7 +304,7 @@ def create_router(
     context = routing_context(settings)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
-    config = _config([one for one in tools if isinstance(one, str | Path)], folder, alone=not tools)
+    config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, alone=not tools)
     _check_names(_own_servers(tools), config)  # reports invalid tools now
 
     async def make() -> McpHub:
@@ -319,39 +322,39 @@ def create_router(
             more=await asyncio.to_thread(_own_servers, tools),
         )
 
-    opened, written, loop = LoopTools(make), _journal(journal, checkpointer), LoopThread()
-    made = deciders if isinstance(deciders, Deciders) else _deciders(model, prime, deciders or {})
-    graph = build_graph(made, opened, journal=written, settings=context, loop=loop).compile(
+    toolbox, turn_journal, loop = LoopTools(make), _journal(journal, checkpointer), LoopThread()
+    stage_deciders = deciders if isinstance(deciders, Deciders) else _deciders(model, prime, deciders or {})
+    graph = build_graph(stage_deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(
         checkpointer=async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
         store=async_store(store) if store else InMemoryStore(),
         name="packetgate",
     )
-    return Router(graph, opened, context, written, loop)
+    return Router(graph, toolbox, context, turn_journal, loop)
 
 
-def _journal(given: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | None) -> DatabaseJournal | None:
-    if given is not None:
-        return journal_at(given)
+def _journal(place: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | None) -> DatabaseJournal | None:
+    if place is not None:
+        return journal_at(place)
     if checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
         raise ConfigError(
-            f"{type(checkpointer).__name__} keeps sessions beyond this process, and a change that was stopped in the"
-            " middle might be made twice: give `journal` a file or a database, too"
+            f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
+            " twice: also set `journal` to a file or a database URL"
         )
     return None
 
 
 def _config(files: Sequence[str | Path], root: Path, *, alone: bool) -> McpConfig:
     """Return the servers of all files; built-in tools as the files say, or all if there are no other tools."""
-    read = [load_config(Path(one), root) for one in files]
-    wanted = {one.builtin for one in read} if read or not alone else {"all"}
-    servers = tuple(server for one in read for server in one.servers)
-    return McpConfig(servers, "all" if "all" in wanted else "reads" if "reads" in wanted else "none")
+    configs = [load_config(Path(file), root) for file in files]
+    builtin = {config.builtin for config in configs} if configs or not alone else {"all"}
+    servers = tuple(server for config in configs for server in config.servers)
+    return McpConfig(servers, "all" if "all" in builtin else "reads" if "reads" in builtin else "none")
 
 
 def _check_names(servers: Sequence[Server], config: McpConfig) -> None:
-    names = [*(one.name for one in servers), *(one.name for one in config.servers)]
+    names = [*(server.name for server in servers), *(server.name for server in config.servers)]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"two servers are called {twice!r}: give one of them another name")
+        raise InputError(f"two servers are named {twice!r}: rename one of them")
 
 
 def _own_servers(tools: Sequence[Any]) -> list[Server]:
@@ -361,10 +364,10 @@ def _own_servers(tools: Sequence[Any]) -> list[Server]:
 
     from packetgate.tools.servers.connection import Connection
 
-    own = [one for one in tools if isinstance(one, FastMCP)]
-    functions = [one for one in tools if not isinstance(one, str | Path | FastMCP)]
+    own = [tool for tool in tools if isinstance(tool, FastMCP)]
+    functions = [tool for tool in tools if not isinstance(tool, str | Path | FastMCP)]
     servers: list[Server] = [FunctionServer(FUNCTIONS, functions)] if functions else []
-    return [*servers, *(Connection(one.name, partial(FastMCPTransport, one), trusted=True) for one in own)]
+    return [*servers, *(Connection(tool.name, partial(FastMCPTransport, tool), trusted=True) for tool in own)]
 
 
 def _deciders(
@@ -373,7 +376,7 @@ def _deciders(
     own: "Mapping[str, Decider[Any, Any]]",
 ) -> Deciders:
     if unknown := own.keys() - STAGES:
-        raise InputError(f"there is no decider {min(unknown)!r}: name {', '.join(STAGES)}")
+        raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(STAGES)}")
     changed: dict[str, Any] = {**own}
     return replace(_by_models(model, prime), **changed)
 
@@ -395,16 +398,16 @@ async def _at_hand(model: "BaseDecisionModel") -> "BaseDecisionModel":
     return model
 
 
-def _source(given: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":
+def _source(name: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":
     from packetgate.models.model import Model
 
-    loaded = Model(given) if isinstance(given, BaseChatModel) else None
-    pool = None if loaded else ModelPool(str(given))
+    loaded = Model(name) if isinstance(name, BaseChatModel) else None
+    pool = None if loaded else ModelPool(str(name))
 
     async def source() -> "Model":
-        found = loaded or (await pool.get("lite") if pool else None)
-        if found is None:
-            raise ConfigError(f"{given!r} is no model that could decide beside another one: name one")
-        return found
+        model = loaded or (await pool.get("lite") if pool else None)
+        if model is None:
+            raise ConfigError(f"{name!r} cannot be combined with another model: name a language model")
+        return model
 
     return source

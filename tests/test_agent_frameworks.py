@@ -1,6 +1,6 @@
-"""Agents of other frameworks behind the proxy, as the recipes have them: their own loop, a scripted model, two turns.
+"""The recipes for other agent frameworks behind the proxy, with a scripted model and two turns.
 
-Each runs in an environment of its own, which `uv` makes: pins of theirs and of ours cannot be met at once.
+Each runs in a separate environment made by `uv`, because its pins conflict with ours.
 """
 
 import os
@@ -52,7 +52,7 @@ def environment(folder: Path, scripted: ScriptedOpenAI) -> dict[str, str]:
 
 @contextmanager
 def started(recipe: str, folder: Path, scripted: ScriptedOpenAI) -> Iterator[subprocess.Popen[str]]:
-    """Start a recipe with the packages that it needs; skip where these cannot be had, except in CI."""
+    """Start a recipe with its packages; skip if they cannot be installed, but fail in CI."""
     given: dict[str, Any] = {"cwd": folder, "env": environment(folder, scripted), "text": True}
     run = [require("uv"), "run", "--quiet", "--no-project", "--python", sys.executable, "--with", PACKAGES[recipe]]
     ready = subprocess.run([*run, "python", "-c", ""], capture_output=True, check=False, **given)
@@ -68,7 +68,7 @@ def started(recipe: str, folder: Path, scripted: ScriptedOpenAI) -> Iterator[sub
 
 
 def say(agent: "subprocess.Popen[str]", words: str, until: str) -> str:
-    """Say something, and return what the agent prints up to a mark."""
+    """Send a message, and return the agent's output up to a mark."""
     assert agent.stdin is not None
     assert agent.stdout is not None
     agent.stdin.write(f"{words}\n")
@@ -81,7 +81,7 @@ def say(agent: "subprocess.Popen[str]", words: str, until: str) -> str:
 
 
 def returned(scripted: ScriptedOpenAI) -> str:
-    """Return what the last call of the agent's model returned to it."""
+    """Return the result of the last call of the agent's model."""
     last = scripted.requests[-1]["messages"][-1]
     assert last["role"] == "tool"
     return str(last["content"])

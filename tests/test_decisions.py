@@ -1,4 +1,4 @@
-"""Decision models of LangChain's, both ways: any of them reviews, and a model of the gate's is one."""
+"""LangChain decision models: any of them can review, and the gate's model can be used as one."""
 
 import asyncio
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def list_late_orders() -> list[str]:
 
 
 class Told(BaseDecisionModel):
-    """A decision model of a user's own."""
+    """A user-defined decision model."""
 
     model: str = "told"
     answer: Any = None
@@ -61,7 +61,7 @@ class Told(BaseDecisionModel):
 
 @dataclass(frozen=True)
 class Case:
-    """What it answers about a plain read, and what comes of that."""
+    """The model's answer about a read, and the expected outcome."""
 
     answer: Any
     confidence: float
@@ -88,7 +88,7 @@ def unchecked(noul: float) -> ClassifierResponse:
     ],
     ids=lambda case: case.told or str(case.answer),
 )
-def test_any_decision_model_reviews(case: Case):
+def test_any_decision_model_can_review(case: Case):
     with create_router(tools=[list_late_orders], prime=Told(answer=case.answer)) as router:
         turn = router.invoke("Which orders are late?")
     (made,) = turn.calls
@@ -97,7 +97,7 @@ def test_any_decision_model_reviews(case: Case):
     assert bool(case.told) == bool(turn.packet.metrics.errors)
 
 
-def test_a_chat_model_answers_what_it_reviews():
+def test_a_chat_model_reviews_and_answers():
     chat = FakeListChatModel(responses=[call("functions.list_late_orders"), "Two are late."])
     with create_router(chat, [list_late_orders], prime=Told(answer=0.8)) as router:
         turn = router.invoke("Which orders are late?")
@@ -112,7 +112,7 @@ QUESTIONS: dict[str, Question] = {
 }
 
 
-def test_a_model_of_the_gates_is_one(tiny_gguf: Path):
+def test_the_gates_model_is_a_decision_model(tiny_gguf: Path):
     gate = GateDecisionModel(model=f"llamacpp:{tiny_gguf}")
     asked = ClassifierRequest(state="It rains.", questions=QUESTIONS)
     found, same = gate.invoke(asked), asyncio.run(gate.ainvoke(asked))
@@ -141,7 +141,7 @@ def test_a_model_of_the_gates_is_one(tiny_gguf: Path):
             gate.invoke({"state": state, "questions": {"one": question}})
 
 
-def test_an_agent_of_langchains_is_guarded_by_it(tiny_gguf: Path):
+def test_the_gates_model_guards_a_langchain_agent(tiny_gguf: Path):
     gate = GateDecisionModel(model=f"llamacpp:{tiny_gguf}")
     wanted = AIMessage("", tool_calls=[ToolCall(name="list_late_orders", args={}, id="one")])
     chat = type("Chat", (GenericFakeChatModel,), {"bind_tools": lambda self, *_, **__: self})(

@@ -1,4 +1,4 @@
-"""What the product imports it declares: in the dependencies, or in the extra that the importing place is for."""
+"""Every imported distribution is declared, in the dependencies or in the matching extra."""
 
 import ast
 import re
@@ -37,7 +37,7 @@ def test_every_import_is_declared_where_it_belongs() -> None:
 
 
 def declared(*paths: str) -> set[str]:
-    """Return the distributions that files of ours may import."""
+    """Return the distributions that each file may import."""
     extras = [extra for place, extra in EXTRAS.items() if any(path.startswith(place) for path in paths)]
     wanted = [PYPROJECT["project"]["optional-dependencies"][extra] for extra in extras]
     return names([*PYPROJECT["project"]["dependencies"], *(one for few in wanted for one in few)])
@@ -48,7 +48,7 @@ def names(requirements: list[str]) -> set[str]:
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """Yield each of our files with a module of others that it imports, at its top or within a function."""
+    """Yield each file with each third-party module that it imports, also inside functions."""
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             of = [one.name for one in node.names] if isinstance(node, ast.Import) else []
@@ -59,7 +59,7 @@ def imports() -> Iterator[tuple[str, str]]:
 
 
 def owning_distributions() -> dict[str, str]:
-    """Return, by module, the declared distribution that brings it: several share `langgraph` and `opentelemetry`."""
+    """Return the declared distribution of each module; several share `langgraph` and `opentelemetry`."""
     found: dict[str, str] = {}
     for name in declared(*EXTRAS) | PARTS.keys():
         with suppress(PackageNotFoundError):

@@ -1,4 +1,4 @@
-"""The modules of the package."""
+"""No module defines a name twice."""
 
 import ast
 from collections import Counter
@@ -11,7 +11,7 @@ ROOT = Path(packetgate.__file__).parent
 
 
 def names_of(module: ast.Module) -> Iterator[str]:
-    """Yield the names that a module defines at its top, each as often as it is defined."""
+    """Yield the top-level names of a module, once per definition."""
     for one in module.body:
         match one:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

@@ -1,4 +1,4 @@
-"""The commands in the `sh` blocks of docs/ run, a page after the other, each in a folder of its own."""
+"""The commands in the `sh` blocks of docs/ run, each page in a separate folder."""
 
 import json
 import re
@@ -38,7 +38,7 @@ server.run()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_its_commands_run(page: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "plan.txt").write_text("Leave on Friday at noon.\n")
@@ -64,7 +64,7 @@ def _run(command: str, cli: CommandLine) -> None:
     assert done.status == (WAITS if "--allow-writes" in args else 0), f"{command}\n{done.out}{done.err}"
 
 
-def test_every_file_that_they_show_can_be_parsed() -> None:
+def test_every_shown_file_can_be_parsed() -> None:
     for page in TUTORIALS:
         for kind, block in re.findall(r"^```(json|toml)\n(.*?)```", page.read_text(), re.DOTALL | re.MULTILINE):
             assert json.loads(block) if kind == "json" else tomllib.loads(block), page

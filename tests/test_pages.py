@@ -1,4 +1,4 @@
-"""The documentation holds: links lead somewhere, what is named is there, tables and picture are made of what is now."""
+"""The documentation is correct: links work, named things exist, and tables and picture are current."""
 
 import importlib
 import importlib.util
@@ -41,7 +41,7 @@ OPTIONS = options()
 
 
 @each_page
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_work(page: Path) -> None:
     for link in links_of(page):
         if link.startswith("https://"):
             continue
@@ -53,7 +53,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @each_page
-def test_commands_are_there_with_their_options(page: Path) -> None:
+def test_commands_exist_with_their_options(page: Path) -> None:
     for _, *words in commands_of(page, "packetgate"):
         name, *rest = words or ["ask"]
         name = "ask" if " " in name else name
@@ -63,7 +63,7 @@ def test_commands_are_there_with_their_options(page: Path) -> None:
 
 
 @each_page
-def test_modules_and_scripts_are_there(page: Path) -> None:
+def test_modules_and_scripts_exist(page: Path) -> None:
     for _, *words in commands_of(page, "python"):
         if words[0] == "-m":
             assert importlib.util.find_spec(words[1]), words
@@ -72,12 +72,12 @@ def test_modules_and_scripts_are_there(page: Path) -> None:
 
 
 @each_page
-def test_extras_are_there(page: Path) -> None:
+def test_extras_exist(page: Path) -> None:
     assert set(re.findall(r"packetgate\[(\w+)\]", page.read_text())) <= set(EXTRAS)
 
 
 @each_page
-def test_variables_are_read_somewhere(page: Path) -> None:
+def test_variables_are_used_in_the_code(page: Path) -> None:
     read = {f"PACKETGATE_{field.upper()}" for field in (*Settings.model_fields, *RoutingContext.model_fields)}
     read |= {*variables(), "PACKETGATE_EMBEDDINGS_BASE_URL", "PACKETGATE_EMBEDDINGS_API_KEY"}
     read |= set(re.findall(r"environ(?:\.get\(|\[)\"(PACKETGATE_[A-Z_]*)\"", TESTS))
@@ -86,14 +86,14 @@ def test_variables_are_read_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", FILES, ids=lambda page: page.name)
-def test_tables_are_what_the_results_give(page: Path) -> None:
+def test_tables_match_the_results(page: Path) -> None:
     text = page.read_text()
     assert "<!-- table: " in text
     assert filled(text) == text, "out of step: python -m benchmarks.tables"
     assert filled(text.replace(" ---: |", " --- |")) == text != text.replace(" ---: |", " --- |")
 
 
-def test_the_map_names_every_stage_and_where_it_goes_next() -> None:
+def test_the_map_names_every_stage_and_its_route() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     rows = re.findall(r"^\|[^|]*\| \[`(\w+)`\]\(packetgate/nodes/\1\.py\) \|.*\| ([^|]*) \|$", text, re.MULTILINE)
     nexts: dict[str, set[str]] = {}
@@ -107,13 +107,13 @@ def test_the_map_names_every_stage_and_where_it_goes_next() -> None:
         assert told == nexts[stage], stage
 
 
-def test_the_terminals_page_has_every_command() -> None:
+def test_the_terminal_page_names_every_command() -> None:
     page = (ROOT / "docs" / "terminal.md").read_text()
     assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMAND_MODULES)
 
 
 @pytest.mark.slow
-def test_the_picture_is_what_the_commands_print() -> None:
+def test_the_picture_matches_the_output_of_the_commands() -> None:
     script = _script("docs/record_session.py")
     shown = script.PICTURE.read_text()
     assert _words(script.recorded()) == _words(shown), "out of step: python docs/record_session.py"
@@ -130,9 +130,9 @@ def _script(path: str) -> ModuleType:
 
 
 def _words(svg: str) -> Counter[str]:
-    """Return the words of a picture; names of packets and sessions, times and counts differ from run to run.
+    """Return the words of a picture without ids, times and counts, which differ between runs.
 
-    Of the tools on a palette the first counts alone: those behind it serve the request nearly equally badly.
+    Only the first tool of a palette counts: the others have similar low scores.
     """
     text = " ".join("".join(one.itertext()) for one in ElementTree.fromstring(svg).iter() if one.tag.endswith("text"))
     text = re.sub(r"(tokens: [\w.]+,)(?: [\w.]+,)*", r"\1", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""Private names of libraries stand in one module, and each is what that module takes it for."""
+"""Private names of libraries are used in one module only, and work as that module expects."""
 
 import ast
 import subprocess
@@ -57,7 +57,7 @@ def test_no_other_module_uses_a_private_name() -> None:
 
 
 def imported(tree: ast.Module) -> set[Path]:
-    """Return the files of the package's modules that a module imports from."""
+    """Return the files of the package's modules that a module imports."""
     names = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
     return {PACKAGE.parent / f"{name.replace('.', '/')}.py" for name in names}
 
@@ -90,7 +90,7 @@ def private(tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
 
 
 def defined(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that a module gives to things of its own."""
+    """Yield the names that a module defines."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -104,14 +104,14 @@ def test_langgraph_has_these_names() -> None:
     assert {_constants.ERROR, _constants.ERROR_SOURCE_NODE} == private_names.ERROR_WRITES
 
 
-def test_serializers_of_others_restore_our_types() -> None:
+def test_other_serializers_restore_our_types() -> None:
     allow_checkpoint_types(checkpoint_types())
     strict = JsonPlusSerializer(allowed_msgpack_modules=None)
     header = Header()
     assert strict.loads_typed(JsonPlusSerializer().dumps_typed(header)) == header
 
 
-def test_a_call_comes_before_the_wait_for_threads() -> None:
+def test_a_registered_call_runs_before_threads_are_joined() -> None:
     program = """
 import threading
 from packetgate.state.private_names import call_before_threads_end
@@ -122,7 +122,7 @@ threading.Thread(target=end.wait).start()
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-async def test_a_server_of_fastmcp_gives_its_connection_and_takes_a_method() -> None:
+async def test_a_fastmcp_server_gives_its_connection_and_accepts_a_method() -> None:
     server: FastMCP[Any] = FastMCP("server")
 
     @server.tool

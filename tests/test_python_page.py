@@ -1,4 +1,4 @@
-"""The Python on our pages: the README's programs, and the recipes with the excerpts of them that the page shows."""
+"""The Python code of the pages: the README's programs, and the recipes with their excerpts."""
 
 import os
 import re
@@ -45,7 +45,7 @@ AGENTS = {"pydantic_ai_agent.py", "openai_agents_agent.py"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project with modules of its own that are called as ours are, beside the recipes."""
+    """A project with the recipes, and with modules named like ours."""
     shutil.copytree(RECIPES, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".packetgate"))
     (tmp_path / "models").mkdir()
     for name in ("models/__init__.py", "tools.py", "graph.py", "state.py"):
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def printed(program: str, folder: Path, scripted: ScriptedOpenAI) -> str:
-    """Run a program there and return what it prints; to standard error it must print nothing."""
+    """Run a program in a folder and return its output; it must print nothing to standard error."""
     environment = {"HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment |= {"OPENAI_BASE_URL": scripted.base_url, "OPENAI_API_KEY": "x", "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(
@@ -80,14 +80,14 @@ def test_every_recipe_is_listed():
 
 
 @pytest.mark.parametrize("page", ["python", "pydantic-ai", "openai-agents"])
-def test_a_page_shows_what_the_recipes_hold(page: str):
+def test_the_page_shows_the_code_of_the_recipes(page: str):
     for section in (ROOT / "docs" / f"{page}.md").read_text().split("\n## "):
         named = "".join((RECIPES / name).read_text() for name in re.findall(r"\(recipes/(\w+\.py)\)", section))
         for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
             assert block in named, section.partition("\n")[0]
 
 
-def test_the_readme_opens_with_a_program(folder: Path, scripted_openai: ScriptedOpenAI):
+def test_the_readme_starts_with_a_program(folder: Path, scripted_openai: ScriptedOpenAI):
     first_screen = "\n".join(README.splitlines()[:40])
     (program,) = re.findall(r"```python\n(.*?)```", first_screen, re.DOTALL)
     assert 'create_router("openai:gpt-5-mini", tools=[my_function, my_langchain_tool, "mcp.json"])' in program

@@ -1,4 +1,4 @@
-"""The README holds: its commands run. The diagram of docs/how-it-works.md is the graph's."""
+"""The README's commands run, and the diagram of docs/how-it-works.md is current."""
 
 import os
 import re
@@ -28,7 +28,7 @@ MAKE_ARGS = {"make test": ["TESTS=tests/prompts", "WORKERS=0"]}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the files that the README asks about."""
+    """A folder with the files that the README uses."""
     work = tmp_path / "work"
     work.mkdir()
     for name in ("README.md", "pyproject.toml", "Makefile"):
@@ -65,7 +65,7 @@ def test_the_demo_reads_and_does_not_write(tmp_path: Path) -> None:
     assert not (ROOT / "notes.txt").exists()
 
 
-def test_the_diagram_is_the_graphs_own() -> None:
+def test_the_diagram_matches_the_graph() -> None:
     page = (ROOT / "docs" / "how-it-works.md").read_text()
     drawn = re.search(r"```mermaid\n(.*?)```", page, re.DOTALL)
     assert drawn is not None
@@ -73,7 +73,7 @@ def test_the_diagram_is_the_graphs_own() -> None:
 
 
 def _serve(command: str, cli: CommandLine) -> None:
-    """Start a server command, wait until it answers, stop it with all its children."""
+    """Start a server command, wait until it answers, and stop it with its children."""
     port = free_port()
     server = subprocess.Popen(
         [*shlex.split(command), f"STUDIO_ARGS=--port {port}"],

@@ -1,4 +1,4 @@
-"""Packetgate as a library: functions, LangChain tools and MCP servers behind one router."""
+"""The Python API: functions, LangChain tools and MCP servers in one router."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ def router(shop: Shop) -> Iterator[Router]:
         yield made
 
 
-def test_a_read_runs_and_says_what_came_of_it(router: Router):
+def test_a_read_runs_and_is_answered(router: Router):
     turn = router.invoke("Which orders are late?")
     assert "A-17" in turn.answer
     (made,) = turn.calls
@@ -90,7 +90,7 @@ def test_a_read_runs_and_says_what_came_of_it(router: Router):
     assert turn.question is None
 
 
-def test_a_change_waits_for_a_word(router: Router, shop: Shop):
+def test_a_change_waits_for_approval(router: Router, shop: Shop):
     turn = router.invoke("Cancel order A-17")
     assert shop.cancelled == []
     assert turn.question is not None
@@ -112,14 +112,14 @@ def test_a_call_is_edited_or_rejected(router: Router, shop: Shop):
     assert turn.calls[0].status is ToolExecutionStatus.USER_DENIED
 
 
-def test_a_function_that_nobody_vouches_for_does_not_run_by_default(shop: Shop):
+def test_an_unvouched_function_does_not_run_by_default(shop: Shop):
     with create_router(tools=shop.tools()) as router:
         turn = router.invoke("Cancel order A-17")
     assert shop.cancelled == []
     assert "allow_write_tools" in turn.answer
 
 
-async def test_async_and_streamed(shop: Shop):
+async def test_async_turns_can_be_streamed(shop: Shop):
     async with create_router(tools=shop.tools()) as router:
         assert "A-17" in (await router.ainvoke("Which orders are late?", thread="mine")).answer
         told = [event async for event in router.astream("And which orders are late now?", thread="mine")]
@@ -128,14 +128,14 @@ async def test_async_and_streamed(shop: Shop):
     assert len(told[-1].packet.messages) == 4
 
 
-def test_streamed_without_async(router: Router):
+def test_sync_turns_can_be_streamed(router: Router):
     *events, turn = router.stream("Which orders are late?")
     assert isinstance(turn, Turn)
     assert any(isinstance(event, StageFinished) for event in events)
     assert not any(isinstance(event, AnswerPiece) for event in events), "no model wrote it"
 
 
-def test_any_chat_model():
+def test_any_chat_model_can_be_used():
     answers = [call("functions.list_late_orders"), review(0.95), "A-17 and B-4 are late."]
     with create_router(FakeListChatModel(responses=answers), [list_late_orders]) as router:
         turn = router.invoke("Which orders are late?")
@@ -143,7 +143,7 @@ def test_any_chat_model():
     assert turn.calls[0].status is ToolExecutionStatus.EXECUTED
 
 
-def test_tools_of_all_kinds_together(tmp_path: Path):
+def test_tools_of_all_kinds_can_be_combined(tmp_path: Path):
     @tool
     def convert_money(amount: float, currency: str) -> dict[str, Any]:
         """Convert an amount of euros into another currency."""
@@ -167,7 +167,7 @@ def test_tools_of_all_kinds_together(tmp_path: Path):
     assert servers == {"functions": "ready", "garden": "ready", "clock": "ready"}
 
 
-def test_a_policy_holds_for_the_built_in_tools(tmp_path: Path):
+def test_a_policy_applies_to_the_built_in_tools(tmp_path: Path):
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "diary.txt").write_text("kohlrabi")
     policy = tmp_path / "packetgate.toml"
@@ -180,7 +180,7 @@ def test_a_policy_holds_for_the_built_in_tools(tmp_path: Path):
 
 @dataclass
 class Elsewhere:
-    """The context of a graph of somebody else."""
+    """The context of a parent graph."""
 
     user: str = "me"
 
@@ -189,7 +189,7 @@ class State(MessagesState):
     note: str
 
 
-async def test_the_graph_is_a_node_of_another_one(shop: Shop):
+async def test_the_graph_can_be_a_node_of_another_graph(shop: Shop):
     parent = StateGraph(State, context_schema=Elsewhere)
     parent.add_node("route", create_router(tools=shop.tools(), settings=WRITES).graph)
     parent.add_edge(START, "route")
@@ -222,8 +222,8 @@ def test_the_graph_runs_in_sync_code_with_a_sync_checkpointer(shop: Shop, tmp_pa
     assert (shop.cancelled, done["note"]) == (["A-17"], "kept")
 
 
-async def test_a_session_outlasts_its_process_with_a_journal(shop: Shop, tmp_path: Path):
-    """Two routers stand for two processes."""
+async def test_a_session_with_a_journal_survives_its_process(shop: Shop, tmp_path: Path):
+    """Two routers simulate two processes."""
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
         with pytest.raises(InputError, match="AsyncSqliteSaver"):
             create_router(tools=shop.tools(), checkpointer=checkpointer)
@@ -248,15 +248,15 @@ async def test_a_session_outlasts_its_process_with_a_journal(shop: Shop, tmp_pat
         ({"tools": ["nowhere.json"]}, "nowhere.json"),
         ({"settings": {"allow_all": True}}, "allow_all"),
         ({"model": "nobody:x"}, "nobody"),
-        ({"deciders": {"judge": print}}, "there is no decider 'judge'"),
+        ({"deciders": {"judge": print}}, "unknown decider 'judge'"),
     ],
 )
-def test_what_cannot_be_used_is_named(given: dict[str, Any], told: str):
+def test_invalid_arguments_are_named(given: dict[str, Any], told: str):
     with pytest.raises(InputError, match=told):
         create_router(**given)
 
 
-def test_a_reviewer_of_the_callers_own(shop: Shop):
+def test_a_caller_can_pass_a_reviewer(shop: Shop):
     async def never_b4(packet: CognitionPacket, tools: object, settings: RoutingContext) -> Review:
         judged = [
             CallReview(call_id=one.call_id, approved=one.params["order"] != "B-4", confidence=1)
@@ -273,7 +273,7 @@ def test_a_reviewer_of_the_callers_own(shop: Shop):
     assert shop.cancelled == ["A-17"]
 
 
-def test_a_reviewer_that_raises_approves_nothing_and_is_named(shop: Shop):
+def test_an_error_in_a_passed_reviewer_approves_nothing_and_is_named(shop: Shop):
     async def broken(*given: object) -> Review:
         raise KeyError("euros")
 
@@ -284,7 +284,7 @@ def test_a_reviewer_that_raises_approves_nothing_and_is_named(shop: Shop):
     assert shop.cancelled == []
 
 
-def test_a_sync_checkpointer_and_store(shop: Shop, tmp_path: Path):
+def test_a_sync_checkpointer_and_store_work(shop: Shop, tmp_path: Path):
     with (
         SqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer,
         SqliteStore.from_conn_string(str(tmp_path / "store.db")) as store,

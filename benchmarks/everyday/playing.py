@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.everyday.asked import Asked as Request
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, Reply, Say, Turn, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, UserInput, run_turn
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
@@ -73,7 +73,7 @@ async def played(sessions: Sessions, request: Request, site: str) -> Played:
     question: dict[str, Any] | None = None
     for message in request.say:
         words = message.replace("{site}", site)
-        turn: Turn = Reply(words, question["question_id"]) if question else Say(words)
+        turn: UserInput = Reply(words, question["question_id"]) if question else Say(words)
         last = await _turned(sessions, turn, session, told)
         if question:
             told.turns.pop()  # the same turn goes on
@@ -87,7 +87,7 @@ async def played(sessions: Sessions, request: Request, site: str) -> Played:
     return told
 
 
-async def _turned(sessions: Sessions, turn: Turn, session: str, told: Played) -> Asked | Finished:
+async def _turned(sessions: Sessions, turn: UserInput, session: str, told: Played) -> Asked | Finished:
     """Run a turn to its answer, or to a question that wants words; all that is to be approved, is."""
     for _ in range(MOST_QUESTIONS):
         last = await _up_to_a_word(sessions, turn, session)
@@ -101,7 +101,7 @@ async def _turned(sessions: Sessions, turn: Turn, session: str, told: Played) ->
     return last
 
 
-async def _up_to_a_word(sessions: Sessions, turn: Turn, session: str) -> Asked | Finished:
+async def _up_to_a_word(sessions: Sessions, turn: UserInput, session: str) -> Asked | Finished:
     async with aclosing(run_turn(sessions, turn, session, CONTEXT)) as events:
         async for event in events:
             if isinstance(event, Asked | Finished):

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.safety.dojo import READS, Dojo
 from benchmarks.safety.playing import GO_ON, MOST_READS, MOST_TURNS, Person, Script
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Reply, Say, Turn, run_turn
+from packetgate.connectors.turn import Asked, Reply, Say, UserInput, run_turn
 from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub
@@ -82,7 +82,7 @@ class Packetgate:
             palette_token_budget=100_000,
         )
         session, turns = new_id(), 0
-        turn: Turn = Say(script.started.prompt)
+        turn: UserInput = Say(script.started.prompt)
         while turns < MOST_TURNS:
             async for event in run_turn(self.sessions, turn, session, context):
                 last = event

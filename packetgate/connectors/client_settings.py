@@ -49,8 +49,8 @@ def place_of(client: str, home: Path | None = None, system: str = sys.platform) 
     }
     if client not in places:
         raise ConfigError(
-            f"--install {client}: unknown: the clients are {', '.join(CLIENTS)}; for another, put what "
-            f"`packetgate proxy --install {CLIENTS[0]} --print` shows into its settings"
+            f"--install {client}: unknown client: use {', '.join(CLIENTS)}; for any other client, copy the output of "
+            f"`packetgate proxy --install {CLIENTS[0]} --print` into its settings"
         )
     return places[client]
 
@@ -63,10 +63,10 @@ def is_ours(entry: Any) -> bool:
         return False
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(entry: Any, other_entry: Any) -> bool:
     """Whether two entries describe the same server, whatever their form."""
     try:
-        return one == other or read_server_entry(one).server == read_server_entry(other).server
+        return entry == other_entry or read_server_entry(entry).server == read_server_entry(other_entry).server
     except UnusableEntryError:
         return False
 
@@ -109,14 +109,14 @@ class SettingsFile:
         data = self.data or b""
         text = _text(self.path, data)
         try:
-            written = replace_json_value(text if text.strip() else "{\n}\n", key, value).encode()
-            written = (_BOM if data.startswith(_BOM) else b"") + written
-            same = _document(self.path, written) == {**self.document, key: value}
+            content = replace_json_value(text if text.strip() else "{\n}\n", key, value).encode()
+            content = (_BOM if data.startswith(_BOM) else b"") + content
+            same = _document(self.path, content) == {**self.document, key: value}
         except (ValueError, TypeError, ConfigError) as error:
             raise ConfigError(f"{self.path}: cannot be changed: {error}: nothing was changed") from error
         if not same:
-            raise ConfigError(f"{self.path}: {key} cannot be changed alone: nothing was changed; change it by hand")
-        return written
+            raise ConfigError(f"{self.path}: cannot change {key} alone, so nothing was changed: edit it by hand")
+        return content
 
 
 def write(path: Path, data: bytes) -> None:
@@ -129,11 +129,11 @@ def write(path: Path, data: bytes) -> None:
         path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        beside = path.with_name(f"{path.name}.writing")
-        beside.touch(mode=0o600)
-        beside.write_bytes(data)
-        beside.chmod(mode)
-        beside.replace(path)
+        temporary = path.with_name(f"{path.name}.writing")
+        temporary.touch(mode=0o600)
+        temporary.write_bytes(data)
+        temporary.chmod(mode)
+        temporary.replace(path)
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"{path}: cannot be written: {error}") from error
 

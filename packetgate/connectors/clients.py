@@ -44,15 +44,15 @@ class Clients(ConfigTable):
 
     clients: dict[NonEmpty, ClientTable] = {}
 
-    def settings_of(self, client: str, started: RoutingContext) -> RoutingContext:
+    def settings_of(self, client: str, base: RoutingContext) -> RoutingContext:
         """Return the settings for a client's calls; only they decide what it may list and call."""
         table = self.clients.get(client, ClientTable())
         switches = {"allow_write_tools": table.allow_writes, "allow_execute_tools": table.allow_commands}
         settings: dict[str, object] = {name: value for name, value in switches.items() if value is not None}
         if table.servers is not None or table.tools is not None:
             patterns = (*(f"{server}.*" for server in table.servers or ()), *(table.tools or ()))
-            settings["allowed_tools"] = intersect_patterns(patterns or NO_TOOLS, started.allowed_tools)
-        return started.model_copy(update=settings)
+            settings["allowed_tools"] = intersect_patterns(patterns or NO_TOOLS, base.allowed_tools)
+        return base.model_copy(update=settings)
 
     def tokens(self, variable: str = "") -> dict[str, str]:
         """Return client names by token; the token of `local` comes from the environment variable.
@@ -79,7 +79,7 @@ class ServeConfig(Clients):
 
     TABLE: ClassVar[str] = "serve"
     SETTINGS: ClassVar[str] = (
-        "not known: `[serve]` may hold `[serve.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
+        "unknown: `[serve]` accepts `[serve.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
     )
 
 
@@ -88,7 +88,7 @@ class ProxyConfig(Clients):
 
     TABLE: ClassVar[str] = "proxy"
     SETTINGS: ClassVar[str] = (
-        "not known: `[proxy]` may hold `[proxy.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
+        "unknown: `[proxy]` accepts `[proxy.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
     )
 
 
@@ -103,7 +103,7 @@ def load_clients(kind: type[C], path: Path | None) -> C:
     """
     table = {} if path is None else read_file(path).get(kind.TABLE, {})
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: {kind.TABLE}: it must be a table: [{kind.TABLE}]")
+        raise ConfigError(f"{path}: {kind.TABLE}: must be a table: write [{kind.TABLE}]")
     try:
         return kind.model_validate(table)
     except ValidationError as error:
@@ -112,16 +112,16 @@ def load_clients(kind: type[C], path: Path | None) -> C:
 
 def client_of(token: str, tokens: Mapping[str, str]) -> str | None:
     """Return the client of a token, or None. All tokens are compared, so that timing reveals nothing."""
-    given = token.encode(errors="replace")
-    matching = [name for known, name in tokens.items() if hmac.compare_digest(known.encode(), given)]
+    encoded = token.encode(errors="replace")
+    matching = [name for known, name in tokens.items() if hmac.compare_digest(known.encode(), encoded)]
     return matching[0] if matching else None
 
 
 def _checked_token(token: str, where: str) -> str:
     if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(
-            f"{where}: a token is at least {MIN_TOKEN_CHARS} printable characters without spaces; "
-            'make one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
+            f"{where}: a token needs at least {MIN_TOKEN_CHARS} printable characters and no spaces; "
+            'create one with: python -c "import secrets; print(secrets.token_urlsafe(32))"'
         )
     return token
 

@@ -62,7 +62,7 @@ def _command(name: str) -> Any:
 
 
 EXIT_STATUSES = (
-    "Exit status: 0 done; 1 a tool failed, or something is missing or broke; "
+    "Exit status: 0 done; 1 a tool failed, something is missing, or an internal error; "
     "2 invalid input, nothing was done; 3 a turn waits for an answer; 130 stopped by Ctrl-C. "
     "PACKETGATE_DEBUG=1 shows where an error comes from."
 )
@@ -72,8 +72,8 @@ program = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"packetgate {version('packetgate')}")
         raise typer.Exit
 

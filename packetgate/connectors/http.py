@@ -1,4 +1,4 @@
-"""HTTP serving for connectors: the socket, the check that other machines need a token, and an orderly end."""
+"""HTTP serving for connectors: the socket, the check that other machines need a token, and a graceful shutdown."""
 
 import signal
 import socket
@@ -13,13 +13,13 @@ GRACE_S = 2
 """Seconds that running requests have to end after a signal."""
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Return a bound socket. Raise ConfigError if it cannot be bound."""
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a bound socket. Raise ConfigError if the address cannot be bound."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ConfigError(f"--host {host} --port {port}: cannot listen there: {error.strerror or error}") from error
+        raise ConfigError(f"--host {host} --port {port}: cannot bind: {error.strerror or error}") from error
 
 
 async def serve_app(app: ASGIApp, listening: socket.socket) -> None:
@@ -28,7 +28,7 @@ async def serve_app(app: ASGIApp, listening: socket.socket) -> None:
     await _Server(config).serve(sockets=[listening])
 
 
-def check_guarded(listening: socket.socket, *, has_tokens: bool, table: str, variable: str) -> None:
+def check_tokens_required(listening: socket.socket, *, has_tokens: bool, table: str, variable: str) -> None:
     """Check that a socket is reachable from this machine only, or that clients have tokens.
 
     Raises:

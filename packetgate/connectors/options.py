@@ -55,11 +55,11 @@ def settings_from(
     prime: str | None = None,
     url: str | None = None,
     assistant: str | None = None,
-    own: bool = False,
+    local: bool = False,
 ) -> "Settings":
     """Return the settings from the environment and, with priority, the command line.
 
-    `own`: the command works on this machine, even if a server runs the turns.
+    `local`: the command works on this machine, even if a server runs the turns.
 
     Raises:
         ConfigError: a setting is invalid, or two options exclude each other.
@@ -69,17 +69,19 @@ def settings_from(
     from packetgate.graph.settings import Settings
 
     options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
-    given = {name: value for name, value in options.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     try:
-        settings = Settings.model_validate(given)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ConfigError(f"PACKETGATE_{str(first['loc'][0]).upper()}: {first['msg']}") from error
-    local = [f"--{name.replace('_', '-')}" for name in ("lite", "prime", "mcp_config") if name in given]
-    if settings.url and local and not own:
-        raise ConfigError(f"{', '.join(local)}: {settings.url} has its own models and servers: leave one of them out")
+    unused_options = [f"--{name.replace('_', '-')}" for name in ("lite", "prime", "mcp_config") if name in values]
+    if settings.url and unused_options and not local:
+        raise ConfigError(
+            f"{', '.join(unused_options)}: {settings.url} has its own models and servers: remove one of these options"
+        )
     if assistant is not None and not settings.url:
-        raise ConfigError(f"--assistant {assistant}: name its server with --url or PACKETGATE_URL")
+        raise ConfigError(f"--assistant {assistant}: also set its server with --url or PACKETGATE_URL")
     return settings
 
 
@@ -113,7 +115,7 @@ def checked_files(settings: "Settings") -> "Settings":
 
 
 def run_settings_from(
-    settings: "Settings", chosen: list[str] | None = None, writes: bool | None = None, commands: bool | None = None
+    settings: "Settings", overrides: list[str] | None = None, writes: bool | None = None, commands: bool | None = None
 ) -> "RunSettings":
     """Return the settings of a run, and the source of each; fields of the context without a source stay unset.
 
@@ -125,20 +127,20 @@ def run_settings_from(
 
     path = settings.preferences_path
     load_preferences(path)  # also reports a misspelt table if a server runs the turns
-    return run_settings(path, chosen or (), allow_write_tools=writes, allow_execute_tools=commands)
+    return run_settings(path, overrides or (), allow_write_tools=writes, allow_execute_tools=commands)
 
 
-def others_context(found: "RunSettings") -> "RoutingContext":
+def context_for_others(run_settings: "RunSettings") -> "RoutingContext":
     """Return the settings for other users' runs, and print which values are limited for them."""
-    for where in found.set_aside:
-        typer.echo(f"packetgate: {where}: for other users only its restrictions apply", err=True)
-    return found.for_others
+    for where in run_settings.set_aside:
+        typer.echo(f"packetgate: {where}: applies to other users only where it restricts them", err=True)
+    return run_settings.for_others
 
 
-def session_name(given: str | None) -> str:
+def session_name(name: str | None) -> str:
     """Return the given session name, or a new one."""
     from packetgate.state.base import new_id
 
-    if given is not None and not given.strip():
+    if name is not None and not name.strip():
         raise typer.BadParameter("the name of a session must not be empty", param_hint="--session")
-    return given or new_id()[:12]
+    return name or new_id()[:12]

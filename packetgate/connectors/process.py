@@ -1,7 +1,7 @@
 """How signals end this process with its child processes, and how often it collects garbage.
 
-Ctrl-C and SIGTERM end the process at once, after an open session has stopped. What Ctrl-C only stops, such as a turn of
-a chat, SIGTERM ends. This module is imported first, so it imports little.
+Ctrl-C and SIGTERM end the process at once, after an open session has stopped. Where Ctrl-C stops
+only a turn, as in a chat, SIGTERM ends the process. This module is imported first, so it imports little.
 """
 
 import gc
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-STATUS = 130
+CTRL_C_STATUS = 130
 """Exit status after Ctrl-C; after SIGTERM it is 143."""
 KILL_GRACE_S = 1.0
 """Seconds that child processes have to end after SIGTERM, and again after SIGKILL."""
@@ -28,7 +28,7 @@ _received = [signal.SIGINT]
 """Received signals; the first entry gives the exit status if there was none."""
 
 
-def heed_signals() -> None:
+def install_signal_handlers() -> None:
     """Handle both signals. If Ctrl-C is ignored, as in a background job, it stays ignored."""
     signal.signal(signal.SIGTERM, _handle)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN or _in_foreground():
@@ -53,7 +53,7 @@ def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
     def press() -> None:
         nonlocal pressed
         if pressed:
-            end()
+            end_process()
         pressed = True
         stop()
         _end_later()
@@ -67,15 +67,15 @@ def stopped_by_ctrl_c(stop: Callable[[], object]) -> Iterator[None]:
             if pressed:
                 with suppress(OSError, ValueError):
                     sys.stdout.flush()
-                end()
+                end_process()
 
 
-def started(pid: int) -> None:
+def register_child(pid: int) -> None:
     """Register a child process that must not outlive this one."""
     _children.add(pid)
 
 
-def end() -> None:
+def end_process() -> None:
     """End the process and its children, with SIGTERM first and then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in tuple(_children):
@@ -90,13 +90,13 @@ def end() -> None:
 def _handle(number: int, _frame: object) -> None:
     _received.append(signal.Signals(number))
     handlers = _on_sigterm if number == signal.SIGTERM else _on_sigint
-    (handlers[-1] if handlers else end)()
+    (handlers[-1] if handlers else end_process)()
 
 
 def _end_later() -> None:
     import threading
 
-    timer = threading.Timer(STOP_S, end)
+    timer = threading.Timer(STOP_S, end_process)
     timer.daemon = True
     timer.start()
 

@@ -97,29 +97,29 @@ class RemoteSessions(Sessions):
     async def newest(self) -> str:
         """Return the thread that changed last; empty if there is none."""
         with translated_errors(self._url):
-            found = await self._client.threads.search(limit=1, sort_by="updated_at", sort_order="desc")
-        return str(found[0]["thread_id"]) if found else ""
+            threads = await self._client.threads.search(limit=1, sort_by="updated_at", sort_order="desc")
+        return str(threads[0]["thread_id"]) if threads else ""
 
     async def stream(
-        self, given: RunInput, session: str, context: RoutingContext
+        self, run_input: RunInput, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
         """Run the server's graph on a session and yield its events. Closing the stream stops the run.
 
         Only explicitly set fields of the context are sent; the assistant's apply otherwise.
         """
         with translated_errors(self._url):
-            async with aclosing(super().stream(given, session, context)) as events:
+            async with aclosing(super().stream(run_input, session, context)) as events:
                 async for event in events:
                     yield event
 
-    async def _with_files(self, given: TurnInput, session: str) -> TurnInput:
-        await asyncio.to_thread(check_files, given.messages)  # the server stores the attachments
-        return given
+    async def _with_files(self, run_input: TurnInput, session: str) -> TurnInput:
+        await asyncio.to_thread(check_files, run_input.messages)  # the server stores the attachments
+        return run_input
 
     def _parts(
-        self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
+        self, run_input: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
     ) -> AsyncGenerator[Any]:
-        sent = given.model_dump(mode="json") if isinstance(given, TurnInput) else given
+        sent = run_input.model_dump(mode="json") if isinstance(run_input, TurnInput) else run_input
         chosen = context.model_dump(mode="json", exclude_unset=True) if isinstance(context, RoutingContext) else context
         return super()._parts(sent, session, chosen, on_disconnect="cancel", **options)
 
@@ -153,16 +153,16 @@ class RemoteStore(BaseStore):
             return None
         if not isinstance(op, SearchOp):
             raise NotImplementedError(f"{op}: a server's store can only be searched and deleted from")
-        found: list[Any] = []
-        while len(found) < op.limit:
-            size = min(STORE_PAGE, op.limit - len(found))
+        items: list[Any] = []
+        while len(items) < op.limit:
+            size = min(STORE_PAGE, op.limit - len(items))
             page = await self._store.search_items(
-                [*op.namespace_prefix], filter=op.filter, limit=size, offset=op.offset + len(found)
+                [*op.namespace_prefix], filter=op.filter, limit=size, offset=op.offset + len(items)
             )
-            found += page["items"]
+            items += page["items"]
             if len(page["items"]) < size:
                 break
-        return [SearchItem(**{**item, "namespace": tuple(item["namespace"])}) for item in found]
+        return [SearchItem(**{**item, "namespace": tuple(item["namespace"])}) for item in items]
 
 
 def thread_id(session: str) -> str:
@@ -195,24 +195,24 @@ async def _without_location(response: Response) -> None:
     response.headers.pop("location", None)  # a run that loses its listener is cancelled and cannot be rejoined
 
 
-async def _assistant(client: LangGraphClient, wanted: str, address: str) -> str:
+async def _assistant(client: LangGraphClient, name: str, address: str) -> str:
     try:
         listed: Any = await client.assistants.search(limit=MAX_ASSISTANTS)
-        known = [(one["assistant_id"], one["graph_id"], one["name"]) for one in listed]
+        known = [(assistant["assistant_id"], assistant["graph_id"], assistant["name"]) for assistant in listed]
     except (AuthenticationError, PermissionDeniedError):
         raise
     except (APIStatusError, TypeError, KeyError) as error:
         reason = f"{error.status_code}" if isinstance(error, APIStatusError) else "/assistants is missing"
         raise ConfigError(f"{address}: not a LangGraph-API server: {reason}") from error
-    if any(wanted in one[:2] for one in known):
-        return wanted
-    named = [one[0] for one in known if one[2] == wanted]
+    if any(name in assistant[:2] for assistant in known):
+        return name
+    named = [assistant[0] for assistant in known if assistant[2] == name]
     if len(named) == 1:
         return str(named[0])
     if named:
-        raise ConfigError(f"{address}: {len(named)} assistants are named {wanted!r}: give the id of one")
-    names = ", ".join(sorted({str(one[2]) for one in known})) or "none"
-    raise ConfigError(f"{address}: the server has no assistant {wanted!r}: it has {names}; set PACKETGATE_ASSISTANT")
+        raise ConfigError(f"{address}: {len(named)} assistants are named {name!r}: use an id")
+    names = ", ".join(sorted({str(assistant[2]) for assistant in known})) or "none"
+    raise ConfigError(f"{address}: the server has no assistant {name!r}: it has {names}; set PACKETGATE_ASSISTANT")
 
 
 @contextmanager
@@ -252,7 +252,7 @@ def _as_raised(error: RemoteException) -> PacketgateError:
     known = getattr(errors, name, None)
     if isinstance(known, type) and issubclass(known, PacketgateError):
         return known(message)
-    return PacketgateError(f"the turn failed on the server: {name}: {message}; its log says more")
+    return PacketgateError(f"the turn failed on the server: {name}: {message}; see its log")
 
 
 def _reason(error: APIStatusError) -> str:

@@ -23,7 +23,7 @@ PIPED_WIDTH = 100_000
 _BLANKS = re.compile(r" +$", re.MULTILINE)
 PLAIN_WIDTH = 100
 """Width of a question that is not shown at a terminal, so that its folded rows keep their bars."""
-_BEGINS, _GOES_ON, _FOLDED = "  │ ", "  ┆ ", "  ↪ "
+_FIRST_BAR, _NEXT_BAR, _FOLDED_BAR = "  │ ", "  ┆ ", "  ↪ "
 RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red", "\\": "dim", "[": "dim"}
 """Styles of the lines of a unified diff by their beginning; the first match counts."""
@@ -34,7 +34,7 @@ def attachments(packet: CognitionPacket, results: ResultStore) -> Text:
     shown = Text()
     for attachment in packet.tool_routing.attachments if packet.tool_routing else ():
         file = results.file(attachment.handle, packet.header.session_id)
-        shown.append(printable(f"[{attachment.description}: {file or 'not kept here'}]\n"), style="dim")
+        shown.append(printable(f"[{attachment.description}: {file or 'not stored here'}]\n"), style="dim")
     return shown
 
 
@@ -100,19 +100,19 @@ def _warn(shown: Text, warning: dict[str, str], width: int) -> None:
 
 
 def _highlight(shown: Text, marked: str, start: int) -> None:
-    rows = f"\n{re.escape(_FOLDED)}"
+    rows = f"\n{re.escape(_FOLDED_BAR)}"
     pattern = f"(?:{rows})?".join(re.escape(char) for char in marked)
-    for found in re.finditer(pattern, shown.plain[start:]):
-        shown.stylize("bold reverse red", start + found.start(), start + found.end())
+    for match in re.finditer(pattern, shown.plain[start:]):
+        shown.stylize("bold reverse red", start + match.start(), start + match.end())
 
 
 def _quote(shown: Text, text: str, width: int, style: Callable[[str], str] = lambda _: "") -> None:
-    bar = _BEGINS
+    bar = _FIRST_BAR
     for line in escaped(text).expandtabs(4).split("\n") if text else []:
         for piece in chop_cells(line, max(width - cell_len(bar), 1)) or [""]:
             shown.append(bar, style="dim").append(f"{piece}\n", style=style(line))
-            bar = _FOLDED
-        bar = _GOES_ON
+            bar = _FOLDED_BAR
+        bar = _NEXT_BAR
 
 
 def _diff_style(line: str) -> str:

@@ -46,66 +46,66 @@ class RunSettings:
         )
 
 
-def run_settings(path: Path | None, chosen: Sequence[str] = (), **switches: bool | None) -> RunSettings:
+def run_settings(path: Path | None, overrides: Sequence[str] = (), **switches: bool | None) -> RunSettings:
     """Merge the settings of `packetgate.toml` at `path`, the environment, `--set` options and switches.
 
     Raises:
         ConfigError: an unknown setting, an invalid value, or two options that contradict each other.
     """
     file = _from_file(path)
-    options = _from_options(chosen, switches)
-    given = file | _from_environment() | options
-    context = _context(given)
-    for_others = {name: one for name, one in file.items() if name not in FLAGS or not one.value} | options
+    options = _from_options(overrides, switches)
+    values = file | _from_environment() | options
+    context = _context(values)
+    for_others = {name: setting for name, setting in file.items() if name not in FLAGS or not setting.value} | options
     return RunSettings(
-        context, context.restricted_by(_context(for_others)), {name: one.where for name, one in given.items()}
+        context, context.restricted_by(_context(for_others)), {name: setting.where for name, setting in values.items()}
     )
 
 
-def _context(given: Mapping[str, SettingValue]) -> RoutingContext:
-    return RoutingContext.model_validate({name: one.value for name, one in given.items()})
+def _context(values: Mapping[str, SettingValue]) -> RoutingContext:
+    return RoutingContext.model_validate({name: setting.value for name, setting in values.items()})
 
 
 def _from_file(path: Path | None) -> dict[str, SettingValue]:
     table = {} if path is None else read_file(path).get("settings", {})
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: settings: it must be a table: [settings]")
-    given = {}
+        raise ConfigError(f"{path}: settings: must be a table: write [settings]")
+    values = {}
     for name, value in table.items():
         where = f"{path}: settings.{name}"
         _check_name(name, where)
-        given[name] = check_setting(RoutingContext, name, value, where)
-    return given
+        values[name] = check_setting(RoutingContext, name, value, where)
+    return values
 
 
 def _from_environment() -> dict[str, SettingValue]:
     known = {f"{ENV_PREFIX}{name.upper()}": name for name in _FIELDS}
     others = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | variables()
-    given = {}
+    values = {}
     for variable, text in os.environ.items():
         if variable in known:
-            given[known[variable]] = parse_setting(RoutingContext, known[variable], text, variable)
+            values[known[variable]] = parse_setting(RoutingContext, known[variable], text, variable)
         elif variable.upper().startswith(ENV_PREFIX) and variable.upper() not in others:
             name = variable.upper().removeprefix(ENV_PREFIX)
             if near := get_close_matches(name, map(str.upper, _FIELDS), n=1, cutoff=0.7):
                 raise ConfigError(f"{variable}: unknown setting: did you mean {ENV_PREFIX}{near[0]}? If not, unset it")
-    return given
+    return values
 
 
-def _from_options(chosen: Sequence[str], switches: Mapping[str, bool | None]) -> dict[str, SettingValue]:
-    given = {name: SettingValue(value, FLAGS[name][value]) for name, value in switches.items() if value is not None}
-    for option in chosen:
+def _from_options(overrides: Sequence[str], switches: Mapping[str, bool | None]) -> dict[str, SettingValue]:
+    values = {name: SettingValue(value, FLAGS[name][value]) for name, value in switches.items() if value is not None}
+    for option in overrides:
         name, equals, text = option.partition("=")
         name = name.strip()
         if not equals:
-            raise ConfigError(f"--set {option[:60]}: it takes key=value, such as --set confidence_threshold=0.8")
+            raise ConfigError(f"--set {option[:60]}: expected KEY=VALUE, such as --set confidence_threshold=0.8")
         _check_name(name, f"--set {name[:60]}")
         value = parse_setting(RoutingContext, name, text, f"--set {name}")
-        before = given.setdefault(name, value)
+        before = values.setdefault(name, value)
         if before.value != value.value:
             earlier = json.dumps(before.value)
             raise ConfigError(f"--set {option[:60]} contradicts {before.where} ({earlier}): leave one of them out")
-    return given
+    return values
 
 
 def _check_name(name: str, where: str) -> None:

@@ -40,7 +40,7 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
     except PacketgateError as error:
         raise _ended(error, error_line(error), 2 if isinstance(error, InputError) else 1) from error
     except (KeyboardInterrupt, InterruptedReadError) as error:
-        raise typer.Exit(process.STATUS) from error
+        raise typer.Exit(process.CTRL_C_STATUS) from error
     except BrokenPipeError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at exit
         raise typer.Exit(BROKEN_PIPE) from error
@@ -57,7 +57,7 @@ class _Loop(asyncio.SelectorEventLoop):
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
         """Start a program and register it, so that it ends with this process."""
         started = await super().subprocess_exec(*args, **options)
-        process.started(started[0].get_pid())
+        process.register_child(started[0].get_pid())
         return started
 
 

@@ -22,7 +22,6 @@ from packetgate.graph.leases import Leases, NoLeases
 from packetgate.graph.records import forget_records
 from packetgate.models.options import ROLES
 from packetgate.models.pool import ModelPool
-from packetgate.nodes.select_tool import STAGE as SELECTING
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketError, RequestError, SessionError
@@ -61,7 +60,7 @@ class SessionState:
     interrupt_id: str = ""
     """LangGraph's id of the open question."""
 
-    def may_go_on(self, rights: RoutingContext) -> bool:
+    def still_allows_calls(self, rights: RoutingContext) -> bool:
         """Whether current rights still allow the waiting calls."""
         calls = (self.packet.tool_routing or ToolRouting()).calls
         return rights.enabled and all(
@@ -80,7 +79,7 @@ class SessionState:
         header = values.get("header")
         if header:
             check_version(header.version if isinstance(header, Header) else header.get("version", 0))
-        interrupt = next((one for one in snapshot.interrupts if isinstance(one.value, dict)), None)
+        interrupt = next((item for item in snapshot.interrupts if isinstance(item.value, dict)), None)
         question = dict(interrupt.value) if interrupt else None
         fields = {name: value for name, value in values.items() if name in CognitionPacket.model_fields}
         try:
@@ -101,16 +100,16 @@ class Sessions:
         graph: PregelProtocol[Any, Any, Any, Any],
         leases: Leases | None = None,
         journal: DatabaseJournal | None = None,
-        kept: ResultStore | None = None,
+        results: ResultStore | None = None,
         servers: McpHub | None = None,
         *,
         with_models: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,
     ) -> None:
-        """`kept` stores attached pictures; `with_models` returns the same graph with other models."""
+        """`results` stores attached pictures; `with_models` returns the same graph with other models."""
         self.graph = graph
         self._leases = leases or NoLeases()
         self._journal = journal
-        self._kept = kept
+        self._results = results
         self._servers = servers
         self._with_models = with_models
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -160,7 +159,7 @@ class Sessions:
         """Return the state of a session. Raise PacketError if the stored state is not a valid packet."""
         return SessionState.of(await self.graph.aget_state(self.config(session)))
 
-    async def has_begun(self, packet: CognitionPacket) -> bool:
+    async def has_started_write(self, packet: CognitionPacket) -> bool:
         """Whether an interrupted turn has started a write."""
         return bool(self._journal and await interrupted_writes(packet, self._journal))
 
@@ -185,7 +184,7 @@ class Sessions:
         return ""
 
     async def stream(
-        self, given: RunInput, session: str, context: RoutingContext
+        self, run_input: RunInput, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
         """Run the graph on a session and yield its events. Closing the stream stops the run.
 
@@ -193,10 +192,10 @@ class Sessions:
             RequestError: an attachment cannot be used; nothing was done.
             SessionError: the question was answered elsewhere.
         """
-        if isinstance(given, TurnInput):
-            given = await self._with_files(given, session)
+        if isinstance(run_input, TurnInput):
+            run_input = await self._with_files(run_input, session)
         try:
-            async with aclosing(self._parts(given, session, context)) as parts:
+            async with aclosing(self._parts(run_input, session, context)) as parts:
                 async for part in parts:
                     event = _event(part["data"]) if part["type"] == "custom" else _answer_piece(*part["data"])
                     if event is not None:
@@ -204,15 +203,15 @@ class Sessions:
         except UnknownInterruptError as error:
             raise answered_elsewhere(session) from error
 
-    async def _with_files(self, given: TurnInput, session: str) -> TurnInput:
-        messages, files = await asyncio.to_thread(take_files, given.messages, self._kept, session)
-        return TurnInput(messages=messages, request=given.request.with_files(files)) if files else given
+    async def _with_files(self, run_input: TurnInput, session: str) -> TurnInput:
+        messages, files = await asyncio.to_thread(take_files, run_input.messages, self._results, session)
+        return TurnInput(messages=messages, request=run_input.request.with_files(files)) if files else run_input
 
     def _parts(
-        self, given: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
+        self, run_input: object, session: str, context: RoutingContext | dict[str, Any], **options: Any
     ) -> AsyncGenerator[Any]:
         options = {"stream_mode": ["custom", "messages"], "durability": "sync", "version": "v2", **options}
-        parts = self.graph.astream(given, self.config(session), context=context, **options)
+        parts = self.graph.astream(run_input, self.config(session), context=context, **options)
         return cast("AsyncGenerator[Any]", parts)
 
     @property
@@ -236,8 +235,8 @@ class Sessions:
 
 
 def answered_elsewhere(session: str) -> SessionError:
-    """Return the error about an answer to a question that another answer has closed."""
-    message = f"the question of session {session!r} was answered elsewhere meanwhile: this answer is not used"
+    """Return the error for an answer to a question that is already answered."""
+    message = f"the question of session {session!r} was already answered elsewhere: this answer was not used"
     return SessionError(message, Code.QUESTION_NOT_OPEN)
 
 
@@ -249,7 +248,7 @@ def _event(data: object) -> StageEvent | None:
 
 
 def _answer_piece(message: Any, metadata: dict[str, Any]) -> AnswerPiece | None:
-    if metadata.get("langgraph_node") not in {SELECTING, LAST_STAGE}:
+    if metadata.get("langgraph_node") not in {"select_tool", LAST_STAGE}:
         return None
     if not isinstance(message, BaseMessage):  # from a server
         if message["type"] != AIMessageChunk.__name__:

@@ -50,7 +50,7 @@ class Continue:
     """Continue an interrupted turn."""
 
 
-Turn = Say | Reply | Continue
+UserInput = Say | Reply | Continue
 
 NOT_SHOWN = "your reply was for another question, or this one was not shown yet: please answer it now"
 RESUMING = "The previous turn was interrupted during a write and is being resumed. Send your message again afterwards."
@@ -107,7 +107,9 @@ _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
 TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | Answering | Aside | Asked | Finished
 
 
-async def run_turn(sessions: Sessions, turn: Turn, session: str, context: RoutingContext) -> AsyncGenerator[TurnEvent]:
+async def run_turn(
+    sessions: Sessions, turn: UserInput, session: str, context: RoutingContext
+) -> AsyncGenerator[TurnEvent]:
     """Run a turn on a session up to its answer or a question. Closing this stops the turn.
 
     It waits for the turn that runs on its session, in any process. A turn that was interrupted during a write
@@ -133,7 +135,7 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
         if waits and isinstance(turn, Reply) and before.question is None:
             raise answered_elsewhere(session)
         turn = _as_reply(turn, before)
-        if isinstance(turn, Say) and before.is_unfinished and await sessions.has_begun(before.packet):
+        if isinstance(turn, Say) and before.is_unfinished and await sessions.has_started_write(before.packet):
             turn = Continue()
             yield Resuming()
         turn = _as_request(turn, before)
@@ -144,15 +146,15 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
             yield Answering(before.question, turn.value)
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
             raise SessionError("the conversation has continued meanwhile: send your message again")
-        given, decided, ended = _run_input(turn, before, session), False, ""
-        async with aclosing(sessions.stream(given, session, context)) as stream:
+        run_input, decided, ended_id = _run_input(turn, before, session), False, ""
+        async with aclosing(sessions.stream(run_input, session, context)) as stream:
             async for event in stream:
                 if isinstance(event, StageFinished):
                     decided = decided or bool(event.decisions)
-                    ended = event.packet_id if event.stage == LAST_STAGE else ended
+                    ended_id = event.packet_id if event.stage == LAST_STAGE else ended_id
                 yield event
         after = await sessions.state(session)
-        aside = await _ended_packet(sessions, session, ended) if ended and after.question is not None else None
+        aside = await _ended_packet(sessions, session, ended_id) if ended_id and after.question is not None else None
     if isinstance(turn, Reply) and not decided and after.question is None:
         raise answered_elsewhere(session)
     if after.is_unfinished:
@@ -166,7 +168,7 @@ async def run_turn(sessions: Sessions, turn: Turn, session: str, context: Routin
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
 
 
-def _as_reply(turn: Turn, state: SessionState) -> Turn:
+def _as_reply(turn: UserInput, state: SessionState) -> UserInput:
     if not isinstance(turn, Say) or state.question is None or turn.question_id is None:
         return turn
     if turn.files or turn.request.attachments:
@@ -174,7 +176,7 @@ def _as_reply(turn: Turn, state: SessionState) -> Turn:
     return Reply(turn.text, turn.question_id) if decides(turn.text, state.question) else turn
 
 
-def _as_request(turn: Turn, state: SessionState) -> Turn:
+def _as_request(turn: UserInput, state: SessionState) -> UserInput:
     """Return a reply to a closed question as a new request, unless it is only a decision."""
     if not isinstance(turn, Reply) or state.question is None or _is_meant(turn, state.question):
         return turn
@@ -199,7 +201,7 @@ async def _ended_packet(sessions: Sessions, session: str, packet_id: str) -> Cog
     return None
 
 
-def _run_input(turn: Turn, state: SessionState, session: str) -> RunInput:
+def _run_input(turn: UserInput, state: SessionState, session: str) -> RunInput:
     match turn:
         case Say():
             text = check_request(turn.text if turn.text.strip() or not turn.files else SEE_ATTACHED)

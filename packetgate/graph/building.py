@@ -54,7 +54,7 @@ def build_graph(
     """Return the uncompiled graph. It needs a checkpointer to ask the user, and a store to record turns.
 
     Args:
-        journal: must outlast the process if sessions do: it prevents that answers are used, and calls run, twice.
+        journal: must outlast the process if sessions do: no answer is used twice, and no call runs twice.
         settings: defaults of a graph inside another graph.
         loop: runs the stages for synchronous callers.
     """

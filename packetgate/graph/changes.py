@@ -11,7 +11,7 @@ from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Evaluation, PacketState
 from packetgate.state.transitions import ToolExecutionStatus
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _EMPTY = CognitionPacket()
 _NO_ROUTING = ToolRouting()
@@ -88,7 +88,7 @@ class StageChange:
             "missed": _added(before.missed_tools, after.missed_tools),
             "escalated": tuple([call.tool_name for call in self.calls if call.status.awaits_user]),
             "calls": Counter([call.status.value for call in self.calls]),
-            "corrections": tuple([one.problem for one in corrections if not one.mended]),
+            "corrections": tuple([correction.problem for correction in corrections if not correction.mended]),
         }
 
     def _escalation(self) -> Literal["question", "confidence", "approval"] | None:
@@ -100,7 +100,7 @@ class StageChange:
         return "approval" if ToolExecutionStatus.AWAITING_APPROVAL in statuses else "question"
 
 
-def _added(before: tuple[T, ...], after: tuple[T, ...]) -> tuple[T, ...]:
+def _added(before: tuple[_T, ...], after: tuple[_T, ...]) -> tuple[_T, ...]:
     """Return the entries that a stage appended, or all entries if it replaced them."""
     if after is before:
         return ()

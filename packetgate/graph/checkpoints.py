@@ -19,7 +19,7 @@ from packetgate.state.base import Section
 from packetgate.state.packet import checkpoint_types
 from packetgate.state.private_names import ERROR_WRITES, allow_checkpoint_types
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _CACHED = (Section, BaseMessage)
 
@@ -81,7 +81,7 @@ class AtomicSaver(BaseCheckpointSaver[str]):
         await _uncancelled(super().adelete_thread(thread_id))
 
 
-async def _uncancelled(writing: Coroutine[Any, Any, T]) -> T:
+async def _uncancelled(writing: Coroutine[Any, Any, _T]) -> _T:
     task = asyncio.ensure_future(writing)
     try:
         return await asyncio.shield(task)

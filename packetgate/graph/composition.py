@@ -76,28 +76,30 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
     """
     path = settings.preferences_path
     named = {} if path is None else named_models(read_file(path).get("models", {}))
-    found: dict[str, SettingValue] = {}
+    names: dict[str, SettingValue] = {}
     for role in ROLES:
         name = getattr(settings, role)
         where = f"--{role} or PACKETGATE_{role.upper()}" if role in settings.model_fields_set else "default"
-        found[role] = SettingValue(name, f"{path}: models.{role}.{MODEL}" if named.get(role) == name else where)
-    return found
+        names[role] = SettingValue(name, f"{path}: models.{role}.{MODEL}" if named.get(role) == name else where)
+    return names
 
 
-def deciders_for(models: ModelPool, kept: ResultStore | None = None) -> Deciders:
+def deciders_for(models: ModelPool, results: ResultStore | None = None) -> Deciders:
     """Return language deciders, or reflex without a model. Models with vision see pictures from `kept`."""
-    made = (
+    deciders = (
         reflex_deciders()
         if models.is_reflex
-        else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"), kept)
+        else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"), results)
     )
-    return replace(reviewed_by(made, models.reviewer) if models.has_reviewer else made, known_as=models.known_as)
+    return replace(
+        reviewed_by(deciders, models.reviewer) if models.has_reviewer else deciders, known_as=models.known_as
+    )
 
 
 async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> "Model":
     model = await models.get(role)
     if model is None:
-        raise ModelError(f"no model plays {role!r}: set PACKETGATE_LITE or PACKETGATE_PRIME")
+        raise ModelError(f"no model for the role {role!r}: set PACKETGATE_LITE or PACKETGATE_PRIME")
     return model
 
 

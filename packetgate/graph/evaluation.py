@@ -43,25 +43,25 @@ class _Tools:
 
 async def play(case: Case, deciders: Deciders, context: RoutingContext) -> Played:
     """Return the result of a case."""
-    shelf = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
+    toolbox = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
     saver = InMemorySaver(serde=PacketSerializer())
-    graph = build_graph(deciders, shelf, 0, 0).compile(checkpointer=saver, interrupt_before=STOPS)
-    where: Any = {"configurable": {"thread_id": case.name}}
+    graph = build_graph(deciders, toolbox, 0, 0).compile(checkpointer=saver, interrupt_before=STOPS)
+    config: Any = {"configurable": {"thread_id": case.name}}
     if case.after:
-        await graph.aupdate_state(where, _begun(case, case.after, context), as_node="execute_tool")
-    begun = perf_counter()
-    with collected() as asked:
-        given = None if case.after else TurnInput(messages=[HumanMessage(case.says)])
-        state = await graph.ainvoke(given, where, context=context)
+        await graph.aupdate_state(config, _begun(case, case.after, context), as_node="execute_tool")
+    started = perf_counter()
+    with collected() as requests:
+        turn = None if case.after else TurnInput(messages=[HumanMessage(case.says)])
+        state = await graph.ainvoke(turn, config, context=context)
     packet = CognitionPacket.model_validate({name: state[name] for name in CognitionPacket.model_fields})
-    problem = asked[-1].error if asked and all(one.error for one in asked) else ""
-    return _played(case, packet, perf_counter() - begun, problem)
+    problem = requests[-1].error if requests and all(request.error for request in requests) else ""
+    return _played(case, packet, perf_counter() - started, problem)
 
 
-def _begun(case: Case, made: MadeCall, context: RoutingContext) -> dict[str, Any]:
+def _begun(case: Case, earlier_call: MadeCall, context: RoutingContext) -> dict[str, Any]:
     """Return a turn whose first call has run, and whose selection wants more calls."""
-    done = {"status": ToolExecutionStatus.EXECUTED, "result": ToolResult(success=True, output=made.output)}
-    call = ToolCall(tool_name=made.tool, params=made.params, **done)
+    executed = {"status": ToolExecutionStatus.EXECUTED, "result": ToolResult(success=True, output=earlier_call.output)}
+    call = ToolCall(tool_name=earlier_call.tool, params=earlier_call.params, **executed)
     packet = CognitionPacket(
         messages=[HumanMessage(case.says)],
         header=Header(session_id=case.name),
@@ -76,7 +76,7 @@ def _played(case: Case, packet: CognitionPacket, seconds: float, problem: str) -
     routing = packet.tool_routing or ToolRouting()
     calls = [call for call in routing.calls if call.status is not ToolExecutionStatus.EXECUTED]
     judged = case.judged([(call.tool_name, call.params) for call in calls])
-    reviews = {one.subject: one for one in packet.reasoning.evaluations}
+    reviews = {evaluation.subject: evaluation for evaluation in packet.reasoning.evaluations}
     spent = sum(packet.metrics.token_usage.values(), start=TokenUsage())
     answered = not problem and bool(routing.question) == case.asks
     return Played(

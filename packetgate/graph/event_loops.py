@@ -13,7 +13,7 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.servers.hub import McpHub
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class LoopThread:
@@ -24,11 +24,11 @@ class LoopThread:
         self._process = 0
         self._starting = threading.Lock()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine and return its result."""
         return self.begin(work).result()
 
-    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def begin(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
         """Start a coroutine."""
         with self._starting:
             if self._loop is None or self._process != os.getpid():  # a fork does not copy threads

@@ -36,7 +36,7 @@ class Leases(ABC):
 
     @abstractmethod
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock."""
+        """Try to take a session's lock; return whether it was free."""
 
     @abstractmethod
     async def release(self, session: str) -> None:
@@ -77,7 +77,7 @@ class FileLeases(Leases):
         self._held: dict[str, int] = {}
 
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock."""
+        """Try to take a session's lock; return whether it was free."""
         return await asyncio.to_thread(self._take, session)
 
     async def release(self, session: str) -> None:
@@ -122,7 +122,7 @@ class PostgresLeases(Leases):
         self._checking: asyncio.Task[None] | None = None
 
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock."""
+        """Try to take a session's lock; return whether it was free."""
         taken = await self._ask(_TAKE, session)
         if taken:
             self._held.add(session)
@@ -173,7 +173,7 @@ class PostgresLeases(Leases):
                 for session in self._held:
                     answer = await (await connection.execute(_TAKE, (session,))).fetchone()
                     if not (answer and answer[0]):
-                        message = "session %s: another process took its turn while the database was away"
+                        message = "session %s: another process took its lock while the database was unreachable"
                         logging.getLogger(__name__).warning(message, session)
                 self._connection = connection
             return self._connection
@@ -183,7 +183,7 @@ class NoLeases(Leases):
     """For sessions that no other process can open."""
 
     async def take(self, session: str) -> bool:
-        """Return True."""
+        """Return True: nobody else can hold the lock."""
         return True
 
     async def release(self, session: str) -> None:

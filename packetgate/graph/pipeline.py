@@ -40,7 +40,7 @@ from packetgate.tools.risk.call import rated
 from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.tool_spec import digest_of
 
-CHOSEN_BY_CLIENT = "chosen by the client, whose reasons are not known here"
+CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RequestedCall:
 
     name: str
     params: Mapping[str, Any]
-    if_it_changes: str = ""
+    refusal_if_changing: str = ""
     """For a call that must only read: the client's instruction if it would change something."""
     call_id: str = ""
     """Id in the journal of a call that may be proposed again; empty: a new id."""
@@ -63,11 +63,11 @@ class Caller(Protocol):
         """Earlier calls, in whose outputs the values of a call are traced."""
         ...
 
-    def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
+    def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         """Return the packet of a call with the user's words; the entry is its whole palette.
 
         Args:
-            apart: in a thread of its own, where it can wait for an answer beside other calls.
+            own_thread: use a new thread, where the call can wait for an answer beside other calls.
         """
         ...
 
@@ -96,12 +96,12 @@ class Pipeline:
         return AllowedTools(self.tools, settings, self.channel)
 
     async def proposed(
-        self, requested: RequestedCall, caller: Caller, settings: RoutingContext, *, apart: bool = False
+        self, requested: RequestedCall, caller: Caller, settings: RoutingContext, *, own_thread: bool = False
     ) -> CognitionPacket:
         """Return the packet of a checked, reviewed and journaled call; it may wait for an answer.
 
         Args:
-            apart: nobody can be asked during the request, so the call waits in a thread of its own.
+            own_thread: nobody can be asked during the request, so the call waits in a new thread.
 
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
@@ -109,7 +109,7 @@ class Pipeline:
         toolbox = self.toolbox(settings)
         catalogue = await toolbox.catalogue()
         hint = self.not_found_hint
-        packet, proposal = await asyncio.to_thread(_proposal, requested, caller, catalogue, hint, apart=apart)
+        packet, proposal = await asyncio.to_thread(_proposal, requested, caller, catalogue, hint, own_thread=own_thread)
         runtime = self._runtime(packet, can_ask=True)
         review = Review(
             reviews=tuple(map(_accepted, packet.routing.calls)),
@@ -154,7 +154,7 @@ class Pipeline:
             catalogue = await self.toolbox(packet.governance.settings).catalogue()
             decision = await decision_of(reply, question, packet, catalogue)
             if decision.changed:
-                message = f"{', '.join(decision.changed)}: {CHANGED}; call it again to be asked anew"
+                message = f"{', '.join(decision.changed)}: {CHANGED}; call the tool again for a new question"
                 raise CallRefusedError(message, code=Code.CALL_CHANGED)
             if not await claim(decision, question, packet, self.journal):
                 raise CallRefusedError(TAKEN, code=Code.ANSWER_TAKEN)
@@ -214,7 +214,7 @@ def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
 
 
 def _proposal(
-    requested: RequestedCall, caller: Caller, catalogue: Catalogue, hint: str, *, apart: bool
+    requested: RequestedCall, caller: Caller, catalogue: Catalogue, hint: str, *, own_thread: bool
 ) -> tuple[CognitionPacket, PacketUpdate]:
     """Return a packet with the call, and its new sections. Blocking."""
     checked = repair(requested.name, requested.params, catalogue)
@@ -228,13 +228,13 @@ def _proposal(
     entry = PaletteEntry(tool_name=spec.name, shown="full", reason="ranked", risk=spec.risk)
     packet = caller.opened(entry)
     call = _traced(requested, checked, packet, caller, catalogue)
-    if requested.if_it_changes and call.risk is not Risk.READ:
+    if requested.refusal_if_changing and call.risk is not Risk.READ:
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
         vouch = f" {how_to_vouch(call)}" if call.unvouched else ""
-        message = f"{call.tool_name} may {call.risk}{why}. {requested.if_it_changes}{vouch}"
+        message = f"{call.tool_name} may {call.risk}{why}. {requested.refusal_if_changing}{vouch}"
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
-    if apart and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
-        packet = caller.opened(entry, apart=True)
+    if own_thread and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
+        packet = caller.opened(entry, own_thread=True)
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
     proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
     return packet.merged(proposal), proposal
@@ -266,7 +266,7 @@ def _accepted(call: ToolCall) -> CallReview:
 
 
 def _no_such_tool(name: str, catalogue: Catalogue) -> str:
-    nearest = ", ".join(catalogue[one].listed_name for one in catalogue.nearest(name))
-    otherwise = "none has a name like it" if catalogue else "no tool is there at all"
-    hint = f"the nearest are {nearest}" if nearest else otherwise
-    return f"there is no tool {name!r} here: {hint}"
+    nearest = ", ".join(catalogue[tool].listed_name for tool in catalogue.nearest(name))
+    fallback = "no tool has a similar name" if catalogue else "no tools are available"
+    hint = f"similar names: {nearest}" if nearest else fallback
+    return f"unknown tool {name!r}: {hint}"

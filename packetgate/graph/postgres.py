@@ -104,8 +104,8 @@ def keepalive_options(url: str) -> str:
     from psycopg.conninfo import conninfo_to_dict
 
     options = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "user_timeout": 60_000}
-    given = str(conninfo_to_dict(url).get("options") or "")
-    return " ".join([*(f"-c tcp_{name}={value}" for name, value in options.items()), given]).strip()
+    own = str(conninfo_to_dict(url).get("options") or "")
+    return " ".join([*(f"-c tcp_{name}={value}" for name, value in options.items()), own]).strip()
 
 
 def _options(url: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def postgres_errors(url: str) -> Iterator[str]:
         parts = conninfo_to_dict(url)
     except ProgrammingError as error:
         raise ConfigError(
-            "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+            "PACKETGATE_DATABASE_URL is not a PostgreSQL URL: use postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         ) from error
     try:
         yield url
@@ -139,6 +139,6 @@ def postgres_errors(url: str) -> Iterator[str]:
         place = f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(
-            f"PACKETGATE_DATABASE_URL: {place} cannot be used: {reason}; fix that or the URL, or unset it to store "
-            "sessions in a file"
+            f"PACKETGATE_DATABASE_URL: {place} cannot be used: {reason}; correct this or the URL, or unset it to "
+            "store sessions in a file"
         ) from error

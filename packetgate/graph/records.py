@@ -1,6 +1,6 @@
 """Records in the graph's store: turns, prompts, lessons and model evaluations.
 
-A failing store costs the record, never the turn.
+If the store fails, the record is lost and the turn continues.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ async def save_prompts(store: BaseStore, prompts: StagePrompts) -> None:
 async def read_prompts(store: BaseStore, session_id: str, packet_id: str) -> tuple[StagePrompts, ...]:
     """Return the prompts of a turn in order."""
     items = await store.asearch(namespace(PROMPTS, session_id, packet_id), limit=_ALL)
-    return tuple(sorted((StagePrompts.model_validate(item.value) for item in items), key=lambda one: one.at))
+    return tuple(sorted((StagePrompts.model_validate(item.value) for item in items), key=lambda prompts: prompts.at))
 
 
 async def prune_records(store: BaseStore, days: int, prompt_days: int) -> None:
@@ -129,7 +129,7 @@ async def forget_records(store: BaseStore, session_id: str) -> None:
 
 
 async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
-    """Return what the user's confirmed calls have taught; None without a store that answers."""
+    """Return what the user's confirmed calls have taught; None if the store does not answer."""
     learned = None
     if store is not None:
         with guarded(packet.header.packet_id):
@@ -141,7 +141,7 @@ async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learne
 async def calibration_by(
     packet: CognitionPacket, store: BaseStore | None, known_as: KnownAs | None = None
 ) -> Calibration:
-    """Return the calibration curves for a turn; empty without a store that answers."""
+    """Return the calibration curves for a turn; empty if the store does not answer."""
     if store is not None:
         with guarded(packet.header.packet_id):
             async with asyncio.timeout(TIMEOUT_S):

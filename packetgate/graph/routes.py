@@ -7,7 +7,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 
 
 def after_opening(packet: CognitionPacket) -> Literal["detect_intent", "ask_user"]:
-    """A message may answer the open question."""
+    """Go to `ask_user` if the message may answer the open question."""
     return "detect_intent" if packet.governance.question is None else "ask_user"
 
 
@@ -56,7 +56,7 @@ def after_execution(packet: CognitionPacket) -> Literal["ask_user", "inject_resu
 
 
 def after_answering(packet: CognitionPacket) -> Literal["put_back", "__end__"]:
-    """Repeat a parked question."""
+    """Go to `put_back` if a question is parked."""
     return "put_back" if packet.parked else "__end__"
 
 

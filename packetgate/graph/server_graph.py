@@ -27,24 +27,24 @@ USER_ID = "langgraph_auth_user_id"
 class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
     """A compiled graph that validates a server's input, and is drawn without error handlers."""
 
-    def __init__(self, *, kept: ResultStore | None = None, **parts: Any) -> None:
-        """Take the parts of a graph, as a server does to copy it."""
+    def __init__(self, *, results: ResultStore | None = None, **parts: Any) -> None:
+        """Create a graph from the attributes of another, as servers do to copy it."""
         super().__init__(**parts)
-        self.kept = kept
+        self.results = results
 
     @classmethod
     def of(
         cls,
         graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket],
-        kept: ResultStore | None = None,
+        results: ResultStore | None = None,
     ) -> Self:
-        """Return a server graph that stores attached files in `kept`."""
-        made = cls.__new__(cls)
-        vars(made).update(vars(graph), kept=kept)
-        return made
+        """Return a server graph that stores attached files in `results`."""
+        copy = cls.__new__(cls)
+        vars(copy).update(vars(graph), results=results)
+        return copy
 
     async def astream(  # type: ignore[override]
-        self, given: Any, config: RunnableConfig | None = None, **options: Any
+        self, turn_input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncGenerator[Any]:
         """Run the graph.
 
@@ -59,26 +59,28 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         context = options.get("context")
         with _value_errors():
             routing_context(context)
-            if isinstance(given, Command):
-                check_update(given.update)
-                if given.resume is not None or not (given.update or given.goto):
-                    check_reply(given.resume)
-            elif isinstance(given, dict):
-                given = {name: given[name] for name in TurnInput.model_fields if name in given}
-                check_update(given)
-                request = TurnRequest.model_validate(given.get("request") or {})
+            if isinstance(turn_input, Command):
+                check_update(turn_input.update)
+                if turn_input.resume is not None or not (turn_input.update or turn_input.goto):
+                    check_reply(turn_input.resume)
+            elif isinstance(turn_input, dict):
+                turn_input = {name: turn_input[name] for name in TurnInput.model_fields if name in turn_input}
+                check_update(turn_input)
+                request = TurnRequest.model_validate(turn_input.get("request") or {})
                 request = request.changed(origin="server", person=person or request.person)
-                given = await asyncio.to_thread(self._with_files, given, request, configurable.get("thread_id", ""))
-                request_in(given["messages"])  # an invalid request must not replace the open question
-            async with aclosing(cast("AsyncGenerator[Any]", super().astream(given, config, **options))) as parts:
+                turn_input = await asyncio.to_thread(
+                    self._with_files, turn_input, request, configurable.get("thread_id", "")
+                )
+                request_in(turn_input["messages"])  # an invalid request must not replace the open question
+            async with aclosing(cast("AsyncGenerator[Any]", super().astream(turn_input, config, **options))) as parts:
                 async for part in parts:
                     yield part
 
-    def _with_files(self, given: dict[str, Any], request: TurnRequest, thread: str) -> dict[str, Any]:
-        messages = given.get("messages", [])
+    def _with_files(self, turn_input: dict[str, Any], request: TurnRequest, thread: str) -> dict[str, Any]:
+        messages = turn_input.get("messages", [])
         messages = convert_to_messages(messages if isinstance(messages, list) else [messages])
-        messages, files = take_files(messages, self.kept, thread)
-        return {**given, "messages": messages, "request": request.with_files(files)}
+        messages, files = take_files(messages, self.results, thread)
+        return {**turn_input, "messages": messages, "request": request.with_files(files)}
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]

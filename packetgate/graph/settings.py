@@ -26,41 +26,45 @@ class Settings(BaseSettings):
     prime: str = Field(default="reflex", description="Model for review and answer.")
     mcp_config: Path | None = Field(default=None, description="mcp.json; by default the one in the working folder.")
     config: Path | None = Field(default=None, description="packetgate.toml; by default the one in the working folder.")
-    root: Path = Field(default=Path(), description="The folder the built-in tools may touch.")
+    root: Path = Field(default=Path(), description="Folder that the built-in tools may access.")
     home: Path = Field(
         default_factory=lambda: user_data_path("packetgate", appauthor=False),
-        description="Where sessions and logs are kept.",
+        description="Folder of sessions and logs.",
     )
     database_url: str | None = Field(
-        default=None, description="postgresql://... to keep sessions in PostgreSQL instead."
+        default=None, description="postgresql://...: store sessions in PostgreSQL instead."
     )
     usage_days: int = Field(
-        default=USAGE_DAYS, ge=0, le=36_500, description="Days for which turns are kept on record; 0 records none."
+        default=USAGE_DAYS, ge=0, le=36_500, description="Days to keep records of turns; 0 records nothing."
     )
     prompt_days: int = Field(
-        default=PROMPT_DAYS, ge=0, le=36_500, description="Days for which prompts are kept as sent; 0 keeps none."
+        default=PROMPT_DAYS, ge=0, le=36_500, description="Days to keep the prompts sent to models; 0 stores none."
     )
     sandbox: Literal["auto", "require", "off"] | None = Field(
-        default=None, description="auto: programs of ai.execute run in bubblewrap where it works; require; off."
+        default=None, description="Sandbox of ai.execute: auto (bubblewrap if it works), require or off."
     )
-    sandbox_network: bool | None = Field(default=None, description="Whether programs in the sandbox have a network.")
+    sandbox_network: bool | None = Field(
+        default=None, description="Whether programs in the sandbox have network access."
+    )
     embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
     url: str | None = Field(
         default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."
     )
-    assistant: str = Field(default="packetgate", description="Whose turns they are there: a graph's name, or an id.")
+    assistant: str = Field(
+        default="packetgate", description="Assistant of that server that runs the turns: its graph's name or its id."
+    )
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
 
     @model_validator(mode="before")
     @classmethod
-    def _with_named_models(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _with_named_models(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Take models from `packetgate.toml` if nothing else sets them."""
-        path = Path(given.get("config") or DEFAULT_PREFERENCES)
+        path = Path(values.get("config") or DEFAULT_PREFERENCES)
         try:
             named = named_models(read_file(path).get("models", {})) if path.is_file() else {}
         except ConfigError:
             named = {}  # reported when the rest of the file is read
-        return {role: name for role, name in named.items() if role in ("lite", "prime")} | given
+        return {role: name for role, name in named.items() if role in ("lite", "prime")} | values
 
     @property
     def config_path(self) -> Path | None:

@@ -8,7 +8,7 @@ from packetgate.graph.settings import Settings
 from packetgate.tools.text.result_store import MAX_RESULTS, RESULT_AGE_S, ResultStore
 
 MAX_SHARED_BYTES = 1_000_000_000
-"""Of all sessions on all machines."""
+"""Limit for all sessions on all machines together."""
 
 _CREATE = """
 SELECT pg_advisory_xact_lock(7326451905);
@@ -62,10 +62,10 @@ class SharedResultStore(ResultStore):
 
             try:
                 with psycopg.connect(url) as connection:
-                    found = connection.execute(_READ, (file.parent.name, file.name), binary=True).fetchone()
+                    row = connection.execute(_READ, (file.parent.name, file.name), binary=True).fetchone()
             except psycopg.errors.UndefinedTable:
-                found = None
-        return found is not None and super()._write(file, found[0])
+                row = None
+        return row is not None and super()._write(file, row[0])
 
 
 def result_store(settings: Settings) -> ResultStore:

@@ -27,7 +27,7 @@ from packetgate.graph.telemetry import (
 )
 from packetgate.models.requests import ModelRequest, collected
 from packetgate.models.source import Named
-from packetgate.nodes.review_selection import STAGE, reviewed
+from packetgate.nodes.review_selection import reviewed
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError, PacketgateError
@@ -161,7 +161,9 @@ async def _failed_review(
 ) -> PacketUpdate:
     why = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
     update = await reviewed(packet, runtime, FAILED_REVIEW, await toolbox.catalogue(), toolbox=toolbox, journal=journal)
-    update["metrics"] = update["metrics"].failed(StageError(stage=STAGE, message=f"the review failed: {why}"))
+    update["metrics"] = update["metrics"].failed(
+        StageError(stage="review_selection", message=f"the review failed: {why}")
+    )
     return update
 
 

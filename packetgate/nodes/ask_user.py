@@ -9,7 +9,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.request import TurnRequest
-from packetgate.state.sections import ApprovalOutcome, PacketState, Question, Reflection, Status
+from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.decisions import CHANGED, TAKEN, check_names, claim, decision_of, expired, reopened
 from packetgate.tools.approval.questions import parked, payload
@@ -17,7 +17,7 @@ from packetgate.tools.approval.replies import reply_text
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
 
-STAGE = "ask_user"
+_STAGE = "ask_user"
 
 
 async def ask_user(
@@ -61,7 +61,7 @@ async def ask_user(
 def _is_corrected(packet: CognitionPacket, update: PacketUpdate) -> bool:
     """Whether the user wrote something else: the calls stay parked unless selection replaces them."""
     routing, governance = update.get("tool_routing") or packet.routing, update.get("governance") or packet.governance
-    outcomes = {one.outcome for one in governance.approvals[len(packet.governance.approvals) :]}
+    outcomes = {approval.outcome for approval in governance.approvals[len(packet.governance.approvals) :]}
     return routing.outcome == "pending" and outcomes == {ApprovalOutcome.ANSWERED}
 
 
@@ -74,13 +74,13 @@ def _new_request(packet: CognitionPacket, words: str, *, is_message: bool) -> Pa
     return {**update, "messages": [HumanMessage(words)], "request": request}
 
 
-def _ask_again(packet: CognitionPacket, update: PacketUpdate, question: Question, problem: str) -> PacketUpdate:
+def _ask_again(packet: CognitionPacket, update: PacketUpdate, question: OpenQuestion, problem: str) -> PacketUpdate:
     return {
         **update,
         "request": TurnRequest(),
         "governance": packet.governance.asking(question.again(problem)),
-        "status": Status(state=PacketState.AWAITING_USER, next_steps=(STAGE,)),
-        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=f"asks again: {problem}")),
+        "status": Status(state=PacketState.AWAITING_USER, next_steps=(_STAGE,)),
+        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"asks again: {problem}")),
     }
 
 
@@ -95,5 +95,5 @@ def _answered(packet: CognitionPacket, update: PacketUpdate, what: str) -> Packe
         "request": TurnRequest(),
         "governance": (update.get("governance") or packet.governance).asking(None),
         "status": Status(state=PacketState.PROCESSING),
-        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=f"{what}: {outcome}")),
+        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"{what}: {outcome}")),
     }

@@ -17,7 +17,7 @@ from packetgate.tools.palette.choice import Palette, PaletteRequest, choose_pale
 from packetgate.tools.text.result_store import HANDLE_PREFIX, READER
 from packetgate.tools.usage.learning import Learned
 
-STAGE = "build_palette"
+_STAGE = "build_palette"
 RECENT_MESSAGES = 4
 
 LearnedBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
@@ -70,15 +70,15 @@ async def build_palette(
         context = context.offering(
             PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
         )
-    for step in (one.tool_name for one in routing.queued_calls if one.chain and one.tool_name in catalogue):
+    for step in (call.tool_name for call in routing.queued_calls if call.chain and call.tool_name in catalogue):
         context = context.offering(
             PaletteEntry(tool_name=step, shown="name", reason="chain", risk=catalogue[step].risk)
         )
     summary = _summary(palette, len(catalogue), context.shift, exact=counter.is_exact)
     return {
         "context": context,
-        "metrics": packet.metrics.unreached(STAGE, servers),
-        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=summary)),
+        "metrics": packet.metrics.unreached(_STAGE, servers),
+        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
     }
 
 

@@ -10,7 +10,7 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Intent, SystemTask
 from packetgate.tools.catalogue.toolbox import Toolbox
 
-STAGE = "detect_intent"
+_STAGE = "detect_intent"
 
 
 async def detect_intent(
@@ -42,18 +42,18 @@ async def detect_intent(
         ),
         "tool_routing": routing,
         **({"context": packet.context.changed(servers=servers)} if servers else {}),
-        "metrics": packet.metrics.spent(STAGE, decision.usage)
-        .failed(*decision.errors(STAGE))
-        .unreached(STAGE, servers),
+        "metrics": packet.metrics.spent(_STAGE, decision.usage)
+        .failed(*decision.errors(_STAGE))
+        .unreached(_STAGE, servers),
         "reasoning": packet.reasoning.noted(
-            decision.reflection(STAGE, f"{summary}: {decision.reasoning or decision.user_intent}")
+            decision.reflection(_STAGE, f"{summary}: {decision.reasoning or decision.user_intent}")
         ),
     }
 
 
 def _may_be_served_later(packet: CognitionPacket, toolbox: Toolbox) -> bool:
     """Whether a server that is still starting may have a tool for the request."""
-    starting = bool(toolbox.known) and any(one.state == "connecting" for one in toolbox.health())
+    starting = bool(toolbox.known) and any(server.state == "connecting" for server in toolbox.health())
     return starting and packet.tool_routing is None and not is_small_talk(packet.content.original_prompt)
 
 

@@ -13,7 +13,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.running import execute_all, rehearse
 
-STAGE = "execute_tool"
+_STAGE = "execute_tool"
 
 
 async def execute_tool(
@@ -43,7 +43,7 @@ async def execute_tool(
         "tool_routing": routing,
         "governance": packet.governance,
         **(asking_about(done, packet, catalogue, dry_runs) if asks else {}),
-        "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=summary)),
+        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
     }
 
 

@@ -11,7 +11,7 @@ from packetgate.tools.execution.running import result_text
 from packetgate.tools.palette.choice import with_recent
 from packetgate.tools.provenance.sources import address_fields
 
-STAGE = "inject_result"
+_STAGE = "inject_result"
 SUMMARY_CHARS = 300
 
 
@@ -32,7 +32,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
         "context": context.remembering(with_recent(context.recent_tools, served), ledger),
         "tool_routing": counted,
         "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).noted(
-            Reflection(step=STAGE, summary=summary)
+            Reflection(step=_STAGE, summary=summary)
         ),
     }
 

@@ -29,7 +29,7 @@ from packetgate.tools.execution.call_log import interrupted_writes
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.palette.subject import context_shift
 
-STAGE = "open_packet"
+_STAGE = "open_packet"
 LINEAGE = 20
 PICTURE_TURNS, MAX_PICTURES = 3, 4
 """Turns for which attached pictures stay visible, and how many of them."""
@@ -50,7 +50,7 @@ async def open_packet(
     if question is not None and _may_reply(packet):
         return {
             "governance": packet.governance.asking(question.changed(reply=prompt)),
-            "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=f"to the question: {prompt!r}")),
+            "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"to the question: {prompt!r}")),
         }
     waits = ", while a question waits" if len(parked(packet)) > len(packet.parked) else ""
     settings = routing_context(runtime.context)
@@ -80,10 +80,11 @@ async def open_packet(
         "content": Content(
             original_prompt=prompt,
             attachments=tuple(
-                one.changed(text=redacted(one.text), packet_id=header.packet_id) for one in request.attachments
+                attachment.changed(text=redacted(attachment.text), packet_id=header.packet_id)
+                for attachment in request.attachments
             ),
         ),
-        "reasoning": Reasoning().noted(Reflection(step=STAGE, summary=f"{len(prompt):,} characters{waits}")),
+        "reasoning": Reasoning().noted(Reflection(step=_STAGE, summary=f"{len(prompt):,} characters{waits}")),
         "response": Response(),
         "governance": Governance(
             dry_run=settings.is_dry_run,
@@ -100,12 +101,14 @@ async def open_packet(
 
 def _may_reply(packet: OpeningPacket) -> bool:
     """Whether the message may answer the open question; ask_user decides, once."""
-    return not (packet.request.is_new or packet.request.attachments or STAGE in packet.status.next_steps)
+    return not (packet.request.is_new or packet.request.attachments or _STAGE in packet.status.next_steps)
 
 
 def _pictures(packet: OpeningPacket, turns: tuple[str, ...]) -> tuple[Attachment, ...]:
     attached = (*packet.context.earlier_pictures, *packet.content.attachments)
-    return tuple(one for one in attached if one.is_picture and one.packet_id in turns)[-MAX_PICTURES:]
+    return tuple(attachment for attachment in attached if attachment.is_picture and attachment.packet_id in turns)[
+        -MAX_PICTURES:
+    ]
 
 
 def _unanswered(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
@@ -124,7 +127,7 @@ def _unanswered(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
 
 async def _interrupted(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:
     """Return entries for changes that the last turn made, or may have made, before it was stopped."""
-    found = await interrupted_writes(packet, journal) if journal else []
+    writes = await interrupted_writes(packet, journal) if journal else []
     return tuple(
-        AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in found
+        AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in writes
     )

@@ -10,7 +10,7 @@ from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
 from packetgate.state.sections import PacketState, Response, Status
 from packetgate.tools.catalogue.toolbox import Toolbox
 
-STAGE = "respond"
+_STAGE = "respond"
 
 
 async def respond(
@@ -22,14 +22,14 @@ async def respond(
     if answer.decided_by == "model":
         from packetgate.models.stripping import NOTHING_LEFT, strip_markup  # compiles hundreds of patterns
 
-        clean = strip_markup(answer.text, packet.spoken)
+        clean = strip_markup(answer.text, packet.session_words)
         text, violations = clean.text or NOTHING_LEFT, clean.violations
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
     notes = _result_notes(packet)
-    shown = inert(dropped + (answer.markdown or text) + answer.below, packet.spoken) + notes
+    shown = inert(dropped + (answer.markdown or text) + answer.below, packet.session_words) + notes
     model_text = {MODEL_TEXT: text} if answer.below else {}
     removed = f", {violations} pieces of tool markup removed" if violations else ""
-    metrics = packet.metrics.spent(STAGE, answer.usage).failed(*answer.errors(STAGE))
+    metrics = packet.metrics.spent(_STAGE, answer.usage).failed(*answer.errors(_STAGE))
     return {
         "response": Response(
             candidate=dropped + answer.text + notes if answer.markdown else shown, confidence=answer.confidence
@@ -37,7 +37,7 @@ async def respond(
         "messages": [AIMessage(shown, id=answer.message_id, additional_kwargs=model_text)],
         "metrics": metrics.changed(violations=metrics.violations + violations),
         "status": Status(state=PacketState.COMPLETED),
-        "reasoning": packet.reasoning.noted(answer.reflection(STAGE, f"{len(shown):,} characters{removed}")),
+        "reasoning": packet.reasoning.noted(answer.reflection(_STAGE, f"{len(shown):,} characters{removed}")),
     }
 
 
@@ -45,4 +45,4 @@ def _result_notes(packet: CognitionPacket) -> str:
     """Return where results that were too long to show can be read."""
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     handles = [(call.tool_name, call.result.handle) for call in calls if call.result and call.result.handle]
-    return "".join(f"\n\n[{tool}: all of its result can be read as {handle}]" for tool, handle in handles)
+    return "".join(f"\n\n[{tool}: the full result can be read as {handle}]" for tool, handle in handles)

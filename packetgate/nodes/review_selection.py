@@ -21,7 +21,7 @@ from packetgate.tools.execution.permission import approvals_without_question, ne
 from packetgate.tools.execution.running import rehearse
 from packetgate.tools.usage.calibration import Calibration, curve_name
 
-STAGE = "review_selection"
+_STAGE = "review_selection"
 
 CalibrationBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Calibration]]
 """Returns the curves of the user's answers and of the model's evaluation."""
@@ -65,10 +65,10 @@ async def reviewed(
     return {
         "tool_routing": packet.routing.with_calls(calls),
         **asking_about(calls, packet, catalogue, dry_runs),
-        "metrics": packet.metrics.spent(STAGE, review.usage),
+        "metrics": packet.metrics.spent(_STAGE, review.usage),
         "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(
             Reflection(
-                step=STAGE,
+                step=_STAGE,
                 summary="; ".join(f"{call.tool_name}: {_status(call)}, {call.review_reasoning}" for call in calls),
                 confidence=min((call.review_confidence for call in calls), default=0.0),
                 confidence_source=review.confidence_source,

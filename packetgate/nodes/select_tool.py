@@ -13,7 +13,7 @@ from packetgate.state.sections import Reflection, Response, SystemTask
 from packetgate.tools.approval.questions import asking, nobody_to_ask, without_replaced
 from packetgate.tools.catalogue.toolbox import Toolbox
 
-STAGE = "select_tool"
+_STAGE = "select_tool"
 
 
 async def select_tool(
@@ -27,7 +27,7 @@ async def select_tool(
         return {
             "tool_routing": routing,
             **asking(packet, asks=False),
-            "reasoning": packet.reasoning.noted(Reflection(step=STAGE, summary=summary)),
+            "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
         }
     selection = await decider(packet, catalogue, settings)
     routing = await asyncio.to_thread(routing_after, selection, packet, catalogue, settings)
@@ -47,9 +47,9 @@ async def select_tool(
         update.update(without_replaced(packet))
     summary = _outcome(routing)
     if selection.only_validated:
-        summary += f"; no grammar holds the schema of {', '.join(selection.only_validated)}"
-    update["metrics"] = packet.metrics.spent(STAGE, selection.usage).failed(*selection.errors(STAGE))
-    update["reasoning"] = packet.reasoning.noted(selection.reflection(STAGE, summary))
+        summary += f"; no grammar for the schema of {', '.join(selection.only_validated)}"
+    update["metrics"] = packet.metrics.spent(_STAGE, selection.usage).failed(*selection.errors(_STAGE))
+    update["reasoning"] = packet.reasoning.noted(selection.reflection(_STAGE, summary))
     return update
 
 
@@ -62,14 +62,16 @@ def _outcome(routing: ToolRouting) -> str:
         case "describe":
             tools = routing.described_tools
             more = f" and {len(tools) - 6} more" if len(tools) > 6 else ""
-            return f"wants the full text of {', '.join(tools[:6]) or 'unknown tools'}{more}"
+            return f"requests the full description of {', '.join(tools[:6]) or 'unknown tools'}{more}"
         case "miss":
             return f"selects again: {_miss(routing)}"
     return f"no tool: {routing.note or 'none is needed'}"
 
 
 def _miss(routing: ToolRouting) -> str:
-    objections = [one.message for one in routing.corrections if one.better_tool and not one.mended]
+    objections = [
+        correction.message for correction in routing.corrections if correction.better_tool and not correction.mended
+    ]
     if objections:
         return " ".join(objections)
     if routing.missed_tools:

@@ -1,4 +1,4 @@
-"""Filling in prompt templates."""
+"""Fill in prompt templates."""
 
 from functools import cache
 from importlib.resources import files

@@ -37,14 +37,14 @@ def packet_card(packet: _Packet) -> str:
     journey = [
         (
             entry.step,
-            "reflex for the model" if entry.is_fallback else entry.decided_by or "rule",
+            "reflex (fallback)" if entry.is_fallback else entry.decided_by or "rule",
             entry.summary,
             shown_confidence(entry.confidence, entry.confidence_source),
             f"{entry.latency_ms:.1f} ms",
         )
         for entry in packet.reasoning.reflection_log
     ]
-    problems = [(one.stage, one.message) for one in packet.metrics.errors]
+    problems = [(error.stage, error.message) for error in packet.metrics.errors]
     parts = [
         f"<h4>{_text(packet.content.original_prompt or 'no request yet')}</h4>",
         f"<p>packet {_text(packet.header.packet_id[:8])}, {_text(packet.status.state.replace('_', ' '))}</p>",

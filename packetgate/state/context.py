@@ -20,37 +20,39 @@ class RoutingContext(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    enabled: bool = Field(default=True, description="Whether tools are used. If not, every request is only answered.")
+    enabled: bool = Field(
+        default=True, description="Whether tools are used. If not, requests are answered without tools."
+    )
     review: Literal["all", "risky"] = Field(
         default="all",
-        description="What the prime model reviews: all calls, or all but local reads with only the user's words.",
+        description="Calls that the prime model reviews: all, or all but local reads with only the user's words.",
     )
     persona: str = Field(
         default="",
         max_length=MAX_PERSONA_CHARS,
-        description="Who answers, and how. Comes before the prompt of the answer.",
+        description="Text before the answer prompt, such as the assistant's role and style.",
     )
     selection_temperature: float = Field(default=0.15, ge=0.0, le=2.0, description="Temperature of tool selection.")
     selection_top_p: float = Field(default=0.9, gt=0.0, le=1.0, description="Nucleus sampling of tool selection.")
-    selection_max_tokens: int = Field(default=500, ge=16, le=8192, description="Longest selection, in tokens.")
+    selection_max_tokens: int = Field(default=500, ge=16, le=8192, description="Maximum tokens of a selection.")
     review_temperature: float = Field(default=0.3, ge=0.0, le=2.0, description="Temperature of the review.")
-    review_max_tokens: int = Field(default=200, ge=16, le=8192, description="Longest review, in tokens.")
+    review_max_tokens: int = Field(default=200, ge=16, le=8192, description="Maximum tokens of a review.")
     answer_max_tokens: int = Field(
-        default=1_000, ge=16, le=32_768, description="Longest answer, in tokens, without thoughts."
+        default=1_000, ge=16, le=32_768, description="Maximum tokens of the answer, without thoughts."
     )
     turn_budget_s: float = Field(
         default=120.0,
         ge=1.0,
         le=86_400.0,
-        description="Seconds that a turn waits for endpoints, in all. Then it goes on without them.",
+        description="Seconds that a turn waits for endpoints in total; then it continues without them.",
     )
     confidence_threshold: float = Field(
-        default=0.7, ge=0.0, le=1.0, description="Least review confidence of a call that runs."
+        default=0.7, ge=0.0, le=1.0, description="Minimum review confidence of a call that runs."
     )
     max_reinjections: int = Field(
-        default=3, ge=0, le=10, description="How often a turn may select again with its results."
+        default=3, ge=0, le=10, description="How often a turn may select tools again with its results."
     )
-    max_parallel_calls: int = Field(default=4, ge=1, le=16, description="Most calls in one pass.")
+    max_parallel_calls: int = Field(default=4, ge=1, le=16, description="Maximum number of calls in one pass.")
     allow_write_tools: bool = Field(default=False, description="Allow tools that change things, after approval.")
     allow_execute_tools: bool = Field(default=False, description="Allow tools that execute commands, after approval.")
     on_low_confidence: Literal["ask", "skip"] = Field(
@@ -65,7 +67,7 @@ class RoutingContext(BaseModel):
     allowed_tools: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(), description="Patterns of the tools that may be used, such as notes.*; empty: all."
     )
-    palette_size: int = Field(default=128, ge=1, le=256, description="Most tools shown to selection in a turn.")
+    palette_size: int = Field(default=128, ge=1, le=256, description="Maximum number of tools on the palette.")
     palette_token_budget: int = Field(default=2_000, ge=100, le=100_000, description="Token budget of the palette.")
 
     @property
@@ -102,9 +104,9 @@ def intersect_patterns(first: Sequence[str], second: Sequence[str]) -> tuple[str
     """
     if not first or not second:
         return tuple(first or second)
-    kept = [one for one in first if any(_within(one, other) for other in second)]
-    kept += [one for one in second if any(_within(one, other) for other in first)]
-    return tuple(dict.fromkeys(kept)) or NO_TOOLS
+    patterns = [pattern for pattern in first if any(_within(pattern, other) for other in second)]
+    patterns += [pattern for pattern in second if any(_within(pattern, other) for other in first)]
+    return tuple(dict.fromkeys(patterns)) or NO_TOOLS
 
 
 def _within(inner: str, outer: str) -> bool:
@@ -126,7 +128,7 @@ STRICTER: dict[str, Callable[[Any, Any], Any]] = {
 """The stricter of two values, for each setting that is a permission."""
 
 
-def routing_context(given: Any, default: "RoutingContext | None" = None) -> RoutingContext:
+def routing_context(value: Any, default: "RoutingContext | None" = None) -> RoutingContext:
     """Return a run's settings from `runtime.context`, which is None, a dict over HTTP, or the settings.
 
     Args:
@@ -135,12 +137,12 @@ def routing_context(given: Any, default: "RoutingContext | None" = None) -> Rout
     Raises:
         ConfigError: a setting does not exist, or does not accept its value.
     """
-    if isinstance(given, RoutingContext):
-        return given
-    if default is not None and not (isinstance(given, dict) and given.keys() & RoutingContext.model_fields.keys()):
+    if isinstance(value, RoutingContext):
+        return value
+    if default is not None and not (isinstance(value, dict) and value.keys() & RoutingContext.model_fields.keys()):
         return default
     try:
-        return RoutingContext.model_validate({} if given is None else given)
+        return RoutingContext.model_validate({} if value is None else value)
     except ValidationError as error:
         problem = first_problem(error, within="context")
         raise ConfigError(f"{problem}; the settings of a run are {', '.join(RoutingContext.model_fields)}") from error

@@ -51,7 +51,7 @@ class ConfigError(InputError):
 
 
 class ModelError(InputError):
-    """A model is not there: missing file, unknown name, unreachable endpoint."""
+    """A model is unavailable: missing file, unknown name or unreachable endpoint."""
 
     code = Code.MODEL_UNAVAILABLE
 
@@ -80,7 +80,7 @@ class DecisionError(PacketgateError):
 
 
 class ToolsRefusedError(DecisionError):
-    """The model's server takes no tools, or not these: it can be asked in words."""
+    """The model's server does not support these tool definitions; a prompt can describe the tools instead."""
 
     code = Code.TOOLS_UNSUPPORTED
 
@@ -109,16 +109,16 @@ class CallRefusedError(ToolCallError):
 
 
 class ServerError(ToolCallError):
-    """The server behind a tool is not there, or refused the call: it did not run."""
+    """The tool's server is unavailable, or refused the call: the call did not run."""
 
     code = Code.SERVER_UNAVAILABLE
     error_type = ErrorType.UNAVAILABLE
 
     def __init__(
-        self, message: str, said: str = "", *, again_in_s: float | None = None, code: Code | None = None
+        self, message: str, said: str = "", *, retry_after_s: float | None = None, code: Code | None = None
     ) -> None:
         super().__init__(message, said, code=code)
-        self.again_in_s = again_in_s
+        self.retry_after_s = retry_after_s
         """Seconds after which a read may be retried; None: a retry is useless."""
 
 
@@ -146,4 +146,4 @@ def first_problem(error: ValidationError, within: str = "") -> str:
     """Return the first problem of a validation, after the path of its field."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join([*filter(None, [within]), *map(str, first["loc"])])
-    return f"{where or 'the whole'}: {first['msg']}"
+    return f"{where or 'value'}: {first['msg']}"

@@ -61,7 +61,7 @@ class StageFinished(_StageEvent):
     corrections: tuple[str, ...] = ()
     """`problem` of each correction."""
     reinjection_count: int = 0
-    """Of the turn so far."""
+    """Reinjections of the turn so far."""
     violations: int = 0
     """Pieces of tool markup removed from the answer."""
     errors: tuple[StageError, ...] = ()

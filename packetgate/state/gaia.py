@@ -51,15 +51,15 @@ def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, A
         ConfigError: a setting does not exist, or does not accept its value.
     """
     try:
-        given = json.loads(packet) if isinstance(packet, str | bytes) else packet
-        if not isinstance(given, Mapping):
-            raise PacketError(f"not a GAIA packet: it must be an object, not {type(given).__name__}")
-        settings = _settings({**given, **(constants or {})}.get(SETTINGS_KEY))
-        read: dict[str, Any] = {name: _section(name, given.get(name)) for name in _SAME}
-        routing = given.get("tool_routing")
-        read["tool_routing"] = _routing(routing) if isinstance(routing, Mapping) else routing
-        read["governance"] = {"dry_run": settings.is_dry_run, "settings": settings}
-        return CognitionPacket.model_validate(read, extra="ignore")
+        document = json.loads(packet) if isinstance(packet, str | bytes) else packet
+        if not isinstance(document, Mapping):
+            raise PacketError(f"not a GAIA packet: it must be an object, not {type(document).__name__}")
+        settings = _settings({**document, **(constants or {})}.get(SETTINGS_KEY))
+        sections: dict[str, Any] = {name: _section(name, document.get(name)) for name in _SAME}
+        routing = document.get("tool_routing")
+        sections["tool_routing"] = _routing(routing) if isinstance(routing, Mapping) else routing
+        sections["governance"] = {"dry_run": settings.is_dry_run, "settings": settings}
+        return CognitionPacket.model_validate(sections, extra="ignore")
     except ValidationError as error:
         raise PacketError(f"not a GAIA packet: {first_problem(error)}") from error
     except (ValueError, RecursionError) as error:  # not JSON, or thousands of brackets
@@ -71,8 +71,8 @@ def to_gaia(packet: CognitionPacket) -> dict[str, Any]:
 
     The format holds one call, so only the first call is written.
     """
-    written = packet.model_dump(mode="json", include={*_SAME, "tool_routing", "governance"})
-    settings, routing = written["governance"]["settings"], packet.tool_routing
+    document = packet.model_dump(mode="json", include={*_SAME, "tool_routing", "governance"})
+    settings, routing = document["governance"]["settings"], packet.tool_routing
     gaia_routing = None
     if routing is not None:
         call, result = routing.first_call, routing.execution_result
@@ -81,12 +81,12 @@ def to_gaia(packet: CognitionPacket) -> dict[str, Any]:
             "selected_tool": call and call.model_dump(mode="json", include={*_CALL}),
             "alternative_tools": [
                 {
-                    "tool_name": one.tool_name,
-                    "params": one.params,
-                    "selection_reasoning": one.reason,
+                    "tool_name": alternative.tool_name,
+                    "params": alternative.params,
+                    "selection_reasoning": alternative.reason,
                     "selection_confidence": 0.0,
                 }
-                for one in routing.alternative_tools
+                for alternative in routing.alternative_tools
             ],
             "review_confidence": routing.review_confidence,
             "review_reasoning": call.review_reasoning if call else "",
@@ -106,49 +106,50 @@ def to_gaia(packet: CognitionPacket) -> dict[str, Any]:
     }
 
 
-def _settings(given: Any) -> RoutingContext:
-    if given is None:
+def _settings(value: Any) -> RoutingContext:
+    if value is None:
         return RoutingContext()
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"{SETTINGS_KEY} must be an object of settings, not {type(given).__name__}")
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{SETTINGS_KEY} must be an object of settings, not {type(value).__name__}")
     try:
-        return RoutingContext.model_validate({name.lower(): value for name, value in given.items()})
+        return RoutingContext.model_validate({name.lower(): setting for name, setting in value.items()})
     except ValidationError as error:
         name, problem = first_problem(error).split(":", 1)
         raise ConfigError(f"{SETTINGS_KEY}.{name.upper()}:{problem}") from error
 
 
-def _section(name: str, given: Any) -> Any:
-    if not isinstance(given, Mapping):
-        return {} if given is None else given
-    fields = {field: given[field] for field in _SAME[name] if given.get(field) is not None}
+def _section(name: str, section: Any) -> Any:
+    if not isinstance(section, Mapping):
+        return {} if section is None else section
+    fields = {field: section[field] for field in _SAME[name] if section.get(field) is not None}
     if isinstance(fields.get("state"), str):
         fields["state"] = fields["state"].lower()
     if isinstance(fields.get("sketchpad"), list):
         fields["sketchpad"] = [
-            {**one, "content": _text(one.get("content"))} if isinstance(one, Mapping) else one
-            for one in fields["sketchpad"]
+            {**slot, "content": _text(slot.get("content"))} if isinstance(slot, Mapping) else slot
+            for slot in fields["sketchpad"]
         ]
     return fields
 
 
-def _routing(given: Mapping[str, Any]) -> dict[str, Any]:
-    tool, status = given.get("selected_tool"), given.get("execution_status", "pending")
-    calls = [{**{name: tool[name] for name in _CALL if name in tool}, **_outcome(given)}] if tool else []
+def _routing(routing: Mapping[str, Any]) -> dict[str, Any]:
+    tool, status = routing.get("selected_tool"), routing.get("execution_status", "pending")
+    calls = [{**{name: tool[name] for name in _CALL if name in tool}, **_outcome(routing)}] if tool else []
     return {
-        **{name: given[name] for name in _ROUTING if name in given},
+        **{name: routing[name] for name in _ROUTING if name in routing},
         "outcome": "call" if calls else "none" if status == "skipped" else "pending",
         "calls": calls,
         "alternative_tools": [
-            {**one, "reason": one.get("selection_reasoning", "")} for one in given.get("alternative_tools") or ()
+            {**alternative, "reason": alternative.get("selection_reasoning", "")}
+            for alternative in routing.get("alternative_tools") or ()
         ],
         "pass_status": "pending" if calls else status,
     }
 
 
-def _outcome(given: Mapping[str, Any]) -> dict[str, Any]:
+def _outcome(routing: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a call that GAIA writes beside `selected_tool`."""
-    result = given.get("execution_result")
+    result = routing.get("execution_result")
     if isinstance(result, Mapping):
         output = result.get("output")
         restated = output if isinstance(output, dict) else None
@@ -159,10 +160,10 @@ def _outcome(given: Mapping[str, Any]) -> dict[str, Any]:
         }
     return {
         "selection_confidence_source": ConfidenceSource.STATED,
-        "review_confidence": given.get("review_confidence", 0.0),
+        "review_confidence": routing.get("review_confidence", 0.0),
         "review_confidence_source": ConfidenceSource.STATED,
-        "review_reasoning": given.get("review_reasoning", ""),
-        "status": given.get("execution_status", "pending"),
+        "review_reasoning": routing.get("review_reasoning", ""),
+        "status": routing.get("execution_status", "pending"),
         "result": result,
     }
 

@@ -35,9 +35,9 @@ from packetgate.state.sections import (
 )
 
 
-def _readable(given: Any, read: Callable[[Any], Any]) -> Any:
+def _readable(value: Any, read: Callable[[Any], Any]) -> Any:
     try:
-        return read(given)
+        return read(value)
     except (AttributeError, KeyError, TypeError) as error:  # LangChain's own reading breaks on some invalid messages
         raise ValueError(f"not messages: {error}") from error
 
@@ -92,10 +92,10 @@ class CognitionPacket(BaseModel):
         return self.tool_routing
 
     @property
-    def spoken(self) -> str:
+    def session_words(self) -> str:
         """Everything that the user wrote in this session."""
-        said = [message.text for message in self.messages if is_user_message(message)]
-        return "\n".join([*said, self.content.user_words])
+        words = [message.text for message in self.messages if is_user_message(message)]
+        return "\n".join([*words, self.content.user_words])
 
     @property
     def conversation(self) -> list[AnyMessage]:
@@ -105,13 +105,13 @@ class CognitionPacket(BaseModel):
     @property
     def history(self) -> list[AnyMessage]:
         """Messages before this turn."""
-        said = self.conversation
+        messages = self.conversation
         places = [
-            at
-            for at, one in enumerate(said)
-            if is_user_message(one) and one.text.strip() == self.content.original_prompt
+            index
+            for index, message in enumerate(messages)
+            if is_user_message(message) and message.text.strip() == self.content.original_prompt
         ]
-        return said[: places[-1]] if places else said[:-1]
+        return messages[: places[-1]] if places else messages[:-1]
 
     def _repr_html_(self) -> str:
         """Return the packet as HTML, for notebooks."""
@@ -180,20 +180,20 @@ def check_update(values: Any) -> None:
     if values is None:
         return
     if not isinstance(values, dict):
-        raise RequestError(f"the update cannot be taken: it must be an object of sections, not {type(values).__name__}")
+        raise RequestError(f"invalid update: it must be an object of packet sections, not {type(values).__name__}")
     if not is_storable(values):
         raise RequestError(
-            "a whole number in the update is larger than 64 bits, or a name in it holds half a surrogate pair"
+            "invalid update: an integer exceeds 64 bits, or a key has an unpaired surrogate; send such values as text"
         )
     try:
         if "messages" in values:
-            given = values["messages"]
-            _readable(given if isinstance(given, list) else [given], convert_to_messages)
+            messages = values["messages"]
+            _readable(messages if isinstance(messages, list) else [messages], convert_to_messages)
         OpeningPacket.model_validate({name: value for name, value in values.items() if name != "messages"})
     except ValidationError as error:
-        raise RequestError(f"the update cannot be taken: {first_problem(error, within='values')}") from error
+        raise RequestError(f"invalid update: {first_problem(error, within='values')}") from error
     except (ValueError, NotImplementedError) as error:
-        raise RequestError(f"the update cannot be taken: values.messages: {error}") from error
+        raise RequestError(f"invalid update: values.messages: {error}") from error
 
 
 def request_in(messages: Any) -> str:
@@ -205,17 +205,17 @@ def request_in(messages: Any) -> str:
     last = convert_to_messages(messages if isinstance(messages, list) else [messages])[-1:]
     if not last or not isinstance(last[0], HumanMessage):
         raise RequestError("a turn starts with a user message: send one in `messages`")
-    kinds = [] if isinstance(last[0].content, str) else [str(one.get("type")) for one in last[0].content_blocks]
+    kinds = [] if isinstance(last[0].content, str) else [str(part.get("type")) for part in last[0].content_blocks]
     if other := [kind for kind in kinds if kind != "text"]:
-        raise RequestError(f"the message holds a part of type {other[0]!r}, which is not taken on this way")
+        raise RequestError(f"message parts of type {other[0]!r} are not supported here: send text")
     return check_request(last[0].text)
 
 
 def checkpoint_types() -> list[tuple[str, str]]:
     """Return (module, name) of every Packetgate type that a checkpoint may hold."""
-    found: set[tuple[str, str]] = {(one.__module__, one.__name__) for one in (TurnRequest, TurnInput)}
+    types: set[tuple[str, str]] = {(model.__module__, model.__name__) for model in (TurnRequest, TurnInput)}
     for module in (base, channels, codes, origins, routing, sections, transitions):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, BaseModel | Enum) and value.__module__ == module.__name__:
-                found.add((value.__module__, value.__name__))
-    return sorted(found)
+                types.add((value.__module__, value.__name__))
+    return sorted(types)

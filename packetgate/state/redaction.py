@@ -88,12 +88,12 @@ def redacted(text: str) -> str:
             text = text.replace(value, _mark(name))
     for name, begin, shape in _COMPILED:
         if begin in text:
-            text = shape.sub(lambda found, name=name: _shaped(found, name), text)  # type: ignore[misc]
+            text = shape.sub(lambda match, name=name: _shaped(match, name), text)  # type: ignore[misc]
     if "://" in text and "@" in text:
-        text = _USERINFO.sub(lambda found: found[1] + _mark("password") + found[3], text)
+        text = _USERINFO.sub(lambda match: match[1] + _mark("password") + match[3], text)
     lowered = text.casefold()
     if "bearer" in lowered or "basic" in lowered:
-        text = _BEARER.sub(lambda found: found[1] + _mark("authorization"), text)
+        text = _BEARER.sub(lambda match: match[1] + _mark("authorization"), text)
     if any(word in lowered for word in _WORDS.split("|")) or "_KEY=" in text:
         text = _ASSIGNED.sub(_assigned, _DOTENV.sub(_assigned, text))
     return text
@@ -116,18 +116,18 @@ def holds_mark(value: Any) -> bool:
     return MARK.search(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) is not None
 
 
-def _shaped(found: re.Match[str], name: str) -> str:
-    before = found.string[found.start() - 1 : found.start()]
-    return found[0] if before.isalnum() and name != "private key" else _mark(name)
+def _shaped(match: re.Match[str], name: str) -> str:
+    before = match.string[match.start() - 1 : match.start()]
+    return match[0] if before.isalnum() and name != "private key" else _mark(name)
 
 
-def _assigned(found: re.Match[str]) -> str:
-    groups = found.groupdict()
+def _assigned(match: re.Match[str]) -> str:
+    groups = match.groupdict()
     value = groups.get("value") or groups.get("quoted") or groups.get("bare") or ""
-    before = _NAME_BEFORE.search(found.string, max(0, found.start() - 60), found.start())
+    before = _NAME_BEFORE.search(match.string, max(0, match.start() - 60), match.start())
     name = (before[0] if before else "") + groups["word"]
     if MARK.search(value) or (name != name.upper() and not is_secret_name(name)):
-        return found[0]
+        return match[0]
     ticks = groups.get("quote") or ""
     return f"{groups['word']}{groups['between']}{ticks}{_mark(name)}{ticks}"
 
@@ -137,8 +137,8 @@ def _mark(name: str) -> str:
 
 
 def _known() -> tuple[tuple[str, str], ...]:
-    held = [*_learned.items(), *_secrets_of(tuple(os.environ.items()))]
-    return tuple((value, name) for value, name in held if len(value) >= MIN_CHARS)
+    secrets = [*_learned.items(), *_secrets_of(tuple(os.environ.items()))]
+    return tuple((value, name) for value, name in secrets if len(value) >= MIN_CHARS)
 
 
 @lru_cache(maxsize=2)

@@ -35,7 +35,9 @@ class TurnRequest(Section):
             RequestError: there are too many.
         """
         if len(self.attachments) + len(attachments) > MAX_ATTACHED:
-            raise RequestError(f"more than {MAX_ATTACHED} things are attached: attach fewer")
+            raise RequestError(
+                f"{len(self.attachments) + len(attachments)} attachments; the limit is {MAX_ATTACHED}: attach fewer"
+            )
         return self.changed(attachments=self.attachments + attachments) if attachments else self
 
 
@@ -47,7 +49,7 @@ def check_request(text: str) -> str:
     """
     request = text.strip()
     if not request:
-        raise RequestError("the request is empty: say what you want, for example: packetgate ask 'Read README.md'")
+        raise RequestError("the request is empty: write what you want, for example: packetgate ask 'Read README.md'")
     if len(request) > MAX_REQUEST_CHARS:
         raise RequestError(
             f"the request has {len(request):,} characters, the limit is {MAX_REQUEST_CHARS:,}: "
@@ -68,10 +70,10 @@ def check_reply(reply: Any) -> Any:
         RequestError: it is None, or a checkpoint cannot hold it.
     """
     if reply is None:
-        raise RequestError("a reply must say something: yes, no, skip, your words, or a decision")
+        raise RequestError("the reply is empty: send yes, no, skip, other words, or a decision")
     if not is_storable(reply):
         raise RequestError(
-            "a whole number in the reply is larger than 64 bits, or a name in it holds half a surrogate pair"
+            "invalid reply: an integer exceeds 64 bits, or a key has an unpaired surrogate; send such values as text"
         )
     return reply
 

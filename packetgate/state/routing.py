@@ -361,7 +361,7 @@ class ToolRouting(Section):
     @property
     def attachments(self) -> tuple[ResultAttachment, ...]:
         """Attachments of all results of the turn, oldest first."""
-        return tuple(one for call in self.all_calls if call.result for one in call.result.attachments)
+        return tuple(attachment for call in self.all_calls if call.result for attachment in call.result.attachments)
 
     @property
     def first_call(self) -> ToolCall | None:
@@ -421,7 +421,7 @@ class ToolRouting(Section):
     def stopped_at_cap(self) -> "ToolRouting":
         """Return the routing of a turn that may have no further pass; the note names the calls not made."""
         rest = f" ({', '.join(map(_written, self.queued_calls))})" if self.queued_calls else ""
-        note = f"the rest was skipped{rest}: a turn may use tools {self.max_reinjections} times, and this one has"
+        note = f"the rest was skipped{rest}: the limit is {self.max_reinjections} rounds of tool calls per turn"
         return self.changed(queued_calls=(), pass_status=ToolExecutionStatus.SKIPPED, note=note)
 
     def selected(
@@ -442,10 +442,12 @@ class ToolRouting(Section):
         return self.changed(corrections=self.corrections + corrections)
 
     def called(
-        self, calls: tuple[ToolCall, ...], most: int, note: str = "", *, complete: bool | None = None
+        self, calls: tuple[ToolCall, ...], limit: int, note: str = "", *, complete: bool | None = None
     ) -> "ToolRouting":
         """Return the routing with these calls: the first `most` in this pass, the others in later ones."""
-        return self.changed(outcome="call", calls=calls[:most], queued_calls=calls[most:], note=note, complete=complete)
+        return self.changed(
+            outcome="call", calls=calls[:limit], queued_calls=calls[limit:], note=note, complete=complete
+        )
 
     def asked(self, question: str, asks_for: tuple[str, ...] = ()) -> "ToolRouting":
         """Return the routing with a question for the user."""
@@ -469,14 +471,15 @@ class ToolRouting(Section):
         missed = self.changed(missed_tools=self.missed_tools + names, suggestions=suggestions or self.suggestions)
         if not self.widened:
             return missed.changed(outcome="miss", widened=True)
-        return missed.ended(f"there is no tool {' or '.join(map(repr, _unique(names)))} to use here")
+        return missed.ended(f"unknown tool: {', '.join(map(repr, _unique(names)))}" if names else "no tool fits")
 
     def objected(self, corrections: tuple[Correction, ...]) -> "ToolRouting":
         """Return the routing for a selection that sees the objections, with the better tools on its palette."""
         return self.changed(
             outcome="miss",
-            corrections=self.corrections + tuple(one for one in corrections if one not in self.corrections),
-            objections=self.objections + _unique(tuple(one.better_tool for one in corrections)),
+            corrections=self.corrections
+            + tuple(correction for correction in corrections if correction not in self.corrections),
+            objections=self.objections + _unique(tuple(correction.better_tool for correction in corrections)),
         )
 
     def ended(self, note: str) -> "ToolRouting":

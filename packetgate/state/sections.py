@@ -204,14 +204,14 @@ class Context(Section):
 
     def offering(self, entry: PaletteEntry) -> "Context":
         """Return the section with a tool added to the palette, unless it is on it for general use."""
-        others = tuple(one for one in self.palette if one.tool_name != entry.tool_name or one.reason != "kept")
-        if any(one.tool_name == entry.tool_name for one in others):
+        others = tuple(item for item in self.palette if item.tool_name != entry.tool_name or item.reason != "kept")
+        if any(item.tool_name == entry.tool_name for item in others):
             return self
         return self.changed(palette=(*others, entry))
 
     def is_only_to_read_on(self, tool_name: str) -> bool:
         """Whether a tool may only read the rest of a long result."""
-        return any(one.tool_name == tool_name and one.reason == "kept" for one in self.palette)
+        return any(entry.tool_name == tool_name and entry.reason == "kept" for entry in self.palette)
 
     def with_palette(
         self,
@@ -369,7 +369,7 @@ class AskedCall(Section):
     """Calls that a remembered answer would cover, as a line, by session, always and never."""
 
 
-class Question(Section):
+class OpenQuestion(Section):
     """A question to the user. Exactly one answer is accepted."""
 
     question_id: str = Field(default_factory=new_id)
@@ -386,9 +386,9 @@ class Question(Section):
         """Whether it is too late to answer."""
         return now() > self.expires_at
 
-    def again(self, problem: str) -> "Question":
+    def again(self, problem: str) -> "OpenQuestion":
         """Return a new question about the same calls."""
-        return Question(expires_at=self.expires_at, calls=self.calls, problem=problem)
+        return OpenQuestion(expires_at=self.expires_at, calls=self.calls, problem=problem)
 
 
 class Approval(Section):
@@ -416,7 +416,7 @@ class Approval(Section):
         return bool(self.by) and not self.grant_id
 
     @property
-    def says_instead(self) -> bool:
+    def goes_to_selection(self) -> bool:
         """Whether its comment goes to selection: another request, or a refusal with a reason."""
         has_reason = self.outcome is ApprovalOutcome.DENIED and bool(self.comment)
         return has_reason or self.outcome is ApprovalOutcome.ANSWERED
@@ -443,7 +443,7 @@ class Governance(Section):
     settings: RoutingContext = RoutingContext()
     """Settings of the run that opened the packet; they hold until its answer."""
     approvals: tuple[Approval, ...] = ()
-    question: Question | None = None
+    question: OpenQuestion | None = None
     """The open question."""
     audit: tuple[AuditEntry, ...] = ()
 
@@ -452,7 +452,7 @@ class Governance(Section):
         """Questions of earlier turns that the user did not answer."""
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
 
-    def asking(self, question: Question | None) -> "Governance":
+    def asking(self, question: OpenQuestion | None) -> "Governance":
         """Return the section with this open question, or none."""
         return self.changed(question=question)
 
@@ -468,8 +468,12 @@ class Governance(Section):
     def decided(self, *approvals: Approval) -> "Governance":
         """Return the section with these decisions, also in the audit trail."""
         trail = (
-            AuditEntry(event=f"call_{one.outcome}", detail=f"{one.tool_name} {one.comment}", call_id=one.call_id)
-            for one in approvals
+            AuditEntry(
+                event=f"call_{approval.outcome}",
+                detail=f"{approval.tool_name} {approval.comment}",
+                call_id=approval.call_id,
+            )
+            for approval in approvals
         )
         return self.changed(approvals=self.approvals + approvals).audited(*trail)
 
@@ -504,7 +508,7 @@ class Metrics(Section):
 
     def unreached(self, stage: str, servers: Iterable[ServerHealth]) -> "Metrics":
         """Return the section with the problems of servers."""
-        return self.failed(*(StageError(stage=stage, message=one.trouble) for one in servers if one.trouble))
+        return self.failed(*(StageError(stage=stage, message=server.trouble) for server in servers if server.trouble))
 
     def failed(self, *errors: StageError) -> "Metrics":
         """Return the section with these errors, each once."""

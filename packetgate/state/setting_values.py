@@ -31,7 +31,7 @@ def parse_setting(model: type[BaseModel], name: str, text: str, where: str) -> S
     value: Any = stripped
     if bool in types:
         value = _BOOLEANS.get(stripped, stripped)
-    elif {tuple, dict} & {get_origin(one) for one in types}:
+    elif {tuple, dict} & {get_origin(kind) for kind in types}:
         value = _parsed(stripped)
     return check_setting(model, name, value, where, text=stripped, strict=not {int, float} & types)
 
@@ -44,19 +44,19 @@ def check_setting(
     Raises:
         ConfigError: it does not.
     """
-    given = tuple(value) if isinstance(value, list) else value
+    checked = tuple(value) if isinstance(value, list) else value
     try:
-        valid = model.model_validate({name: given}, strict=strict)
+        valid = model.model_validate({name: checked}, strict=strict)
     except ValidationError as error:
         instead = "" if text is None else f", not {text[:60]!r}"
-        raise ConfigError(f"{where}: it takes {describe_setting(model, name)}{instead}") from error
+        raise ConfigError(f"{where}: expected {describe_setting(model, name)}{instead}") from error
     return SettingValue(getattr(valid, name), where)
 
 
 def describe_setting(model: type[BaseModel], name: str) -> str:
     """Return the values that a field accepts, in words."""
     field = model.model_json_schema()["properties"][name]
-    field = next(one for one in field.get("anyOf", [field]) if one.get("type") != "null")
+    field = next(option for option in field.get("anyOf", [field]) if option.get("type") != "null")
     if "enum" in field:
         return " or ".join(field["enum"])
     words = {
@@ -67,9 +67,9 @@ def describe_setting(model: type[BaseModel], name: str) -> str:
     }
     if field["type"] in words:
         return words[field["type"]]
-    whole = "a whole number" if field["type"] == "integer" else "a number"
+    number = "a whole number" if field["type"] == "integer" else "a number"
     low = f"from {_number(field['minimum'])}" if "minimum" in field else f"above {_number(field['exclusiveMinimum'])}"
-    return f"{whole} {low} up to {_number(field['maximum'])}"
+    return f"{number} {low} up to {_number(field['maximum'])}"
 
 
 def _parsed(text: str) -> Any:

@@ -60,7 +60,7 @@ def test_a_write_waits_and_is_answered_by_another_process(cli: CommandLine) -> N
 
 
 @pytest.mark.parametrize("path", ["plan.txt", "../outside.txt"])
-def test_nobody_is_asked_about_a_write_that_can_only_fail(cli: CommandLine, path: str) -> None:
+def test_a_write_that_must_fail_is_not_asked_about(cli: CommandLine, path: str) -> None:
     done = cli.run("ask", "--allow-writes", f'Write "hello" to {path}')
     assert done.status == 1
     assert "failed" in done.out
@@ -68,7 +68,7 @@ def test_nobody_is_asked_about_a_write_that_can_only_fail(cli: CommandLine, path
     assert (cli.folder / "plan.txt").read_text() == "The gate opens at seven.\n"
 
 
-def test_denied_and_edited_writes(cli: CommandLine) -> None:
+def test_denied_writes_do_not_run_and_edited_writes_run_as_edited(cli: CommandLine) -> None:
     cli.run(*WRITE)
     denied = cli.run("answer", "no", "--session", "s", "--json")
     assert read_packet(denied.out).routing.execution_status is ToolExecutionStatus.USER_DENIED
@@ -136,7 +136,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(cli: CommandLine
     assert not {"\x1b", "\x07", "\r"} & {*done.out}
 
 
-def test_a_failed_tool_shows_in_the_exit_status(cli: CommandLine) -> None:
+def test_a_failed_tool_sets_the_exit_status(cli: CommandLine) -> None:
     done = cli.run("ask", "Read missing.txt")
     assert (done.status, "missing.txt does not exist" in done.out) == (1, True)
 

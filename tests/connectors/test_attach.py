@@ -1,4 +1,4 @@
-"""Attachments of a request: a model with vision sees pictures, another is told their names."""
+"""Attachments of a request: models with vision get pictures, other models get their names."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def ask(cli: CommandLine, server: ScriptedOpenAI, *args: str, model: str = "open
     return cli.run("ask", "--session", "s", "--prime", model, *args, **variables)
 
 
-def test_a_model_that_sees_is_shown_a_picture(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_a_model_with_vision_gets_the_picture(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(NO_TOOL, "It is grey.")
     done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png", "--attach", "notes.txt", "--json")
     assert (done.status, done.err) == (0, "")
@@ -59,7 +59,7 @@ def encoded_part(server: ScriptedOpenAI) -> str:
     return str(url)[200:240]
 
 
-def test_a_model_without_vision_is_told_the_name(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_a_model_without_vision_gets_the_name(seen: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.refuses = {"pictures": REFUSED}
     scripted_openai.script(NO_TOOL, "A cat, I guess.")
     done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png")
@@ -73,14 +73,14 @@ def test_a_model_without_vision_is_told_the_name(seen: CommandLine, scripted_ope
 
 
 @pytest.mark.parametrize("vision", ["true", "false"])
-def test_the_vision_option_decides(seen: CommandLine, scripted_openai: ScriptedOpenAI, vision: str) -> None:
+def test_the_vision_option_overrides_detection(seen: CommandLine, scripted_openai: ScriptedOpenAI, vision: str) -> None:
     scripted_openai.script(NO_TOOL, "Grey.")
     done = ask(seen, scripted_openai, "What?", "--attach", "cat.png", PACKETGATE_PRIME_VISION=vision)
     assert shown(scripted_openai) == ([CAT] if vision == "true" else [])
     assert ("Not shown to scripted" in done.out) is (vision == "false")
 
 
-def test_a_gguf_model_is_told_the_name(cli: CommandLine, tiny_gguf: Path) -> None:
+def test_a_gguf_model_gets_the_name(cli: CommandLine, tiny_gguf: Path) -> None:
     (cli.folder / "cat.png").write_bytes(CAT)
     done = cli.run("ask", "Hello", "--attach", "cat.png", "--lite", "reflex", "--prime", f"llamacpp:{tiny_gguf}")
     assert done.status == 0, done.err

@@ -1,4 +1,4 @@
-"""Files that tools return: named in the answer, stored in a file, and their bytes nowhere else."""
+"""Files that tools return are named in the answer; their bytes are only in a private file."""
 
 import json
 import stat
@@ -66,7 +66,7 @@ def test_content_is_checked_against_its_declared_type(media: CommandLine) -> Non
 
 def test_a_file_that_is_too_large_is_named_and_not_stored(media: CommandLine) -> None:
     done = ask(media, "get_poster")
-    assert "[image image/png, 12.0 MB: not kept here]" in done.out
+    assert "[image image/png, 12.0 MB: not stored here]" in done.out
     assert kept(media) == []
 
 

@@ -76,5 +76,5 @@ def test_an_empty_journal_is_valid(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("options", [("--head", "x"), ("--verify", "--json"), ("--verify", "--session", "s")])
-def test_options_that_exclude_each_other(cli: CommandLine, options: tuple[str, ...]) -> None:
+def test_contradictory_options_are_refused(cli: CommandLine, options: tuple[str, ...]) -> None:
     assert cli.run("audit", *options).status == 2

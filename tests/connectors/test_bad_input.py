@@ -1,4 +1,4 @@
-"""Invalid input: one line that names it, exit status 2, and nothing lost."""
+"""Invalid input causes a one-line error, exit status 2, and no changes."""
 
 import json
 import socket

@@ -15,7 +15,7 @@ from packetgate.tools.usage.store import keep
 
 
 def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: int) -> None:
-    """Put answers on record, as turns leave them."""
+    """Store answers as turns record them."""
     outcomes = [ApprovalOutcome.APPROVED] * approvals + [ApprovalOutcome.DENIED] * denials
 
     async def record() -> None:

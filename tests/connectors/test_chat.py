@@ -20,7 +20,7 @@ WRITTEN = {
 }
 
 
-def test_a_message_may_have_lines(cli: CommandLine) -> None:
+def test_a_message_may_have_several_lines(cli: CommandLine) -> None:
     with chatting(cli) as child:
         for name, keys in WRITTEN.items():
             for key in keys:
@@ -60,13 +60,13 @@ def test_ctrl_c_clears_the_input_and_hints_how_to_leave(cli: CommandLine) -> Non
         child.expect("/quit or Ctrl-D leaves")
         child.expect("you> ")
         child.sendline("/why")
-        child.expect("nothing has been asked")
+        child.expect("has no request yet")
         child.expect("you> ")  # a Ctrl-D between two prompts is the terminal's, not ours
         assert leave(child) == 0
 
 
 SLASH: list[tuple[str, tuple[str, ...]]] = [
-    ("/why", ("nothing has been asked in session 's' yet",)),
+    ("/why", ("session 's' has no request yet",)),
     ("/continue", ("nothing to continue",)),
     ("Read plan.txt", ("The gate opens",)),
     ("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
@@ -74,24 +74,24 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
     ("/model", ("lite and prime: reflex",)),
     ("/writes on", ("run after your approval",)),
     ("/writes", ("/writes takes on|off",)),
-    ("/commands off", ("only say what they would do",)),
+    ("/commands off", ("only describe what they would do",)),
     ("/attach", ("/attach takes FILE",)),
     ("/wyh", ("/wyh: unknown command",)),
     ("/why not", ("/why takes no argument",)),
     ("/help", ("/reset", "Alt+Enter")),
     ("/session", ("packetgate chat --session s",)),
     ("/session other", ("session other",)),
-    ("/why", ("nothing has been asked in session 'other'",)),
+    ("/why", ("session 'other' has no request yet",)),
     ("/session s", ("session s",)),
     ("/why", ("detect_intent",)),
     ("/etc/hosts what is that?", ("detect_intent",)),
     ("/reset\rn", ("nothing was deleted",)),
     ("/reset\ry", ("session s was deleted",)),
-    ("/why", ("nothing has been asked",)),
+    ("/why", ("has no request yet",)),
 ]
 
 
-def test_slash_commands(cli: CommandLine) -> None:
+def test_slash_commands_print_their_results(cli: CommandLine) -> None:
     with chatting(cli) as child:
         for text, shown in SLASH:
             child.sendline(text)

@@ -1,4 +1,4 @@
-"""Signals at any moment of a command: it ends at once, quietly, and no server outlives it."""
+"""A signal at any moment ends a command at once and quietly, with its servers."""
 
 import json
 import os
@@ -38,7 +38,7 @@ while True:
 
 @pytest.fixture
 def stubborn(tmp_path: Path) -> Path:
-    """An `mcp.json` with a stubborn server, which writes its process id to `pid` beside it."""
+    """An `mcp.json` with a server that ignores signals and writes its process id to `pid`."""
     entry = {"command": sys.executable, "args": ["-c", STUBBORN, str(tmp_path / "pid")]}
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"stubborn": entry}}))
@@ -46,7 +46,7 @@ def stubborn(tmp_path: Path) -> Path:
 
 
 def start(cli: CommandLine, *args: str, ignoring: bool = False, **variables: str) -> "subprocess.Popen[str]":
-    """Start a command on pipes, with SIGINT as a shell leaves it, or ignored as for a shell's background jobs."""
+    """Start a command on pipes, with SIGINT handled as in a shell, or ignored as in a background job."""
     with inherited(signal.SIG_IGN if ignoring else signal.default_int_handler):
         return subprocess.Popen(
             [str(COMMAND), *args],
@@ -61,7 +61,7 @@ def start(cli: CommandLine, *args: str, ignoring: bool = False, **variables: str
 
 @contextmanager
 def inherited(handler: Any) -> Iterator[None]:
-    """Let what is started within inherit whether SIGINT is ignored."""
+    """Set how processes started in this block inherit SIGINT."""
     before = signal.signal(signal.SIGINT, handler)
     try:
         yield

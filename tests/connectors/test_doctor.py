@@ -1,4 +1,4 @@
-"""`packetgate doctor`: what is configured, what answers, and with `--models` how each model does."""
+"""`packetgate doctor` checks the configuration, servers and, with `--models`, each model."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from support.prompts import BROKEN, offered, review
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Raw, Reply, Thinks
 
-from packetgate.connectors.terminal.doctor import exit_status, probed
+from packetgate.connectors.terminal.doctor import exit_status, probe_models
 from packetgate.graph.settings import Settings
 
 ABOUT = "It is about plans."
@@ -18,7 +18,7 @@ CALLED = '<tool_call>{"name": "ai__read", "arguments": {"path": "README.md"}}</t
 
 
 def doctor(cli: CommandLine, *args: str, **variables: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    """Return the exit status, and verdict and text of the last finding by subject."""
+    """Return the exit status, and the last finding (verdict, text) by subject."""
     done = cli.run("doctor", "--json", *args, **variables)
     assert done.out, done.err
     return done.status, {one["what"]: (one["verdict"], one["how"]) for one in json.loads(done.out)}
@@ -71,7 +71,7 @@ def test_patterns_and_rules_that_match_nothing_are_notes(cli: CommandLine) -> No
     assert "\n! packetgate.toml: permanent: 'ai.raed'" in cli.run("tools").out
 
 
-def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tmp_path: Path) -> None:
+def test_a_local_model_is_tried(llama_cpp_installed: None, cli: CommandLine, tmp_path: Path) -> None:
     path = write_tiny_gguf(tmp_path / "terse.gguf", terse=True, seed=6)
     status, found = doctor(cli, "--models", "--lite", f"llamacpp:{path}?n_ctx=16384&seed=1")
     assert status == 0
@@ -84,16 +84,16 @@ def test_a_model_in_this_process(llama_cpp_installed: None, cli: CommandLine, tm
     assert found["confidence"][0] == "ok"
 
 
-async def test_a_model_with_a_short_context_and_no_template(llama_cpp_installed: None, tmp_path: Path) -> None:
+async def test_a_short_context_and_a_missing_template_are_reported(llama_cpp_installed: None, tmp_path: Path) -> None:
     path = write_tiny_gguf(tmp_path / "plain.gguf", terse=True, seed=6, template=None)
     settings = Settings(lite=f"llamacpp:{path}?n_ctx=256", root=tmp_path, home=tmp_path)
-    found = [one async for one in probed(settings)]
+    found = [one async for one in probe_models(settings)]
     assert {"template": "note", "context": "ok"}.items() <= {one.subject: one.verdict for one in found}.items()
     assert (found[-1].verdict, found[-1].subject) == ("bad", "lite, prime")
     assert exit_status(found) == 2
 
 
-def test_a_missing_model_and_one_that_answers_nonsense(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_missing_and_unusable_models_are_reported(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(ABOUT, BROKEN, BROKEN, review(0.9))
     models = ("--lite", "llamacpp:no.gguf", "--prime", "openai:small")
     status, found = doctor(cli, "--models", *models, OPENAI_BASE_URL=scripted_openai.base_url)
@@ -105,7 +105,7 @@ def test_a_missing_model_and_one_that_answers_nonsense(cli: CommandLine, scripte
     assert found["confidence"][1].endswith("review: stated")
 
 
-def test_a_thinking_model_behind_an_endpoint(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+def test_the_thoughts_of_an_endpoints_model_are_reported(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script(*(Thinks(700, text) for text in [ABOUT, CALLED, review(0.9)]))
     status, found = doctor(cli, "--models", "--lite", "openai:small", OPENAI_BASE_URL=scripted_openai.base_url)
     assert status == 0
@@ -116,7 +116,7 @@ def test_a_thinking_model_behind_an_endpoint(cli: CommandLine, scripted_openai: 
     assert "ai__read" in offered(scripted_openai, 1)
 
 
-def test_without_a_model_there_is_nothing_to_try(cli: CommandLine) -> None:
+def test_without_a_model_no_trial_runs(cli: CommandLine) -> None:
     status, found = doctor(cli, "--models")
     assert (status, found["lite, prime"][0]) == (0, "note")
 
@@ -135,7 +135,7 @@ def probable(probability: float, call: str = "call_1") -> Raw:
         (HttpError(401), 2, "bad", "PACKETGATE_PRIME_API_KEY"),
     ],
 )
-def test_a_decision_endpoint(
+def test_a_decision_endpoint_is_tried(
     reply: Reply, status: int, verdict: str, names: str, cli: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
     scripted_openai.script(reply)

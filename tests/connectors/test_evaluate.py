@@ -33,7 +33,7 @@ def known_as(monkeypatch: pytest.MonkeyPatch, model: str, url: str) -> str:
 
 
 def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
-    """Put on record what came of all cases but some: a model that is sure of wrong calls, whoever reviews them."""
+    """Store results of all but some cases: a model with high confidence in wrong calls."""
     kinds = [curve_name("model", source) for source in ConfidenceSource]
 
     async def record() -> None:
@@ -125,6 +125,6 @@ def test_a_missing_or_failing_endpoint_is_one_error(cli: CommandLine, scripted_o
         (("openai:m", "--kinds", "odd"), "'odd'"),
     ],
 )
-def test_what_cannot_be_evaluated(arguments: tuple[str, ...], names: str, cli: CommandLine) -> None:
+def test_invalid_evaluations_are_refused(arguments: tuple[str, ...], names: str, cli: CommandLine) -> None:
     done = cli.run("evaluate", *arguments)
     assert (done.status, names in done.err) == (2, True), done.err

@@ -1,4 +1,4 @@
-"""What a server of others can do wrong, over pipes and HTTP: the turn ends, says so, and another server answers."""
+"""Faults of third-party servers: the turn ends and names the fault, and other servers still answer."""
 
 import asyncio
 import json
@@ -73,7 +73,9 @@ async def turn(sessions: Sessions, name: str, words: str) -> CognitionPacket:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_fault_is_bounded_typed_and_its_servers_own(fault, way, tmp_path, record_property):
+async def test_a_fault_ends_in_time_with_a_typed_error_and_affects_no_other_server(
+    fault, way, tmp_path, record_property
+):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     good, *arguments = entry("none")
     with served(fault, way, tmp_path) as bad:

@@ -1,4 +1,4 @@
-"""The command line, given anything: done, refused in one line, or waiting; nothing breaks, and nothing is lost."""
+"""Any command line ends done, refused in one line, or waiting; nothing crashes, and nothing is lost."""
 
 import os
 from collections import Counter
@@ -34,7 +34,7 @@ lines = st.lists(
 
 
 def check(done: Outcome) -> str:
-    """Return what came of a command, after checking that it ended as one may."""
+    """Return a command's outcome, after checking that it is an allowed one."""
     assert done.status in {0, 1, 2, 3}, done
     assert "Traceback" not in done.err
     assert "shows where" not in done.err, done.err
@@ -43,7 +43,9 @@ def check(done: Outcome) -> str:
     return f"exit status {done.status}"
 
 
-def test_any_arguments_and_input_end_in_one_of_four_ways(cli: CommandLine, capsys: pytest.CaptureFixture[str]):
+def test_any_arguments_and_input_end_with_a_documented_exit_status(
+    cli: CommandLine, capsys: pytest.CaptureFixture[str]
+):
     counts = Counter[str]()
     assert cli.run(*ASKS).status == 3
 

@@ -1,4 +1,4 @@
-"""Files with anything in them: they are read, or it is said in one line what is wrong with them."""
+"""Files with any content are read, or refused in one line."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -50,13 +50,13 @@ DISCORD = {
 
 
 def servers(path: Path) -> None:
-    """Read `mcp.json`, as far as it goes before anything is started."""
+    """Read `mcp.json` without starting a server."""
     for server in load_config(path).servers:
         configured(server, path.parent / "logs")
 
 
 def outcome(read: Callable[[], Any], refused: type[PacketgateError]) -> str:
-    """Return what came of reading; whatever else is raised breaks the test."""
+    """Return the outcome of reading; an unexpected error fails the test."""
     try:
         read()
     except refused as error:

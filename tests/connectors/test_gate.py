@@ -1,4 +1,4 @@
-"""What the command lets run unasked, with real servers of others behind it."""
+"""Calls that run without a question, on third-party servers."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def serve(cli: CommandLine, about: str, server: str = SERVER, *, trusted: bool =
 
 
 @pytest.mark.slow
-def test_of_a_tool_that_only_queries_the_statement_decides(cli: CommandLine):
+def test_the_statement_decides_the_risk_of_a_query_tool(cli: CommandLine):
     serve(cli, "Run a read-only SQL query on the database and return its rows.")
     assert cli.run("ask", "--allow-writes", 'Query the database with sql "SELECT name FROM users"').status == 0
     assert (cli.folder / "ran.txt").read_text() == "SELECT name FROM users"
@@ -48,7 +48,7 @@ LINE = 'tools."db.read_entry".risk = "read"'
 
 
 @pytest.mark.slow
-def test_a_read_that_nothing_vouches_for_is_a_dry_run_that_says_so_and_runs_with_a_line(cli: CommandLine):
+def test_an_unvouched_read_is_a_dry_run_until_the_configuration_vouches_for_it(cli: CommandLine):
     serve(cli, "Read an entry by its title.", READER, trusted=False)
     request = ("ask", 'Read the entry with title "May" by db.read_entry')
     told = " ".join(cli.run(*request).out.split())
@@ -66,7 +66,7 @@ def test_a_read_that_nothing_vouches_for_is_a_dry_run_that_says_so_and_runs_with
 
 
 @pytest.mark.parametrize("switches", [(), ("--allow-writes",)])
-def test_sql_in_a_querys_argument_never_runs_unasked(cli: CommandLine, switches: tuple[str, ...]):
+def test_sql_that_writes_never_runs_without_a_question(cli: CommandLine, switches: tuple[str, ...]):
     serve(cli, "Query the database.")
     asked = cli.run("ask", *switches, 'Query the database with sql "DELETE FROM users"')
     assert "db.query" in asked.out

@@ -1,4 +1,4 @@
-"""Servers that lie, babble and die: nothing of it reaches the terminal or the database."""
+"""Hostile servers: their output reaches neither the terminal nor the database."""
 
 import json
 import stat
@@ -7,7 +7,7 @@ from support.command_line import CommandLine
 from support.hostile_server import SECRET, entry
 
 
-def test_hostile_servers_beside_a_good_one(cli: CommandLine):
+def test_hostile_servers_do_not_affect_a_good_one(cli: CommandLine):
     servers = {
         **{name: entry(name) for name in ("unfit", "babbling", "dying")},
         "unset": entry("unfit", env={"KEY": "${NOT_SET_HERE}"}),

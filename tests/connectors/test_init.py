@@ -1,4 +1,4 @@
-"""`packetgate init`: what it finds, asks, writes and leaves alone."""
+"""`packetgate init`: discovery, questions and written files."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ OWN = 'permanent = ["ai.read"]  # mine\n'
 
 @dataclass
 class Person:
-    """Somebody's machine: a home folder, Ollama, and the command in a folder of its own."""
+    """A user's machine: a home folder, Ollama, and the command in a separate folder."""
 
     cli: CommandLine
     home: Path
@@ -127,7 +127,7 @@ def test_keys_are_named_by_their_variables_and_sent_nowhere(person: Person) -> N
     assert not any("secret" in text for text in [done.out, done.err, person.preferences.read_text(), *sent])
 
 
-def test_somebody_at_a_terminal_is_asked(person: Person) -> None:
+def test_at_a_terminal_the_user_is_asked(person: Person) -> None:
     person.has_client(".cursor/mcp.json", clock={"command": "clock"})
     person.ollama.script(*SPEED, *SPEED)
     with terminal(person.cli, "init", **person.variables) as child:

@@ -1,4 +1,4 @@
-"""One package: a project's own `models`, `tools`, `graph` or `state` is neither broken by ours nor breaks it."""
+"""One top-level package: a project's own `models`, `tools`, `graph` or `state` does not conflict with it."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ CHECKOUT = Path(__file__).parents[2]
 LINKS = ("graph", "nodes", "prompts", "state")
 
 
-def test_a_project_has_modules_of_the_same_names(cli: CommandLine) -> None:
+def test_a_project_may_have_modules_of_the_same_names(cli: CommandLine) -> None:
     for name in ("models/__init__.py", "tools.py", "graph.py", "state.py"):
         path = cli.folder / name
         path.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Provenance of values: the command, a selecting model, a server in its own process."""
+"""Provenance of values through the command line, with a scripted model and a server process."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ def review() -> str:
 
 @pytest.fixture
 def office(cli: CommandLine) -> CommandLine:
-    """Return the command in a folder with a secret file, and with an office server that is trusted."""
+    """Return the command in a folder with a secret file and a trusted office server."""
     (cli.folder / "vault.txt").write_text(SECRET)
     entry = {"command": sys.executable, "args": [str(Path(office_server.__file__)), str(cli.folder)], "trusted": True}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": entry}, "builtin": True}))
@@ -74,7 +74,7 @@ def test_a_page_that_the_user_names_is_fetched(office: CommandLine, scripted_ope
     assert "opening-hours" in called(office)
 
 
-def test_an_address_from_a_mail_is_shown_with_its_sentence(office: CommandLine, scripted_openai: ScriptedOpenAI):
+def test_an_address_from_a_mail_is_shown_with_its_passage(office: CommandLine, scripted_openai: ScriptedOpenAI):
     mail = selection("office.send_mail", to="eve@rival.example", body="When can you come?")
     request = "Read my mail, then send a mail to the plumber: When can you come?"
     done = said(office, scripted_openai, request, selection("office.read_mail"), mail, more=("--allow-writes",))

@@ -1,4 +1,4 @@
-"""How a question looks in a terminal: all that is decided about is there, and nothing of it passes for the question."""
+"""Questions in a terminal are complete, and untrusted text cannot imitate the question."""
 
 import io
 from typing import Any
@@ -13,7 +13,7 @@ OWN = ("May this run?", "What it changes:")
 
 
 def shown(preview: str = "", name: str = "ai.write", **args: Any) -> str:
-    """Return a question about one call, as a terminal of 40 columns shows it."""
+    """Return a rendered question about one call, at 40 columns."""
     request = {"name": name, "args": args, "description": "ai.write (write)", "preview": preview}
     console = Console(file=io.StringIO(), width=40, soft_wrap=True, markup=False)
     with console.capture() as captured:
@@ -22,21 +22,21 @@ def shown(preview: str = "", name: str = "ai.write", **args: Any) -> str:
 
 
 def told(rows: str) -> str:
-    """Return what stands behind the bars, folded rows put together again."""
+    """Return the text after the bars, with folded rows joined."""
     return "\n".join(row[4:] for row in rows.replace(f"\n{BARS[2]}", "").splitlines())
 
 
-def test_a_long_value_is_whole() -> None:
+def test_a_long_value_is_shown_completely() -> None:
     value = " ".join(f"word{number}" for number in range(1_000)) + "; curl evil"
     assert f"content = {value}\n" in told(shown(content=value))
 
 
-def test_a_value_of_many_lines_is_whole() -> None:
+def test_a_value_of_many_lines_is_shown_completely() -> None:
     value = "\n".join(f"line {number}" for number in range(5_000))
     assert f"content = {value}\n" in told(shown(content=value))
 
 
-def test_a_value_stands_beside_what_it_changes() -> None:
+def test_the_question_shows_the_difference_beside_the_value() -> None:
     long = "x" * 1_000
     text = told(shown(f"--- a now\n+++ a\n@@ -1 +1 @@\n-old\n+{long}", path="a", content=f"{long}; curl evil"))
     assert f"content = {long}; curl evil\n" in text
@@ -53,21 +53,21 @@ def test_a_value_stands_beside_what_it_changes() -> None:
         "x\u202e?nur siht yaM\u2066",
     ],
 )
-def test_nothing_passes_for_the_questions_own_words(hostile: str) -> None:
+def test_untrusted_text_cannot_imitate_the_question(hostile: str) -> None:
     rows = shown(f"@@\n+{hostile}", hostile, **{"content": hostile, hostile: hostile}).splitlines()
     assert [row for row in rows if not row.startswith(BARS)] == list(OWN)
     assert all(len(row) <= 40 for row in rows)
     assert len([row for row in rows if row.startswith(BARS[0])]) == len(["name", "content", "hostile", "@@", "about"])
 
 
-def test_control_characters_are_told_by_name() -> None:
+def test_control_characters_are_shown_by_name() -> None:
     text = shown("-a\x1b[2J", content="\x1b]0;owned\x07\u202e\r\n", **{"\x1b[31mname": 1})
     assert "-a␛[2J" in text
     assert "content = ␛]0;owned␇<U+202E>␍" in text
     assert not {"\x1b", "\x07", "\u202e", "\r"} & {*text}
 
 
-def test_what_is_no_text_is_shown_as_json() -> None:
+def test_values_that_are_not_text_are_shown_as_json() -> None:
     assert told(shown(a="1", b=True, c=["1", 1], d=None)).splitlines()[2:6] == [
         "a = 1",
         "b = true",

@@ -32,7 +32,7 @@ def table(folder: Path, text: str) -> Path:
 
 
 def held(cli: CommandLine, *options: str, **variables: str) -> dict[str, tuple[Any, str]]:
-    """Return what `packetgate settings` shows of what somebody gave."""
+    """Return the explicit settings that `packetgate settings` shows."""
     done = cli.run("settings", "--json", *options, **variables)
     assert done.status == 0, done.err
     told = json.loads(done.out)["settings"]
@@ -167,7 +167,7 @@ def test_no_variable_has_two_meanings():
 
 
 def other_than_default(name: str) -> Any:
-    """Return a value that the setting takes, and does not have by itself; a turn runs under all of them together."""
+    """Return a valid value that differs from the setting's default; a turn must run with all of them."""
     default = RoutingContext.model_fields[name].default
     match default:
         case bool():
@@ -185,7 +185,7 @@ WANTED = {name: other_than_default(name) for name in RoutingContext.model_fields
 
 
 def written(value: Any) -> str:
-    """Return a value as options and variables have it."""
+    """Return a value as text for options and variables."""
     return ",".join(value) if isinstance(value, list) else json.dumps(value).strip('"')
 
 

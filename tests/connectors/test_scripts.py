@@ -13,7 +13,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 WRITE = 'Write "hello" to notes.txt'
 
 
-def test_the_end_of_a_pipe_leaves_the_question_open(cli: CommandLine) -> None:
+def test_end_of_input_leaves_the_question_open(cli: CommandLine) -> None:
     done = cli.run("chat", "--session", "s", "--allow-writes", given=f"{WRITE}\n".encode())
     assert done.status == 3
     assert "+hello" in done.out

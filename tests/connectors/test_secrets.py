@@ -1,4 +1,4 @@
-"""Secrets through the front door: by value, by shape and by name, in no place that outlives the turn."""
+"""Secrets, recognised by value, shape or name, are stored nowhere."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ server.run()
 """
 
 
-def test_no_secret_is_left_anywhere(cli: CommandLine) -> None:
+def test_no_secret_is_stored_or_printed(cli: CommandLine) -> None:
     tests = next(path for path in sys.path if path.endswith("tests"))
     script = cli.folder / "server.py"
     script.write_text(SERVER.format(tests=tests, value=VALUE, shaped=SHAPED))

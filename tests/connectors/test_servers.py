@@ -1,4 +1,4 @@
-"""Real servers of others behind plain requests: the npm filesystem server and a Python server, side by side."""
+"""Requests on two third-party servers: the npm filesystem server and a Python server."""
 
 import json
 import os
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def installed() -> None:
-    """Both servers as packages, so that starting them is not installing them."""
+    """Both servers, installed beforehand, so that a start installs nothing."""
     package = [require("npx"), "-y", "@modelcontextprotocol/server-filesystem"]
     for command in (package, [require("uvx"), "mcp-server-time", "--help"]):
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
@@ -32,7 +32,7 @@ def installed() -> None:
 
 @pytest.fixture
 def config(installed: None, cli: CommandLine) -> Path:
-    """An `mcp.json` with two good servers, one that is not there, and one that never answers."""
+    """An `mcp.json` with two good servers, a missing one, and one that never answers."""
     servers = {
         "files": {
             "command": require("npx"),
@@ -59,7 +59,7 @@ async def ask(sessions: Sessions, text: str) -> CognitionPacket:
     raise AssertionError("the turn asked instead of answering")
 
 
-async def test_plain_requests_reach_the_right_server_and_the_packet_says_which_are_not_there(
+async def test_requests_reach_the_right_server_and_the_packet_names_unavailable_ones(
     cli: CommandLine, config: Path
 ) -> None:
     async with open_sessions(settings(cli, config)) as sessions:
@@ -74,7 +74,7 @@ async def test_plain_requests_reach_the_right_server_and_the_packet_says_which_a
     assert "mute: still starting" in problems
 
 
-async def test_a_server_killed_in_mid_session_takes_no_other_with_it_and_comes_back(
+async def test_a_server_killed_during_a_session_is_restarted_and_others_continue(
     cli: CommandLine, config: Path
 ) -> None:
     async with open_sessions(settings(cli, config)) as sessions:

@@ -1,4 +1,4 @@
-"""What a command loads: the time from the shell's prompt to the answer is mostly imports."""
+"""Imports of a command, which take most of its start-up time."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ MODELS = {"openai", "langchain_openai", "llama_cpp"}
 
 
 def loaded(cli: CommandLine, *words: str) -> set[str]:
-    """Return the modules that a command, begun by a process of its own, imports."""
+    """Return the modules that a command imports in a new process."""
     environment = {**cli.environment, "PYTHONPROFILEIMPORTTIME": "1"}
     done = subprocess.run(
         [str(COMMAND), *words], cwd=cli.folder, env=environment, capture_output=True, text=True, check=True
@@ -20,7 +20,7 @@ def loaded(cli: CommandLine, *words: str) -> set[str]:
 
 
 @pytest.mark.parametrize("request_words", ["hello", "Read a.txt"])
-def test_the_built_in_tools_need_no_server_and_no_model(cli: CommandLine, request_words: str) -> None:
+def test_the_built_in_tools_import_no_server_and_no_model_code(cli: CommandLine, request_words: str) -> None:
     (cli.folder / "a.txt").write_text("apples\n")
     modules = loaded(cli, "ask", request_words)
     assert "langgraph" in modules
@@ -28,7 +28,7 @@ def test_the_built_in_tools_need_no_server_and_no_model(cli: CommandLine, reques
     assert not modules & {"packetgate.deciders.language.selection", "packetgate.models.stripping"}
 
 
-def test_small_talk_does_not_wait_for_what_reads_requests_closely(cli: CommandLine) -> None:
+def test_small_talk_does_not_load_the_request_encoders(cli: CommandLine) -> None:
     modules = loaded(cli, "ask", "hello")
     assert "packetgate.deciders.reflex.intent" in modules
     assert not modules & {

@@ -1,4 +1,4 @@
-"""What a tool returns besides text stands in the answer, without a model, and in what a model is shown."""
+"""Structured content and links of a result are in the answer and in the model's prompt."""
 
 import json
 import sys

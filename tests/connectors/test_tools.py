@@ -39,7 +39,7 @@ def test_the_list_shows_risk_category_and_brief_description(cli: CommandLine) ->
     assert max(map(len, rows)) <= 80
 
 
-def test_one_tool_a_server_or_a_category(cli: CommandLine) -> None:
+def test_tools_can_be_filtered_by_name_server_or_category(cli: CommandLine) -> None:
     (cli.folder / "own.toml").write_text(OWN)
     own = {"PACKETGATE_CONFIG": "own.toml"}
     (tool,) = json.loads(cli.run("tools", "knowledge", "--json", **own).out)
@@ -87,7 +87,7 @@ def test_a_session_keeps_its_kind_of_conversation(cli: CommandLine) -> None:
     assert (other["context"]["context_type"], other["context"]["shift"]) == ("reading", "from editing to reading")
 
 
-def test_each_odd_entry_of_mcp_json_costs_one_line_and_the_rest_works(cli: CommandLine, tmp_path: Path) -> None:
+def test_each_unusable_entry_of_mcp_json_causes_one_line_and_the_others_work(cli: CommandLine, tmp_path: Path) -> None:
     (folder := tmp_path / "server").mkdir()
     (folder / "may_start").touch()
     good = {"type": "stdio", "command": sys.executable, "args": [str(SCRIPT), str(folder)]}

@@ -20,7 +20,7 @@ WRITES = RoutingContext(allow_write_tools=True)
 
 @pytest.fixture
 async def two(tmp_path: Path) -> AsyncIterator[tuple[Sessions, Sessions]]:
-    """Two graphs on one database, as two processes have them."""
+    """Two graphs on one database, as in two processes."""
     (tmp_path / "root").mkdir()
     settings = Settings(home=tmp_path / "home", root=tmp_path / "root")
     async with open_sessions(settings) as mine, open_sessions(settings) as theirs:

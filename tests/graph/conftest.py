@@ -13,7 +13,7 @@ from packetgate.models.openai.model import OpenAICompatible
 
 @pytest.fixture
 def notebook() -> Notebook:
-    """A server with four notes: a to d."""
+    """A server with the notes a to d."""
     return Notebook()
 
 
@@ -34,7 +34,7 @@ def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def telemetry() -> Iterator[Telemetry]:
-    """What is recorded during the test."""
+    """The telemetry recorded during the test."""
     recorded = recording()
     recorded.clear()
     yield recorded

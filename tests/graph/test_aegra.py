@@ -1,4 +1,4 @@
-"""Two Aegra servers on one PostgreSQL and one Redis, one of which dies: every thread ends, no write is made twice."""
+"""One of two Aegra servers on a shared database is killed: every thread completes, and no write runs twice."""
 
 import asyncio
 from collections import Counter
@@ -26,19 +26,21 @@ def aegra(tmp_path: Path, postgres: str) -> Iterator[Aegra]:
 
 
 async def ended(client: LangGraphClient, thread: str, **given: Any) -> Any:
-    """Run a turn, or go on with one, and return what the thread is in then."""
+    """Run or continue a turn, and return the thread's state."""
     run = await client.runs.create(thread, GRAPH, context=WRITES, **given)
     await client.runs.join(thread, run["run_id"])
     return await client.threads.get_state(thread)
 
 
 def waits(state: Any) -> list[Any]:
-    """Return what a thread waits with."""
+    """Return the open question of a thread."""
     return [interrupt["value"] for task in state["tasks"] for interrupt in task["interrupts"]]
 
 
 @pytest.mark.timeout(900)
-async def test_one_of_two_servers_dies(aegra: Aegra, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_threads_complete_when_one_of_two_servers_dies(
+    aegra: Aegra, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     hotel = Hotel(tmp_path)
     folders = [tmp_path / name for name in ("here", "there")]
     for folder in folders:
@@ -54,7 +56,7 @@ async def test_one_of_two_servers_dies(aegra: Aegra, tmp_path: Path, capsys: pyt
             assert question["action_requests"][0]["args"] == {"room": room}
 
         async def decide(room: str) -> int:
-            """Say yes, then look before saying to run it again; return how often that was asked."""
+            """Approve, but check the room before approving a repetition; return the number of such questions."""
             yes, again = {"resume": "yes"}, 0
             state = await ended(there.client, threads[room], command=yes)
             while waits(state):

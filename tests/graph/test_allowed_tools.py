@@ -1,4 +1,4 @@
-"""Only the allowed tools are offered and named, and only they run, whatever is selected."""
+"""Only tools of the allow-list are offered, named and executed, whatever is selected."""
 
 import json
 
@@ -16,7 +16,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 READ, LIST = call("notebook.read_note", name="a"), call("notebook.list_notes")
 
 
-async def test_the_palette_holds_the_allowed_tools_alone():
+async def test_the_palette_contains_only_allowed_tools():
     async with session(scripted(READ), Notebook(), allowed_tools=("notebook.read_*", "notebook.list_*")) as talk:
         packet = await talk.say("Read a, then write it, list all and run it")
     assert packet.context.palette_names == {"notebook.read_note", "notebook.list_notes"}
@@ -33,7 +33,7 @@ async def test_a_tool_that_is_not_allowed_is_a_miss_and_does_not_run():
 
 
 async def test_a_reply_may_narrow_the_tools_of_the_run_that_asked():
-    """Its other settings hold; but what is forbidden now does not run."""
+    """The other settings of that run still apply, but tools that are forbidden now do not run."""
     notebook = Notebook()
     write = call("notebook.write_note", name="a", text="x")
     async with session(scripted(write), notebook, allow_write_tools=True) as talk:
@@ -50,7 +50,7 @@ ONLY_READ = {"allowed_tools": ("notebook.read_note",)}
 
 
 def named_in(text: str) -> set[str]:
-    """The forbidden tools that a text names."""
+    """Return the forbidden tools that a text names."""
     return {name for name in FORBIDDEN if name in text}
 
 

@@ -1,4 +1,4 @@
-"""A question is answered once: by whichever process comes first, and in no fork or replay of its history."""
+"""A question accepts one answer, across processes, forks and replays."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_of_two_who_approve_at_once_one_is_heard(
+async def test_of_two_concurrent_approvals_one_counts(
     request: pytest.FixtureRequest, settings: Settings, database: str
 ) -> None:
     url = request.getfixturevalue("postgres") if database == "postgres" else None
@@ -51,7 +51,7 @@ async def test_of_two_who_approve_at_once_one_is_heard(
 
 
 async def became(settings: Settings, name: str) -> ToolExecutionStatus:
-    """Return what became of the call of a session's turn, which is over."""
+    """Return the status of the call of a session's finished turn."""
     async with open_sessions(settings) as sessions:
         state = await sessions.state(name)
     assert (state.question, state.is_unfinished) == (None, False)
@@ -65,12 +65,12 @@ async def history(talk: Session) -> list[StateSnapshot]:
 
 
 async def waiting(talk: Session) -> Any:
-    """Return where the newest checkpoint is found that waits with a question."""
+    """Return the configuration of the newest checkpoint with an open question."""
     return next(one.config for one in await history(talk) if one.next == ("ask_user",))
 
 
 async def resumed(talk: Session, where: Any, given: Any) -> list[str]:
-    """Run the graph at a checkpoint; return the problems with which it asks again."""
+    """Run the graph from a checkpoint; return the problems of the repeated questions."""
     out = await talk.graph.ainvoke(given, where, context=talk.context)
     return [one.value["problem"] for one in out.get("__interrupt__", ())]
 
@@ -78,7 +78,7 @@ async def resumed(talk: Session, where: Any, given: Any) -> list[str]:
 @pytest.mark.parametrize("first", ["yes", "no"])
 @pytest.mark.parametrize("then", ["yes", "no", {"decisions": [{"type": "reject"}]}, None], ids=str)
 async def test_a_fork_asks_again(notebook: Notebook, first: str, then: Any) -> None:
-    """LangGraph hands a fork the answer that was taken elsewhere."""
+    """LangGraph passes the accepted answer to a fork."""
     async with session(scripted(WRITE, none(), WRITE), notebook, allow_write_tools=True) as talk:
         question = (await talk.ask(ASK)).question
         where = await waiting(talk)
@@ -100,7 +100,7 @@ async def test_a_fork_asks_again(notebook: Notebook, first: str, then: Any) -> N
     assert notebook.called == ["write_note"] * (len(before) + 1), "the new question was given an answer of its own"
 
 
-async def test_what_has_ended_is_not_run_again_from_the_history(notebook: Notebook) -> None:
+async def test_a_replay_does_not_run_a_finished_call_again(notebook: Notebook) -> None:
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         await talk.reply("yes")
@@ -112,8 +112,8 @@ async def test_what_has_ended_is_not_run_again_from_the_history(notebook: Notebo
 
 
 @pytest.mark.slow
-async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Settings) -> None:
-    """Between the claim and the checkpoint: nobody knows of the answer, and nothing runs by it."""
+async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Settings) -> None:
+    """It died between claim and checkpoint: the answer is lost, and nothing runs."""
     asked = await ask(settings, "s", APPEND)
     assert await open_journal(settings).claim(asked.question["question_id"])
     again = (await events(settings, "s", Reply("yes")))[-1]
@@ -126,7 +126,7 @@ async def test_what_was_taken_by_a_process_that_died_is_asked_again(settings: Se
 
 
 async def in_doubt(talk: Session, journal: Journal) -> dict[str, Any]:
-    """Have a process die in the middle of the approved call; return the question with which another goes on."""
+    """Kill a process during the approved call; return the question of the process that continues."""
     await talk.ask(ASK)
     packet = await talk.until_stopped(Reply("yes"))
     (approved,) = packet.routing.calls
@@ -145,7 +145,7 @@ DOUBT = r"it was started at 20\d\d-\d\d-\d\d .* UTC, and it is not known whether
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("word", "runs"), [("yes", 1), ("no", 0), ("skip", 0)])
-async def test_a_write_that_a_process_died_in_is_asked_about(
+async def test_a_write_interrupted_by_a_crash_is_asked_about(
     settings: Settings, notebook: Notebook, word: str, runs: int
 ) -> None:
     journal = open_journal(settings)
@@ -167,7 +167,7 @@ async def test_a_write_that_a_process_died_in_is_asked_about(
     assert len({one["idempotency_key"] for one in starts}) == 1, "another attempt at the same"
 
 
-async def test_what_may_have_been_run_is_not_edited(settings: Settings, notebook: Notebook) -> None:
+async def test_a_call_that_may_have_run_cannot_be_edited(settings: Settings, notebook: Notebook) -> None:
     journal = open_journal(settings)
     async with session(scripted(WRITE), notebook, journal=journal, **STOPPING) as talk:
         await in_doubt(talk, journal)
@@ -177,7 +177,7 @@ async def test_what_may_have_been_run_is_not_edited(settings: Settings, notebook
     assert notebook.called == []
 
 
-async def test_an_approval_lapses_before_the_call_begins(notebook: Notebook) -> None:
+async def test_an_expired_approval_runs_nothing(notebook: Notebook) -> None:
     async with session(
         scripted(WRITE), notebook, interrupt_before=["execute_tool"], allow_write_tools=True, ask_timeout_s=1.0
     ) as talk:

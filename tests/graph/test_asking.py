@@ -1,4 +1,4 @@
-"""What the user is asked about, and when: one question for all calls that need it."""
+"""One question covers all calls that need the user."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ WRITE = call("notebook.write_note", name="a", text="avocado")
 ASK = "Write avocado to a"
 
 
-async def test_payload(notebook: Notebook):
+async def test_the_payload_has_the_form_of_front_ends(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         asked = await talk.ask(ASK)
     (request,) = asked.question["action_requests"]
@@ -29,8 +29,8 @@ async def test_payload(notebook: Notebook):
     assert asked.packet.status.next_steps == ("ask_user",)
 
 
-async def test_only_those_that_need_it_are_asked_about_and_all_run_together(notebook: Notebook):
-    """Two of three calls wait for approval: one interrupt lists those two, then all three meet at a barrier."""
+async def test_only_calls_that_need_approval_are_asked_about_and_all_run_concurrently(notebook: Notebook):
+    """Two of three calls need approval: one interrupt lists both, then all three run concurrently."""
     three = calls(
         wanted("notebook.write_note", name="x", text="one"),
         wanted("notebook.read_note", name="b"),

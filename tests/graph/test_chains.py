@@ -1,4 +1,4 @@
-"""A chain is called as one step, and each call of it passes the gate by itself."""
+"""A chain is called as one tool, and each of its calls passes the gate separately."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ READ, WRITE, LIST = "notebook.read_note", "notebook.write_note", "notebook.list_
 
 
 def chain(*steps: tuple[str, dict[str, Any]]) -> Preferences:
-    """Return what names the chain `copy`, of these steps."""
+    """Return preferences with the chain `copy` of these steps."""
     said = {
         "description": "Copy a note.",
         "parameters": {"source": "The note to copy.", "target": "The new note."},
@@ -42,7 +42,7 @@ def told(talk_calls: Any) -> list[tuple[str, dict[str, Any], Status]]:
     return [(one.tool_name, one.params, one.status) for one in talk_calls]
 
 
-async def test_each_step_is_asked_about_and_run_by_itself(notebook: Notebook):
+async def test_each_step_is_asked_about_and_run_separately(notebook: Notebook):
     reviewer, journal = ScriptedReviewer(approving(0.9)), MemoryJournal()
     deciders = scripted(CHOSEN, reviewer=reviewer)
     async with over(notebook, deciders=deciders, journal=journal, allow_write_tools=True) as talk:
@@ -95,9 +95,7 @@ async def test_a_write_that_is_switched_off_is_a_dry_run(notebook: Notebook):
     ],
     ids=["failed", "no such field", "not valid", "no such tool"],
 )
-async def test_a_chain_ends_with_a_step_that_cannot_be_made(
-    notebook: Notebook, said: Preferences, source: str, why: str
-):
+async def test_a_chain_ends_at_an_invalid_step(notebook: Notebook, said: Preferences, source: str, why: str):
     deciders = scripted(call("chain.copy", source=source, target="z"))
     async with over(notebook, said, deciders=deciders, allow_write_tools=True) as talk:
         packet = await talk.say("Copy it to z")
@@ -106,7 +104,7 @@ async def test_a_chain_ends_with_a_step_that_cannot_be_made(
     assert "write_note" not in notebook.called
 
 
-async def test_a_server_cannot_pass_for_the_chains(tmp_path: Any):
+async def test_a_server_cannot_define_tools_of_the_chain_namespace(tmp_path: Any):
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"chain": {"command": "x"}}}')
     config: McpConfig = load_config(tmp_path / "mcp.json", tmp_path)
     with pytest.raises(ConfigError, match="a server is called 'chain'"):

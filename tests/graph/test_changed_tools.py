@@ -1,4 +1,4 @@
-"""An approval is of one tool on one server: what has changed since the question was put is asked about again."""
+"""An approval applies to one definition on one server: a call that changed since the question is asked about again."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ WRITE = call("desk.write_note", text="hello")
 
 
 class Desk:
-    """A server with a tool that writes; `written` is what it was called with."""
+    """A server with a tool that writes; `written` has the arguments of its calls."""
 
     def __init__(self, tool: Callable[..., Any] | None = None, where: str = "here") -> None:
         self.written: list[str] = []
@@ -72,7 +72,7 @@ def another(desk: Desk) -> Callable[..., Any]:
     [lambda: Desk(redescribed), lambda: Desk(with_a_default), lambda: Desk(where="elsewhere")],
     ids=["another description", "a new parameter with a default", "another server"],
 )
-async def test_what_has_changed_is_asked_about_again(after: Callable[[], Desk]):
+async def test_a_changed_tool_is_asked_about_again(after: Callable[[], Desk]):
     saver = InMemorySaver(serde=PacketSerializer())
     async with session(scripted(WRITE), Desk().connection(), checkpointer=saver, allow_write_tools=True) as talk:
         first = await talk.ask("Write hello")
@@ -87,7 +87,7 @@ async def test_what_has_changed_is_asked_about_again(after: Callable[[], Desk]):
     assert [one.outcome.value for one in packet.governance.approvals] == ["approved"], "the first was of another tool"
 
 
-async def test_a_call_that_was_changed_in_the_kept_state_is_asked_about_again():
+async def test_a_call_changed_in_the_stored_state_is_asked_about_again():
     desk = Desk()
     async with session(scripted(WRITE), desk.connection(), allow_write_tools=True) as talk:
         asked = await talk.ask("Write hello")
@@ -101,8 +101,8 @@ async def test_a_call_that_was_changed_in_the_kept_state_is_asked_about_again():
     assert desk.written == []
 
 
-def test_another_server_under_the_same_name(cli: CommandLine) -> None:
-    """As a user meets it: `mcp.json` was edited between the question and the answer."""
+def test_a_different_server_of_the_same_name_is_asked_about_again(cli: CommandLine) -> None:
+    """`mcp.json` was edited between the question and the answer."""
     script = Path(__file__).parents[1] / "support" / "stdio_server.py"
     folders = [cli.folder / "one", cli.folder / "other"]
     for folder in folders:

@@ -1,4 +1,4 @@
-"""Sections and messages are encoded once, to the bytes of LangGraph's own serializer but for computed fields."""
+"""Sections and messages are encoded once, to the bytes of LangGraph's serializer without computed fields."""
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -34,7 +34,7 @@ def test_a_checkpoint_is_encoded_as_langgraph_does() -> None:
     assert isinstance(checkpoint["channel_values"]["header"], Header)  # type: ignore[index]
 
 
-def test_a_result_is_kept_once() -> None:
+def test_an_unchanged_section_is_encoded_once() -> None:
     (call,) = ROUTING.calls
     done = ROUTING.with_calls((call.model_copy(update={"result": ToolResult(success=True, output="x" * 5_000)}),))
     ours, plain = PacketSerializer().dumps_typed(done), PLAIN.dumps_typed(done)
@@ -42,8 +42,8 @@ def test_a_result_is_kept_once() -> None:
     assert PacketSerializer().loads_typed(ours) == PacketSerializer().loads_typed(plain) == done
 
 
-def test_a_message_that_is_changed_is_kept_as_it_is_now() -> None:
-    """Graphs give messages their ids, and people edit them in notebooks."""
+def test_a_changed_message_is_encoded_again() -> None:
+    """Graphs set the ids of messages, and users edit messages in notebooks."""
     message = HumanMessage([{"type": "text", "text": "hi"}])
     serializer = PacketSerializer()
     serializer.dumps_typed([message])
@@ -54,7 +54,7 @@ def test_a_message_that_is_changed_is_kept_as_it_is_now() -> None:
     assert (now.id, now.text) == ("1", "bye")
 
 
-def test_no_section_is_taken_for_another_and_none_outlives_its_packet() -> None:
+def test_cached_sections_do_not_mix_and_end_with_their_packet() -> None:
     serializer = PacketSerializer()
     for number in range(1000):
         intent = Intent(user_intent=str(number))

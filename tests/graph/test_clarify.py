@@ -1,4 +1,4 @@
-"""A question to the user: their answer becomes their own words, and selection goes on."""
+"""A clarifying question: the answer counts as the user's words, and selection continues."""
 
 import pytest
 from support.graphs import session
@@ -39,7 +39,7 @@ async def test_the_answer_becomes_the_users_own_words(notebook: Notebook, reply:
     assert packet.routing.reinjection_count == 1
 
 
-async def test_what_is_no_answer_is_asked_again(notebook: Notebook):
+async def test_an_unusable_answer_repeats_the_question(notebook: Notebook):
     async with session(scripted(WHICH, READ_B), notebook) as talk:
         await talk.ask("Read a note")
         again = await talk.ask_again({"decisions": [{"type": "approve"}]})
@@ -49,7 +49,7 @@ async def test_what_is_no_answer_is_asked_again(notebook: Notebook):
     assert notebook.called == ["read_note"]
 
 
-async def test_at_most_two(notebook: Notebook):
+async def test_a_turn_asks_at_most_two_questions(notebook: Notebook):
     async with session(scripted(WHICH, clarify("Sure?"), clarify("Really?")), notebook) as talk:
         await talk.ask("Read a note")
         second = await talk.ask_again("b")

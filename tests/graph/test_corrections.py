@@ -1,4 +1,4 @@
-"""A call that cannot be made is not made, and the packet says why in words a model can act on."""
+"""An invalid call does not run, and the packet contains a correction for the model."""
 
 from typing import Any
 
@@ -21,7 +21,9 @@ from packetgate.state.transitions import ToolExecutionStatus
         ("notebook.write_note", {"name": "a"}, "missing_parameter", "needs `text`"),
     ],
 )
-async def test_not_run_and_corrected(notebook: Notebook, name: str, params: dict[str, Any], problem: str, says: str):
+async def test_an_invalid_call_does_not_run_and_is_corrected(
+    notebook: Notebook, name: str, params: dict[str, Any], problem: str, says: str
+):
     packet = await run_once(scripted(call(name, **params)), "Read note a", notebook)
     assert notebook.calls == []
     assert packet.routing.calls == ()
@@ -51,7 +53,7 @@ async def test_an_unknown_tool_widens_the_palette_once_then_ends_with_suggestion
 
 
 async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook):
-    """The palette holds one tool; the other is missed, then offered, then called."""
+    """The palette contains one tool; the other is a miss, then on the palette, then called."""
     read = call("notebook.read_note", name="a")
     deciders = scripted(read, read)
     packet = await run_once(deciders, "Send a letter", notebook, palette_size=1)
@@ -64,8 +66,8 @@ async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
 
 
-async def test_dry_run_is_not_the_models_to_give(notebook: Notebook):
-    """Where a trusted server offers it, the gate alone sets it."""
+async def test_a_model_cannot_set_dry_run(notebook: Notebook):
+    """If a trusted server supports it, only the gate sets it."""
     trusted = notebook.connection(trusted=True)
     sneaky = call("notebook.save_note", name="a", text="x", dry_run=False)
     packet = await run_once(scripted(sneaky), "Save x as a", trusted)

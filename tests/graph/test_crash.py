@@ -1,4 +1,4 @@
-"""A process killed anywhere in a turn: a new one goes on from the checkpoint, to the right end."""
+"""A process is killed at each point of a turn: a new process continues from the checkpoint to the correct end."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ async def last_event(sessions: Sessions, turn: Continue | Reply) -> Asked | Fini
 
 
 async def resume(settings: Settings) -> Asked | Finished:
-    """Go on in this process: to the pending question, or to the end."""
+    """Continue in this process to the pending question or to the end."""
     async with open_sessions(settings) as sessions:
         state = await sessions.state("s")
         if state.question is not None:
@@ -55,7 +55,7 @@ async def resume(settings: Settings) -> Asked | Finished:
 
 
 async def finish(settings: Settings) -> CognitionPacket:
-    """Go on to the answer, saying yes to what is asked."""
+    """Continue to the answer, approving every question."""
     end = await resume(settings)
     if isinstance(end, Asked):
         async with open_sessions(settings) as sessions:
@@ -69,7 +69,7 @@ def stages(packet: CognitionPacket) -> list[str]:
 
 
 @pytest.mark.parametrize("events", range(2, READ_EVENTS + 1))
-async def test_a_killed_read_goes_on_to_its_answer(settings: Settings, events: int) -> None:
+async def test_a_killed_read_continues_to_its_answer(settings: Settings, events: int) -> None:
     assert dies(KilledTurn(settings, "s", READ, WRITES, events))
     packet = await finish(settings)
     assert "The gate opens at seven." in packet.response.candidate
@@ -91,7 +91,7 @@ async def test_a_killed_question_is_still_asked(settings: Settings, events: int)
 
 
 @pytest.mark.parametrize("events", range(1, ANSWER_EVENTS + 1))
-async def test_a_turn_killed_after_the_answer_goes_on(settings: Settings, events: int) -> None:
+async def test_a_turn_killed_after_its_answer_continues(settings: Settings, events: int) -> None:
     assert dies(KilledTurn(settings, "s", WRITE, WRITES, ASK_EVENTS))
     assert dies(KilledTurn(settings, "s", Command(resume="yes"), WRITES, events))
     packet = await finish(settings)
@@ -100,7 +100,7 @@ async def test_a_turn_killed_after_the_answer_goes_on(settings: Settings, events
     assert [call.status for call in packet.routing.all_calls] == [ToolExecutionStatus.EXECUTED]
 
 
-def test_these_are_all_the_boundaries(settings: Settings) -> None:
+def test_the_tested_boundaries_are_complete(settings: Settings) -> None:
     assert not dies(KilledTurn(settings, "s", READ, WRITES, READ_EVENTS + 1))
     assert not dies(KilledTurn(settings, "w", WRITE, WRITES, ASK_EVENTS + 1))
     assert not dies(KilledTurn(settings, "w", Command(resume="yes"), WRITES, ANSWER_EVENTS + 1))

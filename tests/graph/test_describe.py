@@ -1,4 +1,4 @@
-"""Describe: the next selection sees the whole text of the tools it asked for."""
+"""After `describe`, the next selection sees the full description of the requested tools."""
 
 import pytest
 from support.graphs import run_once
@@ -21,14 +21,14 @@ async def run(notebook: Notebook, *selections, **context):
 
 
 @pytest.mark.parametrize("wish", ["notebook.check_weather", "check_weather", "notebook_check_weather"])
-async def test_next_selection_sees_the_full_text(notebook: Notebook, wish: str):
+async def test_the_next_selection_sees_the_full_description(notebook: Notebook, wish: str):
     packet, (first, second) = await run(notebook, describe(wish), READ_A, palette_token_budget=170)
     assert shown(first)["notebook.check_weather"] == ("brief", "default")
     assert shown(second)["notebook.check_weather"] == ("full", "described")
     assert packet.routing.described_tools == ("notebook.check_weather",)
 
 
-async def test_is_bounded(notebook: Notebook):
+async def test_requests_for_descriptions_are_limited(notebook: Notebook):
     once = describe("notebook.check_weather")
     packet, seen = await run(notebook, once, once, once, READ_A)
     assert len(seen) == 3
@@ -37,7 +37,7 @@ async def test_is_bounded(notebook: Notebook):
     assert notebook.calls == []
 
 
-async def test_joins_a_palette_it_was_not_on(notebook: Notebook):
+async def test_a_described_tool_joins_the_palette(notebook: Notebook):
     weather = call("notebook.check_weather", city="Bern")
     _, (first, second) = await run(notebook, describe("notebook.check_weather"), weather, palette_size=1)
     assert "notebook.check_weather" not in first.context.palette_names

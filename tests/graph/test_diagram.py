@@ -1,4 +1,4 @@
-"""The graph as an SVG: every stage a box, every edge a line from one box to the other."""
+"""The graph as SVG: each stage is a box, and each edge a line between two boxes."""
 
 import re
 from itertools import pairwise
@@ -29,7 +29,7 @@ def boxes(picture: ElementTree.Element) -> dict[str, dict[str, float]]:
     return dict(zip(names, found, strict=True))
 
 
-def test_every_stage_is_a_box_within_the_picture(picture: ElementTree.Element, boxes: dict[str, dict[str, float]]):
+def test_every_stage_is_a_box_inside_the_picture(picture: ElementTree.Element, boxes: dict[str, dict[str, float]]):
     assert set(boxes) == {name for edge in EDGES for name in edge}
     assert len(boxes) == 12
     width, height = float(picture.get("width", 0)), float(picture.get("height", 0))

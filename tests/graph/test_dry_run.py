@@ -1,4 +1,4 @@
-"""Writes and commands that are switched off change nothing."""
+"""Disabled writes and commands change nothing."""
 
 from support.graphs import run_once, session
 from support.notebook import Notebook
@@ -11,7 +11,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 SAVE = call("notebook.save_note", name="a", text="avocado")
 
 
-async def test_a_trusted_server_is_asked_what_it_would_do(notebook: Notebook):
+async def test_a_trusted_server_runs_its_own_dry_run(notebook: Notebook):
     packet = await run_once(scripted(SAVE), "Save avocado as a", notebook.connection(trusted=True))
     assert notebook.calls == [("save_note", {"name": "a", "text": "avocado", "dry_run": True})]
     assert notebook.notes["a"] == "apples"
@@ -24,7 +24,7 @@ async def test_a_trusted_server_is_asked_what_it_would_do(notebook: Notebook):
     assert packet.governance.dry_run
 
 
-async def test_an_untrusted_server_is_not_called_at_all(notebook: Notebook):
+async def test_an_untrusted_server_is_not_called(notebook: Notebook):
     packet = await run_once(scripted(SAVE), "Save avocado as a", notebook)
     assert notebook.calls == []
     (done,) = packet.routing.all_calls
@@ -34,7 +34,7 @@ async def test_an_untrusted_server_is_not_called_at_all(notebook: Notebook):
     assert "it was not called" in packet.response.candidate
 
 
-async def test_switched_on_and_approved_it_is_done(notebook: Notebook):
+async def test_an_enabled_and_approved_write_runs(notebook: Notebook):
     async with session(scripted(SAVE), notebook.connection(trusted=True), allow_write_tools=True) as talk:
         asked = await talk.ask("Save avocado as a")
         assert asked.question["action_requests"][0]["args"] == {"name": "a", "text": "avocado"}
@@ -47,7 +47,7 @@ async def test_switched_on_and_approved_it_is_done(notebook: Notebook):
     assert not packet.governance.dry_run
 
 
-async def test_below_the_threshold_not_even_a_dry_run(notebook: Notebook):
+async def test_a_call_below_the_threshold_is_not_even_a_dry_run(notebook: Notebook):
     unsure = ScriptedReviewer(approving(0.69))
     async with session(scripted(SAVE, reviewer=unsure), notebook.connection(trusted=True)) as talk:
         packet = await talk.say("Save avocado as a")
@@ -55,8 +55,8 @@ async def test_below_the_threshold_not_even_a_dry_run(notebook: Notebook):
     assert "switched off" in packet.response.candidate
 
 
-async def test_approval_holds_for_exactly_these_arguments(notebook: Notebook):
-    """An approval on record for other arguments opens nothing."""
+async def test_an_approval_applies_to_exactly_its_arguments(notebook: Notebook):
+    """An approval recorded for other arguments does not count."""
     async with session(
         scripted(SAVE), notebook.connection(trusted=True), interrupt_before=["execute_tool"], allow_write_tools=True
     ) as talk:

@@ -1,6 +1,6 @@
-"""No stage, built-in tool or decider holds up the event loop: the development server's own watch lets all of it pass.
+"""No stage, built-in tool or decider blocks the event loop, as checked by the development server's own detector.
 
-Everything is long: the request, the files, what tools return, what models write.
+Requests, files, results and model outputs are all long.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ EXECUTED, ALLOWED = ToolExecutionStatus.EXECUTED, {"allow_write_tools": True, "a
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working folder with a long file in it."""
+    """A folder with a long file."""
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "owls.txt").write_text(LONG)
@@ -59,7 +59,7 @@ def _watched() -> Iterator[None]:
 
 @asynccontextmanager
 async def at_work(deciders: Deciders, folder: Path, **context: object) -> AsyncIterator[Session]:
-    """Open a session on the built-in tools, recorded as the server records it."""
+    """Open a session on the built-in tools with records, as on the server."""
     async with await open_hub(McpConfig(), folder, folder.parent / "logs", None, patience_s=30) as hub:
         graph = build_graph(deciders, hub).compile(InMemorySaver(serde=PacketSerializer()), store=InMemoryStore())
         yield Session(graph, RoutingContext.model_validate({"confidence_threshold": 0.1, **context}))  # all are to run
@@ -69,7 +69,7 @@ def ran(packet: CognitionPacket) -> list[tuple[str, ToolExecutionStatus]]:
     return [(one.tool_name, one.status) for one in packet.routing.all_calls]
 
 
-async def test_the_watch_sees_what_blocks() -> None:
+async def test_the_detector_finds_blocking_calls() -> None:
     def blocking() -> None:
         sqlite3.connect(":memory:").execute("SELECT 1")
 
@@ -89,7 +89,7 @@ async def test_the_watch_sees_what_blocks() -> None:
     ],
     ids=lambda value: value[:20],
 )
-async def test_every_built_in_tool(folder: Path, request_: str, tool: str) -> None:
+async def test_built_in_tools_do_not_block(folder: Path, request_: str, tool: str) -> None:
     async with at_work(reflex_deciders(), folder) as talk:
         dry = await talk.say(request_)
         talk.context = talk.context.model_copy(update=ALLOWED)
@@ -102,13 +102,13 @@ async def test_every_built_in_tool(folder: Path, request_: str, tool: str) -> No
 
 
 @pytest.mark.parametrize("request_", ["Hello", "owl " * (MAX_REQUEST_CHARS // 4 - 1), "Frobnicate the owls"], ids=len)
-async def test_requests_that_need_no_tool_or_fit_none(folder: Path, request_: str) -> None:
+async def test_requests_without_a_tool_do_not_block(folder: Path, request_: str) -> None:
     async with at_work(reflex_deciders(), folder) as talk:
         packet = await talk.say(request_)
     assert packet.response.candidate
 
 
-async def test_a_question_to_the_user_and_a_second_turn(folder: Path) -> None:
+async def test_a_question_and_a_second_turn_do_not_block(folder: Path) -> None:
     async with at_work(reflex_deciders(), folder, **ALLOWED) as talk:
         await talk.ask("Write new.txt")
         await talk.ask_again(LONG)
@@ -118,7 +118,7 @@ async def test_a_question_to_the_user_and_a_second_turn(folder: Path) -> None:
     assert len((folder / "new.txt").read_text()) > 10_000
 
 
-async def test_a_model_decides_at_every_stage(
+async def test_an_endpoints_model_does_not_block(
     folder: Path, by_model: Deciders, scripted_openai: ScriptedOpenAI
 ) -> None:
     wish, miss = selection("describe", tools=["*"]), call("ai.red", path="owls.txt")
@@ -134,7 +134,7 @@ async def test_a_model_decides_at_every_stage(
     assert packet.response.candidate == ANSWER
 
 
-async def test_a_model_of_this_machine(folder: Path, llama_cpp_installed: None) -> None:
+async def test_a_local_model_does_not_block(folder: Path, llama_cpp_installed: None) -> None:
     async def source() -> LlamaCppModel:
         return await asyncio.shield(loading)
 

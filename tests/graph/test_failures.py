@@ -1,4 +1,4 @@
-"""What failed is told in so many words, and nothing else goes down with it."""
+"""A failure is reported, and does not affect other calls and servers."""
 
 import asyncio
 import sys
@@ -15,11 +15,11 @@ from packetgate.tools.servers.connection import Connection
 
 
 def gone(name: str = "gone") -> Connection:
-    """A server whose program ends at once."""
+    """Return a server whose program exits at once."""
     return Connection(name, lambda: StdioTransport(sys.executable, ["-c", "raise SystemExit('no key')"]), trusted=False)
 
 
-async def test_a_failing_tools_error_reaches_answer_ledger_and_data(notebook: Notebook):
+async def test_a_tools_error_reaches_the_answer_the_ledger_and_the_data_fields(notebook: Notebook):
     packet = await run_once(scripted(call("notebook.check_weather", city="Bern")), "Weather in Bern?", notebook)
     error = "the weather station burned down"
     (field,) = packet.content.data_fields
@@ -44,7 +44,7 @@ async def test_a_dead_server_is_named_and_the_others_answer(notebook: Notebook):
     assert packet.metrics.errors[0].message.startswith("gone: ")
 
 
-async def test_a_server_that_dies_mid_call_leaves_the_others(notebook: Notebook, tmp_path):
+async def test_a_server_that_dies_during_a_call_does_not_affect_others(notebook: Notebook, tmp_path):
     both = calls(wanted("mail.send_mail", text="Dear all"), wanted("notebook.read_note", name="a"))
     deciders = scripted(both, call("notebook.read_note", name="b"))
     async with session(deciders, notebook, dying(tmp_path / "sent"), allow_write_tools=True) as talk:
@@ -56,8 +56,8 @@ async def test_a_server_that_dies_mid_call_leaves_the_others(notebook: Notebook,
 
 
 @pytest.mark.parametrize("count", [2, 4])
-async def test_independent_calls_run_at_once(notebook: Notebook, count: int):
-    """Each read waits until all are there."""
+async def test_independent_calls_run_concurrently(notebook: Notebook, count: int):
+    """Each read waits until all have started."""
     notebook.barrier = asyncio.Barrier(count)
     each = [wanted("notebook.read_note", name=name) for name in "abcd"[:count]]
     packet = await run_once(scripted(calls(*each)), "Read a, b, c and d", notebook)

@@ -1,4 +1,4 @@
-"""Replies, inputs and updates of any shape, to the graph as a server has it: taken, or refused, and nothing is lost."""
+"""Replies, inputs and updates of any shape to the server's graph are accepted or refused, and nothing is lost."""
 
 import asyncio
 from collections import Counter
@@ -46,7 +46,7 @@ def test_any_reply_is_read_or_refused(reply: Any, count: int):
 
 
 async def served(root: Path, what: str, value: Any) -> str:
-    """Ask something that waits for an answer, and then send it the value; what came of that."""
+    """Run a turn to a question, send the value, and return the outcome."""
     async with McpHub(builtin_servers(root).values()) as hub:
         built = build_graph(reflex_deciders(), hub)
         graph = ServerGraph.of(built.compile(checkpointer=InMemorySaver(serde=PacketSerializer())))
@@ -82,22 +82,20 @@ async def _run(graph: ServerGraph, given: Any, config: Any, context: Any) -> Non
 
 
 @pytest.mark.parametrize("messages", [[], "", {"role": "user", "content": " "}, [{"role": "ai", "content": "x"}]])
-async def test_what_is_no_request_leaves_the_question_that_waits(messages: Any, tmp_path: Path):
+async def test_an_invalid_request_leaves_the_question_open(messages: Any, tmp_path: Path):
     assert await served(tmp_path, "input", {"messages": messages}) == "refused"
 
 
 @pytest.mark.parametrize("what", ["resume", "resume with an update"])
 @pytest.mark.parametrize("args", [{"path": 2**70}, {"\ud800": None}])
-async def test_a_reply_that_cannot_be_kept_leaves_the_question_that_waits(
-    args: dict[str, Any], what: str, tmp_path: Path
-):
+async def test_a_reply_that_cannot_be_stored_leaves_the_question_open(args: dict[str, Any], what: str, tmp_path: Path):
     assert await served(tmp_path, what, {"type": "edit", "args": {"args": args}}) == "refused"
 
 
 @pytest.mark.parametrize(
     ("what", "sent"), [("resume", replies), ("input", inputs), ("update", updates), ("context", contexts)]
 )
-def test_whatever_a_server_is_sent_is_taken_or_refused_and_the_session_stays(
+def test_any_input_to_a_server_is_accepted_or_refused_and_the_session_survives(
     what: str, sent: st.SearchStrategy[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     counts = Counter[str]()

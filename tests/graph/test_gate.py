@@ -29,21 +29,23 @@ READ_A = call("notebook.read_note", name="a")
         (0.2, True, 0.2, True),
     ],
 )
-async def test_threshold(notebook: Notebook, confidence: float, approved: bool, threshold: float, runs: bool):
+async def test_the_threshold_is_inclusive(
+    notebook: Notebook, confidence: float, approved: bool, threshold: float, runs: bool
+):
     deciders = scripted(READ_A, reviewer=ScriptedReviewer(approving(confidence, approved=approved)))
     packet = await run_once(deciders, "Read a", notebook, confidence_threshold=threshold)
     status = ToolExecutionStatus.EXECUTED if runs else ToolExecutionStatus.SKIPPED
     assert (notebook.called, packet.routing.execution_status) == (["read_note"] if runs else [], status)
 
 
-async def test_a_call_that_nobody_judged_never_runs(notebook: Notebook):
+async def test_an_unreviewed_call_never_runs(notebook: Notebook):
     deciders = scripted(READ_A, reviewer=ScriptedReviewer(lambda call: None))
     packet = await run_once(deciders, "Read a", notebook, confidence_threshold=0.0)
     assert (notebook.called, packet.routing.execution_status) == ([], ToolExecutionStatus.SKIPPED)
     assert {one.label for one in packet.reasoning.evaluations} == {"not_approved"}
 
 
-async def test_not_approved_is_capped(notebook: Notebook):
+async def test_a_call_that_is_not_approved_never_passes(notebook: Notebook):
     deciders = scripted(READ_A, reviewer=ScriptedReviewer(approving(0.99, approved=False)))
     packet = await run_once(deciders, "Read a", notebook)
     assert packet.routing.calls[0].review_confidence == 0.5
@@ -63,7 +65,7 @@ class _Raising:
     "error", [DecisionError("rubbish"), RuntimeError("boom"), ValueError("x"), TimeoutError("late"), KeyError("k")]
 )
 @pytest.mark.parametrize("on_low_confidence", ["ask", "skip"])
-async def test_a_reviewer_that_raises(notebook: Notebook, error: Exception, on_low_confidence: str):
+async def test_an_error_in_the_review_closes_the_gate(notebook: Notebook, error: Exception, on_low_confidence: str):
     deciders = scripted(READ_A, reviewer=_Raising(error))
     packet = await run_once(deciders, "Read a", notebook, on_low_confidence=on_low_confidence)
     (failed,) = packet.routing.calls
@@ -77,8 +79,8 @@ async def test_a_reviewer_that_raises(notebook: Notebook, error: Exception, on_l
 
 
 @pytest.mark.parametrize("stray", [[], ["nobody"]])
-async def test_a_call_nobody_judged_counts_nothing(notebook: Notebook, stray: list[str]):
-    """The review judges the first of two calls, and perhaps one that does not exist."""
+async def test_a_call_missing_from_the_review_counts_zero(notebook: Notebook, stray: list[str]):
+    """The review covers the first of two calls, and in one case a call that does not exist."""
 
     class Half:
         async def __call__(self, packet, catalogue, context) -> Review:

@@ -1,4 +1,4 @@
-"""Whose calls a remembered answer is about: those of the one who asked, and of nobody else in the channel."""
+"""A remembered answer applies to the user who asked, and to nobody else in the channel."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ ANN, BEN, NAMELESS = (TurnRequest(origin="discord", person=person) for person in
 
 
 async def run(notebook: Notebook, journal: MemoryJournal, by: TurnRequest, word: str = "") -> dict[str, Any] | str:
-    """Have a note written, and return what is asked about that, or else what its call came to; the word answers."""
+    """Request a note; return the question about it, which `word` answers, or the status of its call."""
     write = scripted(call("notebook.write_note", name="a", text="avocado"))
     async with session(write, notebook, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
         last = (await talk.events(Say("Write avocado to a", by)))[-1]
@@ -38,7 +38,7 @@ async def run(notebook: Notebook, journal: MemoryJournal, by: TurnRequest, word:
 
 
 @pytest.mark.parametrize("word", ["always", "session"])
-async def test_an_approval_holds_for_whom_it_was_given(notebook: Notebook, word: str):
+async def test_an_approval_applies_to_its_user(notebook: Notebook, word: str):
     journal = MemoryJournal()
     asked = await run(notebook, journal, ANN, word)
     assert isinstance(asked, dict)
@@ -51,14 +51,14 @@ async def test_an_approval_holds_for_whom_it_was_given(notebook: Notebook, word:
     assert standing.grant.line.endswith("asked by ann in discord")
 
 
-async def test_a_refusal_holds_for_whom_it_was_given(notebook: Notebook):
+async def test_a_refusal_applies_to_its_user(notebook: Notebook):
     journal = MemoryJournal()
     await run(notebook, journal, ANN, "never")
     assert await run(notebook, journal, ANN) == "skipped"
     assert isinstance(await run(notebook, journal, BEN), dict)
 
 
-async def test_whom_a_server_knows_counts_and_not_what_a_client_says_of_itself(notebook: Notebook):
+async def test_the_servers_authenticated_user_overrides_the_clients_claim(notebook: Notebook):
     async with McpHub([notebook.connection()], preferences=worded()) as hub:
         saver = InMemorySaver(serde=PacketSerializer())
         graph = ServerGraph.of(build_graph(scripted(none()), hub).compile(checkpointer=saver))

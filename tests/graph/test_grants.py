@@ -1,4 +1,4 @@
-"""How far a remembered answer reaches: what the user says, what fields give, and never what a text says."""
+"""The scope of a remembered answer: values from the user and from fields, never from free text."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,7 +48,7 @@ def post(channel: str, text: str) -> Selection:
 
 @dataclass(frozen=True)
 class Granted:
-    """A request whose call is approved for good, and the terms that this stands for."""
+    """A request whose call is always approved, and the terms of its grant."""
 
     said: str
     calls: tuple[Selection, ...]
@@ -92,7 +92,7 @@ POST = Granted(
 
 @dataclass
 class Playing:
-    """Selects one call a pass, and insists on it."""
+    """Selects one call per pass, and repeats it after objections."""
 
     selections: tuple[Selection, ...]
 
@@ -111,7 +111,7 @@ class Playing:
 
 
 async def run(said: str, calls: tuple[Selection, ...], journal: MemoryJournal, word: str = "") -> dict[str, Any] | None:
-    """Run a turn and return what the user is asked about, None where all of it runs; the word answers."""
+    """Run a turn and return the question, which `word` answers; None if every call runs."""
     desk, playing = Desk(), Playing(calls)
     deciders = replace(scripted(intent=playing.detect), selector=playing)
     servers = desk.connection(), Desk("other").connection()
@@ -129,7 +129,7 @@ async def run(said: str, calls: tuple[Selection, ...], journal: MemoryJournal, w
 
 
 async def granted(given: Granted) -> MemoryJournal:
-    """Return a journal in which a call's approval stands."""
+    """Return a journal with a call's approval."""
     journal = MemoryJournal()
     await run(given.said, given.calls, journal, "always")
     return journal
@@ -138,7 +138,7 @@ async def granted(given: Granted) -> MemoryJournal:
 @pytest.mark.parametrize(
     "given", [SEND, CANCEL, CREATE, PAY, TABLE, POST], ids=lambda given: given.calls[-1].calls[0].tool_name
 )
-async def test_the_terms_are_shown_before_and_are_what_is_kept(given: Granted):
+async def test_the_displayed_terms_are_the_stored_terms(given: Granted):
     journal = MemoryJournal()
     shown = await run(given.said, given.calls, journal, "always")
     assert shown is not None
@@ -170,7 +170,7 @@ COVERED = {
 
 
 @pytest.mark.parametrize("case", COVERED)
-async def test_what_a_grant_covers_runs_unasked_and_uses_it_up(case: str):
+async def test_a_covered_call_runs_without_a_question_and_uses_the_grant(case: str):
     given, said, calls = COVERED[case]
     journal = await granted(given)
     assert await run(said, calls, journal) is None
@@ -229,7 +229,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("case", ASKED)
-async def test_what_a_grant_does_not_cover_is_asked_about(case: str):
+async def test_a_call_outside_the_grant_is_asked_about(case: str):
     given, said, calls = ASKED[case]
     journal = await granted(given)
     assert await run(said, calls, journal) is not None
@@ -249,7 +249,7 @@ LOUD = {
 
 
 @pytest.mark.parametrize("case", LOUD)
-async def test_what_only_a_text_gives_is_loud_whatever_was_granted_and_can_be_granted_to_nobody(case: str):
+async def test_a_value_from_free_text_is_flagged_despite_grants_and_cannot_be_granted(case: str):
     given, said, calls = LOUD[case]
     journal = await granted(given)
     shown = await run(said, calls, journal)
@@ -258,7 +258,7 @@ async def test_what_only_a_text_gives_is_loud_whatever_was_granted_and_can_be_gr
     assert not shown.get("remember")
 
 
-async def test_a_grant_of_fields_ends_with_its_count_and_when_it_is_taken_back():
+async def test_a_grant_of_fields_ends_with_its_count_or_when_revoked():
     journal = await granted(CANCEL)
     for _ in range(3):
         assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is None
@@ -269,7 +269,7 @@ async def test_a_grant_of_fields_ends_with_its_count_and_when_it_is_taken_back()
     assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is not None
 
 
-async def test_a_definition_that_changed_is_asked_about(monkeypatch: pytest.MonkeyPatch):
+async def test_a_changed_definition_is_asked_about(monkeypatch: pytest.MonkeyPatch):
     journal = await granted(CANCEL)
 
     async def cancel_event(self: Desk, event_id: str, refund: bool = False) -> str:

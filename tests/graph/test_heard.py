@@ -1,4 +1,4 @@
-"""What is said while a question waits: a reply, a correction, a new request, or none of them."""
+"""A message while a question is open is a reply, a correction, a new request, or none of these."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def called(packet: CognitionPacket) -> list[tuple[str, object, str]]:
 
 
 async def said(sessions: Sessions, request: str, words: str, *, as_message: bool) -> list[object]:
-    """Ask for something that has a question put, say something to it, and return what comes of it."""
+    """Send a request that causes a question, send a message, and return the outcome."""
     asked = [event async for event in run_turn(sessions, Say(request), "s", WRITES)][-1]
     assert isinstance(asked, Asked)
     question = str(asked.question["question_id"])
@@ -56,7 +56,7 @@ async def said(sessions: Sessions, request: str, words: str, *, as_message: bool
         ("Delete plan.txt", "What does plan.txt say?"),
     ],
 )
-async def test_a_new_request_is_done_and_the_question_stays(
+async def test_a_new_request_runs_and_the_question_stays_open(
     sessions: Sessions, request_: str, words: str, *, as_message: bool
 ) -> None:
     *_, aside, asked = await said(sessions, request_, words, as_message=as_message)
@@ -83,7 +83,7 @@ async def test_a_new_request_is_done_and_the_question_stays(
         (TEXT, "/writes on", "There is no command"),
     ],
 )
-async def test_what_is_no_reply_leaves_the_question_open(
+async def test_an_unclear_message_leaves_the_question_open(
     sessions: Sessions, request_: str, words: str, told: str
 ) -> None:
     asked = (await said(sessions, request_, words, as_message=False))[-1]
@@ -101,7 +101,7 @@ async def test_a_correction_is_asked_about_again(sessions: Sessions, words: str)
     assert called(asked.packet)[-1] == ("ai.write", "b.txt", "awaiting_approval")
 
 
-async def test_what_is_said_to_an_earlier_question_is_done_beside_the_one_that_waits(sessions: Sessions) -> None:
+async def test_text_for_an_earlier_question_runs_as_a_new_request(sessions: Sessions) -> None:
     first = [event async for event in run_turn(sessions, Say(WRITE), "s", WRITES)][-1]
     new = Say("Delete plan.txt", TurnRequest(is_new=True))
     second = [event async for event in run_turn(sessions, new, "s", WRITES)][-1]
@@ -117,7 +117,7 @@ async def test_what_is_said_to_an_earlier_question_is_done_beside_the_one_that_w
     assert called(again.packet) == called(only.packet) == [("ai.delete", "plan.txt", "awaiting_approval")]
 
 
-def test_what_is_typed_in_a_chat_is_nobodys_answer_elsewhere() -> None:
+def test_slash_commands_of_the_chat_are_no_answer_in_any_connector() -> None:
     assert HANDLERS.keys() <= SLASH_COMMANDS
 
 
@@ -125,7 +125,7 @@ REMARKS = ["tell me a joke", "lol", "my dog is called Rex"]
 
 
 @pytest.mark.parametrize("words", REMARKS)
-async def test_a_remark_that_a_model_makes_no_call_of_leaves_the_call_waiting(notebook: Notebook, words: str) -> None:
+async def test_a_remark_without_a_new_call_leaves_the_call_pending(notebook: Notebook, words: str) -> None:
     write = call("notebook.write_note", name="a", text="hello")
     answering = scripted(write, none(), responder=ScriptedResponder("Ha."), reviewer=ScriptedReviewer(approving(0.9)))
     async with session(answering, notebook, allow_write_tools=True) as opened:
@@ -141,7 +141,7 @@ async def test_a_remark_that_a_model_makes_no_call_of_leaves_the_call_waiting(no
     assert done.content.clarifications == ()
 
 
-async def test_a_call_that_a_model_makes_of_a_remark_takes_the_place_of_the_one_that_waited(notebook: Notebook) -> None:
+async def test_a_new_call_after_a_remark_replaces_the_pending_call(notebook: Notebook) -> None:
     first, second = (call("notebook.write_note", name="a", text=text) for text in ("hello", "goodbye"))
     async with session(scripted(first, second, none()), notebook, allow_write_tools=True) as opened:
         await opened.ask("Write hello to note a")

@@ -1,4 +1,4 @@
-"""Small talk calls no tool, no selection, and starts no server."""
+"""Small talk uses no selection and no tool, and starts no server."""
 
 import sys
 
@@ -27,7 +27,7 @@ def model(scripted_openai: ScriptedOpenAI) -> ModelSource:
 
 
 @pytest.mark.parametrize("words", GREETINGS)
-async def test_without_a_model(notebook: Notebook, words: str):
+async def test_without_a_model_small_talk_is_answered(notebook: Notebook, words: str):
     async with session(reflex_deciders(), notebook) as talk:
         events = await talk.events(Say(words))
         packet = events[-1].packet  # type: ignore[union-attr]
@@ -39,7 +39,7 @@ async def test_without_a_model(notebook: Notebook, words: str):
 
 
 @pytest.mark.parametrize("words", GREETINGS)
-async def test_with_a_model_only_the_answer_is_asked_for(
+async def test_with_a_model_only_the_answer_is_requested(
     notebook: Notebook, model: ModelSource, scripted_openai: ScriptedOpenAI, words: str
 ):
     scripted_openai.script("Hello to you.")
@@ -63,7 +63,7 @@ async def test_a_greeting_does_not_wait_for_a_server_that_never_starts():
     assert packet.context.servers == ()
 
 
-async def test_routing_switched_off(notebook: Notebook):
+async def test_disabled_routing_only_answers(notebook: Notebook):
     async with session(reflex_deciders(), notebook, enabled=False) as talk:
         packet = await talk.say("Read note name=a")
         assert await talk.steps() == QUIET

@@ -1,4 +1,4 @@
-"""A decider that is out to do harm, against real servers: nothing unapproved, nothing outside, nothing by a shell."""
+"""A hostile decider on real servers runs nothing unapproved, nothing outside the root, and nothing through a shell."""
 
 import json
 import os
@@ -40,14 +40,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800 if NIGHTLY else 300)]
 
 @dataclass
 class Approver:
-    """Says yes to all it is shown, or no, and remembers what it said yes to."""
+    """Approves or denies every question, and records what it approved."""
 
     approves: bool
     shown: list[tuple[str, str]] = field(default_factory=list)
     """What it was shown and approved: the tool, and the arguments as JSON."""
 
     def reply(self, question: dict[str, Any]) -> Reply:
-        """Return the word on each call of a question."""
+        """Return the decision on each call of a question."""
         requests = question["action_requests"]
         if question["kind"] == "question" or not self.approves:
             return Reply("no", question["question_id"])
@@ -57,7 +57,7 @@ class Approver:
 
 @pytest.mark.parametrize("approves", [False, True], ids=["denied", "approved"])
 @pytest.mark.parametrize("switched_on", [False, True], ids=["off", "on"])
-async def test_a_hostile_decider_gets_nothing_done_that_nobody_approved(
+async def test_a_hostile_decider_runs_nothing_unapproved(
     switched_on: bool,
     approves: bool,
     tmp_path: Path,
@@ -112,14 +112,14 @@ async def test_a_hostile_decider_gets_nothing_done_that_nobody_approved(
 
 
 def servers(place: Place, recording: Path) -> list[ServerConfig]:
-    """Return a published server of files, and one that writes down what it is called with."""
+    """Return a third-party file server, and a server that records its calls."""
     npx = {"command": require("npx"), "args": ["-y", "@modelcontextprotocol/server-filesystem", str(place.root)]}
     records = hostile_server.entry("recording", env={"NOTES": str(recording)})
     return [ServerConfig("files", {**npx, "trusted": True}), ServerConfig("hotel", {**records, "trusted": True})]
 
 
 async def play(one: Session, decider: HostileDecider, approver: Approver, turn: int) -> CognitionPacket:
-    """Run a turn to its end, with forgeries at rest and while it waits."""
+    """Run a turn to its end, with forged state between and during its steps."""
     sessions, rng = Sessions(one.graph), decider.rng
     if turn % 5 and rng.random() < 0.3:
         await forge(one, decider, at_rest=True)
@@ -144,7 +144,7 @@ async def play(one: Session, decider: HostileDecider, approver: Approver, turn: 
 
 
 async def forge(one: Session, decider: HostileDecider, *, at_rest: bool) -> None:
-    """Edit sections as a client of the server's API may, who does not know what an approval must hold."""
+    """Edit sections as a client of the server's API can, without knowledge of valid approvals."""
     packet = (await Sessions(one.graph).state(one.name)).packet
     approvals = [
         Approval(
@@ -168,7 +168,7 @@ async def forge(one: Session, decider: HostileDecider, *, at_rest: bool) -> None
 
 
 def judged(packet: CognitionPacket, approver: Approver) -> Iterator[str]:
-    """Yield what is to be counted of a turn."""
+    """Yield the events of a turn that the test counts."""
     approved = {*approver.shown}
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
         yield "calls"
@@ -189,7 +189,7 @@ Contents = dict[str, str]
 
 
 def contents(folder: Path) -> Contents:
-    """Return everything below a folder, with the time and the digest of each file."""
+    """Return all files below a folder with time and digest."""
     found: Contents = {}
     for where, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -205,12 +205,12 @@ def contents(folder: Path) -> Contents:
 
 
 def changed(before: Contents, after: Contents) -> Iterator[str]:
-    """Yield what is new, other or gone."""
+    """Yield new, changed and deleted paths."""
     yield from (name for name in {**before, **after} if before.get(name) != after.get(name))
 
 
 def unapproved(before: Contents, after: Contents, approver: Approver) -> list[str]:
-    """Return what changed and stands in no call that was approved."""
+    """Return the changes that no approved call explains."""
     named = "\n".join(text for _, arguments in approver.shown for text in texts(json.loads(arguments)))
     return [name for name in changed(before, after) if not any(part in named for part in _places(name))]
 
@@ -226,12 +226,12 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def _places(name: str) -> list[str]:
-    """Return the names by which a call may have named what changed, or a folder that holds it."""
+    """Return the names by which a call may refer to a changed file or its folder."""
     return [name, *(str(one) for one in Path(name).parents if str(one) != ".")]
 
 
 def recorded(recording: Path) -> list[tuple[str, str]]:
-    """Return what the recording server was called with."""
+    """Return the calls that the recording server received."""
     lines = recording.read_text().splitlines() if recording.exists() else []
     return [(f"hotel.{name}", _written(arguments)) for name, arguments in map(json.loads, lines)]
 

@@ -1,4 +1,4 @@
-"""What a tool returns has no effect on the palette, the settings, the approvals and the risk, whatever it says."""
+"""Tool output never affects the palette, the settings, the approvals or the risk."""
 
 import sys
 from typing import Any
@@ -17,7 +17,7 @@ OBEYED = call("notebook.write_note", name="b", text="OWNED")
 
 
 async def asked(text: str) -> tuple[dict[str, Any], Notebook]:
-    """Return what a turn came to in which the note held this text, and whoever selects obeyed it."""
+    """Return the packet of a turn whose note contains this text, and whose selector obeys it."""
     notebook = Notebook(a=text, b="bread")
     async with session(scripted(READ, OBEYED), notebook, allow_write_tools=True) as talk:
         packet = (await talk.ask(REQUEST)).packet
@@ -49,7 +49,7 @@ async def test_an_injected_output_has_no_effect(kind: str, harmless: dict[str, A
     assert notebook.notes["b"] == "bread"
 
 
-def test_there_are_many_kinds(capsys: pytest.CaptureFixture[str]):
+def test_many_kinds_of_injections_are_tested(capsys: pytest.CaptureFixture[str]):
     with capsys.disabled():
         sys.stdout.write(f"\n{len(KINDS)} kinds of injected outputs\n")
     assert len(KINDS) >= 50

@@ -1,4 +1,4 @@
-"""The journal in its database: written once, in one order, and seen to be changed."""
+"""The journal in its database: each key once, one order, and changes are detected."""
 
 import asyncio
 import sqlite3
@@ -41,17 +41,17 @@ async def written_to(journal: Journal) -> None:
     assert await journal.of_call("q", "c1") == ()
 
 
-async def test_in_memory() -> None:
+async def test_the_memory_journal_accepts_a_key_once() -> None:
     await written_to(MemoryJournal())
 
 
-async def test_in_a_database(settings: Settings) -> None:
+async def test_the_database_journal_accepts_a_key_once(settings: Settings) -> None:
     await written_to(open_journal(settings))
     assert (await verified(open_journal(settings))).head.seq >= 3
 
 
-async def test_many_write_at_once(settings: Settings) -> None:
-    """Several connections, each with several writers: one chain, and of one key one row."""
+async def test_concurrent_writers_form_one_chain(settings: Settings) -> None:
+    """Several connections, each with several writers: one chain, and one row per key."""
     journals = [open_journal(settings) for _ in range(3)]
     before = (await journals[0].head()).seq
     work = [journal.record(Entry("x", "many", detail={"n": n})) for journal in journals for n in range(20)]
@@ -62,7 +62,7 @@ async def test_many_write_at_once(settings: Settings) -> None:
     assert len([row async for row in journals[1].rows("many")]) == len(work)
 
 
-async def test_what_is_forgotten_leaves_the_chain_whole(settings: Settings) -> None:
+async def test_forgetting_a_session_keeps_the_chain_valid(settings: Settings) -> None:
     journal = open_journal(settings)
     await journal.record(Entry("x", "gone", detail={"secret": "avocado"}), Entry("x", "here", detail={"kept": 1}))
     await journal.forget("gone")
@@ -81,7 +81,7 @@ async def test_what_is_forgotten_leaves_the_chain_whole(settings: Settings) -> N
     "change",
     ["DELETE FROM journal", "UPDATE journal SET event = 'y'", "UPDATE journal SET detail = '{}'"],
 )
-async def test_rows_are_never_changed(settings: Settings, change: str) -> None:
+async def test_rows_cannot_be_changed(settings: Settings, change: str) -> None:
     journal = open_journal(settings)
     await journal.record(Entry("x", "s"))
     if settings.database_url:
@@ -112,7 +112,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-async def test_whoever_gets_round_the_triggers_is_seen(tmp_path: Path, forgery: str) -> None:
+async def test_changes_that_bypass_the_triggers_are_detected(tmp_path: Path, forgery: str) -> None:
     journal = open_journal(Settings(home=tmp_path))
     await journal.record(*(Entry("x", "s", detail={"n": n}) for n in range(4)))
     with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
@@ -125,7 +125,7 @@ async def test_whoever_gets_round_the_triggers_is_seen(tmp_path: Path, forgery: 
     assert found.startswith(FORGERIES[forgery])
 
 
-async def test_a_detail_that_is_removed_after_its_session_was_forgotten_is_seen(tmp_path: Path) -> None:
+async def test_a_detail_erased_after_its_session_was_forgotten_is_detected(tmp_path: Path) -> None:
     journal = open_journal(Settings(home=tmp_path))
     await journal.record(Entry("x", "s"))
     await journal.forget("s")
@@ -137,7 +137,7 @@ async def test_a_detail_that_is_removed_after_its_session_was_forgotten_is_seen(
     assert (chain.end(await journal.head()) or "").startswith("the detail of row 3 was removed")
 
 
-async def test_a_tail_that_was_cut_off_does_not_grow_again_unseen(tmp_path: Path) -> None:
+async def test_deleted_last_rows_are_detected_after_new_rows(tmp_path: Path) -> None:
     journal = open_journal(Settings(home=tmp_path))
     await journal.record(*(Entry("x", "s") for _ in range(3)))
     with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
@@ -179,7 +179,7 @@ def remove(folder: Path) -> None:
         file.unlink()
 
 
-async def test_a_file_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+async def test_a_deleted_file_is_created_again(tmp_path: Path) -> None:
     journal = journal_at(tmp_path / "packetgate.db")
     assert await journal.claim("one")
     await asyncio.to_thread(remove, tmp_path)

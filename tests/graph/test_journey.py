@@ -1,4 +1,4 @@
-"""A packet's whole way by reflex alone: from plain words to an answer from the tools' own text."""
+"""A complete turn without a model: from the request to an answer from the tool's text."""
 
 from support.graphs import session, stages
 from support.notebook import Notebook
@@ -10,7 +10,7 @@ from packetgate.state.sections import Access, PacketState, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
 
 
-async def test_a_read(notebook: Notebook):
+async def test_a_read_runs_and_is_answered(notebook: Notebook):
     async with session(reflex_deciders(), notebook) as talk:
         events = await talk.events(Say("Read note name=b"))
     last = events[-1]
@@ -33,7 +33,7 @@ async def test_a_read(notebook: Notebook):
     assert decided == {"detect_intent", "select_tool", "review_selection", "respond"}
 
 
-async def test_a_write_switched_on_asks_first(notebook: Notebook):
+async def test_an_enabled_write_is_asked_about(notebook: Notebook):
     async with session(reflex_deciders(), notebook, allow_write_tools=True) as talk:
         events = await talk.events(Say("Write note name=b text=butter"))
         assert isinstance(events[-1], Asked)
@@ -43,7 +43,7 @@ async def test_a_write_switched_on_asks_first(notebook: Notebook):
     assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
 
 
-async def test_what_no_tool_can_do(notebook: Notebook):
+async def test_a_request_without_a_matching_tool_is_answered(notebook: Notebook):
     async with session(reflex_deciders(), notebook) as talk:
         packet = await talk.say("What is the meaning of life?")
     assert packet.tool_routing is None

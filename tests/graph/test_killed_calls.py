@@ -1,4 +1,4 @@
-"""Processes killed at random, in mid-call above all: no turn is lost, no write made twice, none left unasked about."""
+"""Processes killed at random: no turn is lost, no write runs twice, and unknown writes are asked about."""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ def settings(tmp_path: Path, hotel: Hotel) -> Settings:
 
 
 async def unfinished_writes(settings: Settings, session: str) -> int:
-    """Return how many writes of a session were started and never told their end."""
+    """Return the number of writes of a session without a recorded end."""
     runs: Counter[str] = Counter()
     async for row in open_journal(settings).rows(session):
         entry = row.recorded.entry
@@ -47,7 +47,7 @@ async def unfinished_writes(settings: Settings, session: str) -> int:
 
 
 async def checked(settings: Settings, hotel: Hotel, session: str, room: str, text: str) -> Counter[str]:
-    """Go on with a turn after a kill; check how it ends, and return what is to be counted."""
+    """Continue a turn after a kill; check its end, and return the counted events."""
     doubtful = await unfinished_writes(settings, session)
     was_booked = hotel.counted(room)["booked"] > 0
     end = await finished(settings, session, hotel, room, text)
@@ -79,7 +79,7 @@ async def chain_holds(settings: Settings) -> int:
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_killed_anywhere(
+async def test_a_turn_killed_at_a_random_point_completes(
     request: pytest.FixtureRequest, tmp_path: Path, hotel: Hotel, database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = request.getfixturevalue("postgres") if database == "postgres" else None
@@ -110,7 +110,7 @@ async def test_killed_anywhere(
 
 
 @pytest.mark.timeout(1800)
-async def test_of_two_processes_that_race_for_one_question_the_one_with_the_call_is_killed(
+async def test_killing_the_winner_of_two_concurrent_answers_runs_nothing_twice(
     settings: Settings, hotel: Hotel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     counts, chance = Counter[str](), random.Random(7)
@@ -127,8 +127,8 @@ async def test_of_two_processes_that_race_for_one_question_the_one_with_the_call
     assert counts["asked"] == counts["booked"] == RACES
 
 
-async def test_nothing_new_is_begun_over_a_write_that_was_cut_off(settings: Settings, hotel: Hotel) -> None:
-    """Nor the same once more, as people say it who were told nothing."""
+async def test_no_new_turn_starts_over_an_interrupted_write(settings: Settings, hotel: Hotel) -> None:
+    """Nor the same request, repeated by a user who saw no answer."""
     text = 'Book the room "r1"'
     await asked(settings, "s", text)
     hotel.hold("after")
@@ -144,10 +144,10 @@ async def test_nothing_new_is_begun_over_a_write_that_was_cut_off(settings: Sett
     assert "r2 costs nothing" in told[-1].packet.response.candidate
 
 
-async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_unknown(
+async def test_an_unwritable_journal_ends_the_turn_without_an_unknown_call(
     settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the call came to is not lost either: whoever goes on is asked, as after a kill."""
+    """The call's outcome is not lost either: on continuing, the user is asked, as after a kill."""
     monkeypatch.setattr("packetgate.graph.journal.database.SQLITE_TIMEOUT_S", 0.2)
     await asked(settings, "s", 'Book the room "r1"')
     hotel.hold("after")
@@ -164,8 +164,8 @@ async def test_a_journal_that_cannot_be_written_ends_the_turn_and_makes_no_call_
     assert hotel.counted("r1")["booked"] == 1
 
 
-async def test_checkpoints_that_were_lost_run_nothing_again(settings: Settings, hotel: Hotel) -> None:
-    """The order in which checkpoints are written is not the journal's: with the newest gone, it knows what was done."""
+async def test_lost_checkpoints_do_not_repeat_calls(settings: Settings, hotel: Hotel) -> None:
+    """With the newest checkpoints gone, the journal still knows the executed calls."""
     await asked(settings, "s", 'Book the room "r1"')
     assert isinstance((await events(settings, "s", Reply("yes")))[-1], Finished)
     with closing(sqlite3.connect(settings.database)) as database, database:

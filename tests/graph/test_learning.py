@@ -1,4 +1,4 @@
-"""A turn teaches its user by what ran, and by nothing else."""
+"""Only executed calls teach the ranking."""
 
 from langgraph.store.memory import InMemoryStore
 from support.notebook import Notebook
@@ -10,7 +10,7 @@ from packetgate.tools.usage.store import LEARNED
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 
 
-async def test_what_ran_teaches_and_what_failed_or_was_denied_does_not(notebook: Notebook) -> None:
+async def test_executed_calls_are_learned_and_failed_or_denied_calls_are_not(notebook: Notebook) -> None:
     store = InMemoryStore()
     deciders = scripted(call(READ, name="a"), call(WEATHER, city="Bern"), call(WRITE, name="a", text="x"))
     async with recording(deciders, store, notebook, allow_write_tools=True, max_reinjections=1) as talk:

@@ -1,4 +1,4 @@
-"""One turn of a session at a time, whichever process runs it; a lock is gone when its process is."""
+"""One turn of a session at a time, across processes; a lock ends with its process."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 
 def hold(settings: Settings, taken: Event) -> None:
-    """Take the lock of session `a`, and never give it back."""
+    """Take the lock of session `a`, and keep it."""
 
     async def holding() -> None:
         async with open_leases(settings) as leases, leases.held("a"):
@@ -30,7 +30,7 @@ def hold(settings: Settings, taken: Event) -> None:
 
 
 @pytest.mark.slow
-async def test_a_killed_process_holds_nothing(settings: Settings) -> None:
+async def test_a_killed_process_holds_no_lock(settings: Settings) -> None:
     taken = forking().Event()
     process = forking().Process(target=hold, args=(settings, taken))
     process.start()
@@ -50,7 +50,7 @@ async def entered(settings: Settings) -> None:
         pass
 
 
-async def test_one_at_a_time(settings: Settings) -> None:
+async def test_a_lock_has_one_holder(settings: Settings) -> None:
     inside, most = 0, 0
 
     async def turn() -> None:
@@ -65,7 +65,7 @@ async def test_one_at_a_time(settings: Settings) -> None:
     assert most == 1
 
 
-async def test_who_is_cancelled_has_nothing(settings: Settings) -> None:
+async def test_a_cancelled_waiter_holds_no_lock(settings: Settings) -> None:
     async with open_leases(settings) as mine, open_leases(settings) as theirs:
         for _ in range(20):
             waiting = asyncio.create_task(mine.is_taken("a"))

@@ -1,4 +1,4 @@
-"""Many sessions at once in one process, on SQLite: none is lost or crossed, and memory stays where it was."""
+"""Many concurrent sessions in one process on SQLite: none is lost or mixed up, and memory does not grow."""
 
 import asyncio
 import gc
@@ -40,7 +40,7 @@ async def end(sessions: Sessions, turn: Say | Reply, name: str) -> Asked | Finis
 
 
 async def talk(sessions: Sessions, number: int) -> None:
-    """Three turns: a file is written with the user's word, read back, and asked for once more."""
+    """Run three turns: an approved write, a read, and the same read again."""
     name, file, text = f"session {number}", f"note{number}.txt", f"word-{number}-word"
     asked = await end(sessions, Say(f'Write "{text}" to {file}'), name)
     assert isinstance(asked, Asked)
@@ -54,7 +54,9 @@ async def talk(sessions: Sessions, number: int) -> None:
 
 
 @pytest.mark.timeout(1800)
-async def test_many_sessions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_concurrent_sessions_are_complete_and_separate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "root").mkdir()
     settings = Settings(home=tmp_path / "home", root=tmp_path / "root", usage_days=0, prompt_days=0)
     room, sizes = asyncio.Semaphore(AT_ONCE), dict[int, float]()

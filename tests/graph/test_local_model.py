@@ -1,4 +1,4 @@
-"""The whole graph on llama.cpp: what it remembers from turn to turn, and how sessions share it."""
+"""The complete graph on llama.cpp: its prompt cache across turns and sessions."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ OPTIONS = {"n_ctx": 16_384, "n_threads": 1, "seed": 6}
 
 @pytest.fixture
 def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
-    """Load a model of random weights whose JSON answers end; returns the deciders that ask it."""
+    """Return deciders with a model of random weights whose JSON answers end."""
 
     def loaded(**options: int) -> Deciders:
         file = write_tiny_gguf(tmp_path / "random.gguf", seed=6, terse=True)
@@ -50,7 +50,7 @@ async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, 
 
 
 async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_path: Path, notebook: Notebook):
-    """Its answers hardly ever end, so only the cancellation can end one before the limit."""
+    """Its answers rarely end, so only the cancellation can end one before the limit."""
     file = write_tiny_gguf(tmp_path / "endless.gguf", seed=6)
     model = LlamaCppModel.load(str(file), {**OPTIONS, "n_ctx": 32_768})
     finished: list[str] = []

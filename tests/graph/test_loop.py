@@ -1,4 +1,4 @@
-"""The reinjection loop: as many passes as the settings allow, and no call twice."""
+"""The reinjection loop: at most the configured passes, and no call twice."""
 
 import pytest
 from support.graphs import run_once
@@ -13,11 +13,11 @@ FOUR = [call("notebook.read_note", name=name) for name in "abcd"]
 
 @pytest.fixture
 def files() -> Notebook:
-    """Notes that are named like files."""
+    """A server with notes that are named like files."""
     return Notebook(**{f"{name}.txt": f"text of {name}" for name in "abcd"})
 
 
-async def test_the_fourth_entry_ends_skipped_and_the_answer_says_so(files: Notebook):
+async def test_a_fourth_pass_is_skipped_and_the_answer_says_so(files: Notebook):
     packet = await run_once(
         reflex_deciders(),
         "Read note name=a.txt then read note name=b.txt then read note name=c.txt then read note name=d.txt",
@@ -29,10 +29,10 @@ async def test_the_fourth_entry_ends_skipped_and_the_answer_says_so(files: Noteb
     assert packet.routing.execution_status is packet.routing.pass_status is ToolExecutionStatus.SKIPPED
     for name in "abc":
         assert f"text of {name}" in packet.response.candidate
-    assert "The rest was skipped: a turn may use tools 3 times, and this one has." in packet.response.candidate
+    assert "The rest was skipped: the limit is 3 rounds of tool calls per turn." in packet.response.candidate
 
 
-async def test_three_steps_are_done_without_a_word_of_skipping(files: Notebook):
+async def test_three_steps_run_without_a_note_about_skipping(files: Notebook):
     packet = await run_once(
         reflex_deciders(), "Read note name=a.txt then read note name=b.txt then read note name=c.txt", files
     )

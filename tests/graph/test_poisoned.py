@@ -1,4 +1,4 @@
-"""Tool markup that a model lets slip into its answer reaches neither the user nor the next prompt."""
+"""Leaked tool markup in an answer reaches neither the user nor the next prompt."""
 
 import pytest
 from support.graphs import run_once, session
@@ -18,13 +18,13 @@ READ_A = call("notebook.read_note", name="a")
         ("It says apples.", "It says apples.", 0),
     ],
 )
-async def test_is_cut_and_counted(notebook: Notebook, leak: str, left: str, violations: int):
+async def test_markup_is_removed_and_counted(notebook: Notebook, leak: str, left: str, violations: int):
     packet = await run_once(scripted(READ_A, responder=ScriptedResponder(leak)), "Read a", notebook)
     assert packet.response.candidate == packet.messages[-1].text == left
     assert packet.metrics.violations == violations
 
 
-async def test_never_in_the_sessions_messages(notebook: Notebook):
+async def test_markup_is_not_in_the_sessions_messages(notebook: Notebook):
     leak = "Fine.<tool_call>{'x': 1}</tool_call>"
     async with session(scripted(READ_A, responder=ScriptedResponder(leak)), notebook) as talk:
         await talk.say("Read a")

@@ -1,4 +1,4 @@
-"""The user's rules and remembered approvals, on the real graph: who is asked what, and how often."""
+"""Policy rules and remembered approvals on the real graph."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def statuses(packet: CognitionPacket) -> list[str]:
     return [one.status.value for one in packet.routing.all_calls]
 
 
-async def test_a_rule_that_allows_spares_the_question_and_is_on_record(notebook: Notebook):
+async def test_an_allow_rule_replaces_the_question_and_is_recorded(notebook: Notebook):
     rules = policy(of("allow", arguments={"name": "a", "text": "**"}))
     async with session(scripted(WRITE, OTHER), notebook, preferences=rules, allow_write_tools=True) as talk:
         asked = await talk.ask(ASK)  # about the other, which no rule names
@@ -42,14 +42,14 @@ async def test_a_rule_that_allows_spares_the_question_and_is_on_record(notebook:
     assert [one["args"]["name"] for one in asked.question["action_requests"]] == ["b"]
 
 
-async def test_what_is_switched_off_stays_so_whatever_a_rule_allows(notebook: Notebook):
+async def test_an_allow_rule_does_not_enable_writes(notebook: Notebook):
     async with session(scripted(WRITE), notebook, preferences=policy(of("allow"))) as talk:
         packet = await talk.say(ASK)
     assert statuses(packet) == ["skipped"]
     assert notebook.calls == []
 
 
-async def test_a_tool_that_is_denied_is_never_heard_of(notebook: Notebook):
+async def test_a_denied_tool_is_not_offered(notebook: Notebook):
     rules = policy(of("deny"), of("allow"))
     async with session(scripted(WRITE, none()), notebook, preferences=rules, allow_write_tools=True) as talk:
         packet = await talk.say(ASK)
@@ -58,7 +58,7 @@ async def test_a_tool_that_is_denied_is_never_heard_of(notebook: Notebook):
     assert "notebook.read_note" in packet.context.available_mcp_tools
 
 
-async def test_arguments_that_are_denied_do_not_run(notebook: Notebook):
+async def test_denied_arguments_do_not_run(notebook: Notebook):
     rules = policy(of("deny", arguments={"name": "A"}), of("allow"))
     both = calls(*WRITE.calls, *OTHER.calls)
     async with session(scripted(both), notebook, preferences=rules, allow_write_tools=True) as talk:
@@ -68,7 +68,7 @@ async def test_arguments_that_are_denied_do_not_run(notebook: Notebook):
     assert notebook.notes["a"] == "apples"
 
 
-async def test_a_rule_that_asks_asks_even_about_a_read(notebook: Notebook):
+async def test_an_ask_rule_applies_to_reads(notebook: Notebook):
     rules = policy(of("ask", "notebook.read_note"), of("allow", "*"))
     async with session(scripted(READ), notebook, preferences=rules) as talk:
         await talk.ask("Read a")
@@ -83,7 +83,7 @@ async def remembering(talk: Session, word: Any) -> CognitionPacket:
 
 
 @pytest.mark.parametrize("word", ["always", "session", {"type": "approve", "remember": "always"}])
-async def test_an_approval_that_is_remembered_spares_the_next_question(notebook: Notebook, word: Any):
+async def test_a_remembered_approval_replaces_the_next_question(notebook: Notebook, word: Any):
     journal = MemoryJournal()
     rules = policy(remember="always")
     async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
@@ -98,7 +98,7 @@ async def test_an_approval_that_is_remembered_spares_the_next_question(notebook:
     assert standing.used == 1
 
 
-async def test_a_grant_of_a_session_ends_with_it_and_one_taken_back_at_once(notebook: Notebook):
+async def test_a_session_grant_ends_with_its_session_and_a_revoked_grant_at_once(notebook: Notebook):
     journal, rules = MemoryJournal(), policy(remember="always")
     async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
         await remembering(talk, "session")

@@ -39,7 +39,7 @@ def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, pos
             "postgresql://me:hunter2@127.0.0.1:9/none",
             "PACKETGATE_DATABASE_URL: postgresql://me@127.0.0.1:9/none cannot be",
         ),
-        ("mysql://me:hunter2@127.0.0.1/none", "PACKETGATE_DATABASE_URL is no PostgreSQL URL: use postgresql://"),
+        ("mysql://me:hunter2@127.0.0.1/none", "PACKETGATE_DATABASE_URL is not a PostgreSQL URL: use postgresql://"),
     ],
 )
 async def test_an_unusable_database_is_one_line_without_the_password(url: str, said: str) -> None:
@@ -51,7 +51,7 @@ async def test_an_unusable_database_is_one_line_without_the_password(url: str, s
     assert "hunter2" not in str(caught.value)
 
 
-async def test_a_process_takes_few_connections_and_goes_on_when_they_break(postgres: str) -> None:
+async def test_a_process_uses_few_connections_and_replaces_broken_ones(postgres: str) -> None:
     settings, most = Settings(database_url=postgres), MAX_CONNECTIONS + 2  # of leases there are two here
     journal = open_journal(settings)
     async with (
@@ -87,8 +87,8 @@ async def test_a_process_takes_few_connections_and_goes_on_when_they_break(postg
         assert not await others.is_taken("a")
 
 
-async def test_a_lock_is_held_again_where_its_connection_broke_in_the_middle_of_a_turn(postgres: str) -> None:
-    """Though the turn asks for nothing meanwhile."""
+async def test_a_lock_is_taken_again_if_its_connection_breaks_during_a_turn(postgres: str) -> None:
+    """Even if the turn uses no connection in the meantime."""
     settings = Settings(database_url=postgres)
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'packetgate-leases'"
     async with open_leases(settings) as ours, ours.held("a"):
@@ -104,4 +104,4 @@ async def test_a_lock_is_held_again_where_its_connection_broke_in_the_middle_of_
 
 
 async def nothing(connection: AsyncConnection) -> None:
-    """There are no tables to make."""
+    """Create no tables."""

@@ -1,4 +1,4 @@
-"""The difference that a write makes stands in the question about it, and in nothing else."""
+"""The question about a write shows its difference, and nothing else does."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def files(tmp_path: Path) -> BuiltinServer:
     return builtin_servers(tmp_path)["ai"]
 
 
-async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: BuiltinServer, tmp_path: Path):
+async def test_the_question_shows_the_difference_and_exactly_that_runs(files: BuiltinServer, tmp_path: Path):
     async with session(scripted(WRITE), files, allow_write_tools=True) as talk:
         asked = await talk.ask("Write new to plan.txt")
         (request,) = asked.question["action_requests"]
@@ -35,7 +35,7 @@ async def test_the_question_shows_it_and_only_what_was_approved_is_done(files: B
     assert [one.event for one in packet.governance.audit] == trail
 
 
-async def test_a_tool_with_a_dry_run_of_its_own_shows_what_that_tells(files: BuiltinServer, tmp_path: Path):
+async def test_the_preview_is_the_tools_own_dry_run(files: BuiltinServer, tmp_path: Path):
     edit = call("ai.edit", path="the plan", old_text="old", new_text="new")
     async with session(scripted(edit), files, allow_write_tools=True) as talk:
         asked = await talk.ask("Replace old with new in the plan")
@@ -54,7 +54,7 @@ async def test_a_tool_with_a_dry_run_of_its_own_shows_what_that_tells(files: Bui
 
 
 @pytest.mark.parametrize(("path", "shown"), [("plan.txt", True), (".env", False), ("link.txt", False)])
-async def test_a_file_of_secrets_is_not_shown_before_it_is_asked_about(
+async def test_the_preview_does_not_show_a_file_of_secrets(
     files: BuiltinServer, tmp_path: Path, path: str, shown: bool
 ):
     (tmp_path / ".env").write_text("KEY=hush-hush\nold\n")

@@ -1,4 +1,4 @@
-"""What is kept is its owner's alone, also where it was open to others before."""
+"""Stored files are readable by their owner only, even if they were open to others before."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ def mode(path: Path) -> int:
 
 
 async def kept(home: Path) -> set[int]:
-    """Return the modes of what is there while it is open."""
+    """Return the modes of all files while the database is open."""
     settings = Settings(home=home)
     async with open_checkpointer(settings), open_store(settings):
         files = await asyncio.to_thread(lambda: [file for file in home.iterdir() if "packetgate.db" in file.name])
@@ -27,18 +27,18 @@ async def kept(home: Path) -> set[int]:
 
 @pytest.fixture(autouse=True)
 def usual_umask() -> Iterator[None]:
-    """The mask that most systems set: what is made can be read by all."""
+    """Set the usual umask, under which new files are readable by all."""
     before = os.umask(0o022)
     yield
     os.umask(before)
 
 
-def test_what_is_made_is_private(tmp_path: Path):
+def test_new_files_are_private(tmp_path: Path):
     assert asyncio.run(kept(tmp_path / "home")) == {0o600}
     assert mode(tmp_path / "home") == 0o700
 
 
-def test_what_was_open_to_others_is_closed(tmp_path: Path):
+def test_existing_files_are_closed_to_others(tmp_path: Path):
     home = tmp_path / "home"
     asyncio.run(kept(home))
     home.chmod(0o755)
@@ -49,7 +49,7 @@ def test_what_was_open_to_others_is_closed(tmp_path: Path):
     assert mode(home) == 0o700
 
 
-def test_a_folder_that_holds_more_keeps_its_rights(tmp_path: Path):
+def test_a_folder_with_other_files_keeps_its_mode(tmp_path: Path):
     (tmp_path / "mine.txt").touch()
     tmp_path.chmod(0o755)
     assert asyncio.run(kept(tmp_path)) == {0o600}

@@ -1,4 +1,4 @@
-"""What a turn's stages say to models is kept as it was sent, for some days, and nothing is kept without a model."""
+"""Prompts of a turn's stages are stored as sent for some days; without a model nothing is stored."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ READ = call("notebook.read_note", name="a")
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[BaseStore]:
-    """A store in a SQLite file that holds nothing else."""
+    """A store in a separate SQLite file."""
     async with open_store(Settings(home=tmp_path)) as opened:
         yield opened
 
@@ -37,7 +37,7 @@ def all_bytes(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
 
 
-async def test_every_message_is_kept_as_it_was_sent(
+async def test_every_message_is_stored_as_sent(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
     scripted_openai.script(READ, review(0.9), "Apples <think>hm</think>.")
@@ -62,7 +62,7 @@ async def test_every_message_is_kept_as_it_was_sent(
     assert written[0].endswith('[{"name": "notebook__read_note", "arguments": {"name": "a"}}]')
 
 
-async def test_no_key_is_kept(
+async def test_no_key_is_stored(
     scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook, tmp_path: Path
 ) -> None:
     key = scripted_openai.api_key = "sk-very-secret-key"
@@ -80,7 +80,7 @@ async def test_no_key_is_kept(
     assert key.encode() not in written
 
 
-async def test_nothing_is_kept_where_that_is_switched_off(
+async def test_nothing_is_stored_if_disabled(
     by_model: Deciders, scripted_openai: ScriptedOpenAI, store: BaseStore, notebook: Notebook
 ) -> None:
     scripted_openai.script(NO_TOOL, "Hi.")
@@ -101,7 +101,7 @@ def with_prompt_record(packet_id: str, session: str = "s", days_ago: float = 0.0
     )
 
 
-async def test_a_session_that_is_forgotten_leaves_no_prompts(store: BaseStore) -> None:
+async def test_forgetting_a_session_deletes_its_prompts(store: BaseStore) -> None:
     for session in ("s", "other"):
         await save_prompts(store, with_prompt_record("p", session))
     await forget_records(store, "s")

@@ -1,4 +1,4 @@
-"""What stands in the prompts of a long conversation, as the server of a model gets them that is offered no tools."""
+"""Prompts of a long conversation, as sent to a model without native tool calls."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ NONE = selection("none")
 
 @pytest.fixture
 def by_model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> Deciders:
-    """Deciders that ask the scripted server in a form."""
+    """Deciders on the scripted server without native tool calls."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def model() -> OpenAICompatible:
@@ -64,7 +64,9 @@ async def test_twenty_turns_leave_one_palette_and_one_ledger(by_model: Deciders,
         assert len(ledgers) == 2  # to choose tools by, and to answer with
 
 
-async def test_what_stays_is_the_same_to_the_byte_and_comes_first(by_model: Deciders, scripted_openai: ScriptedOpenAI):
+async def test_the_constant_part_of_prompts_is_identical_and_comes_first(
+    by_model: Deciders, scripted_openai: ScriptedOpenAI
+):
     async with session(by_model, in_process(work_server())) as office:
         for text in SUBJECTS:
             scripted_openai.script(NONE, NONE, "There is none.")

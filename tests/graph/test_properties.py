@@ -1,4 +1,4 @@
-"""Whatever the deciders decide and the user replies: every turn ends, within its caps, by legal moves, without loss."""
+"""For any decisions and replies, every turn ends within its limits, by valid transitions, without loss."""
 
 import asyncio
 from collections import Counter
@@ -86,7 +86,7 @@ contexts = st.builds(
 
 @dataclass
 class Turn:
-    """One turn as it is to go: what is selected, how it is judged, what the user says, under which settings."""
+    """The script of a turn: selections, reviews, replies and settings."""
 
     selections: list[Selection]
     judgements: list[tuple[bool, float] | None]
@@ -115,7 +115,7 @@ def judge(turn: Turn, packet_calls: Counter[str]) -> Any:
 
 
 async def play(turn: Turn) -> tuple[list[CognitionPacket], Notebook]:
-    """Run a turn to its end through the connectors' own way of running turns; every state on the way."""
+    """Run a turn to its end with `run_turn`, and return every state."""
     notebook, config = Notebook(), {"configurable": {"thread_id": "t"}}
     selections = [*turn.selections, *[none() for _ in range(20)]]
     deciders = scripted(*selections, reviewer=ScriptedReviewer(judge(turn, Counter())))
@@ -140,7 +140,7 @@ def fields(snapshot: StateSnapshot) -> dict[str, Any]:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(turn=turns)
-def test_every_turn_ends_within_its_caps_by_legal_moves(turn: Turn):
+def test_every_turn_ends_within_its_limits_by_valid_transitions(turn: Turn):
     states, notebook = asyncio.run(play(turn))
     last = states[-1]
     assert last.status.state is PacketState.COMPLETED
@@ -167,6 +167,6 @@ def test_every_turn_ends_within_its_caps_by_legal_moves(turn: Turn):
 
 
 def reaches(before: str, after: str) -> bool:
-    """Whether a status may follow another, at once or by way of one in between that no checkpoint shows."""
+    """Whether a status may follow another, directly or through one that no checkpoint shows."""
     direct = {str(one) for one in STATUSES[before]}  # type: ignore[index]
     return after in direct or any(after in {str(one) for one in STATUSES[way]} for way in STATUSES[before])  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Where arguments come from: what stands only in a tool's output makes a write ask the user."""
+"""Provenance of arguments: a value that is only in tool output makes a write ask the user."""
 
 import json
 
@@ -16,7 +16,7 @@ def poisoned() -> Notebook:
     return Notebook(a=POISON)
 
 
-async def test_a_write_with_an_argument_from_a_tool_asks_and_says_where_from():
+async def test_a_write_with_a_value_from_a_tool_is_asked_about_with_its_origin():
     notebook = poisoned()
     deciders = scripted(READ, LETTER)
     async with session(deciders, notebook, allow_write_tools=True) as talk:
@@ -36,7 +36,7 @@ async def test_a_write_with_an_argument_from_a_tool_asks_and_says_where_from():
     assert notebook.called == ["read_note"]
 
 
-async def test_what_a_tool_said_in_an_earlier_turn_is_still_a_tools():
+async def test_tool_output_of_earlier_turns_is_still_tool_output():
     notebook = poisoned()
     async with session(scripted(READ), notebook, allow_write_tools=True) as talk:
         await talk.say("Read note a")
@@ -50,7 +50,7 @@ async def test_what_a_tool_said_in_an_earlier_turn_is_still_a_tools():
 
 
 async def test_a_result_never_widens_the_palette():
-    """The note names a tool; the palette of the next pass is still chosen from the user's words."""
+    """The note names a tool, but the next palette is chosen from the user's words."""
     notebook = Notebook(a="check the weather, check the weather, weather in a city")
     deciders = scripted(READ, READ)
     await run_once(deciders, "Read note", notebook, palette_size=2)
@@ -59,7 +59,7 @@ async def test_a_result_never_widens_the_palette():
     assert second.context.palette_names <= first.context.palette_names | {"notebook.read_note"}
 
 
-async def test_an_address_in_a_field_is_one_in_later_turns_too():
+async def test_an_address_from_a_field_stays_structured_in_later_turns():
     people = [{"name": f"Person {number}", "email": f"person{number}@office.example"} for number in range(40)]
     notebook = Notebook(a=json.dumps(people))
     mail = call("notebook.send_letter", to="person39@office.example", text="Hello")

@@ -1,4 +1,4 @@
-"""A result too long to show, and the way to the rest of it: in its session, and no further."""
+"""The rest of a long result can be read in its own session only."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         yield opened
 
 
-async def test_a_later_step_reads_on(talk):
+async def test_a_later_step_reads_the_rest(talk):
     turn = talk("one", call("poems.get_epic"), call("ai.read", path=HANDLE, first_line=4_000, max_lines=2))
     packet = await turn.say("Get the epic")
     first, second = packet.routing.all_calls
@@ -55,17 +55,17 @@ async def test_a_later_step_reads_on(talk):
         second.result.output
         == "verse 3999\nverse 4000\n[lines 4000 to 4001 of 5,000 lines in kept:00ff; read on with first_line=4002]"
     )
-    assert packet.response.candidate.endswith("[poems.get_epic: all of its result can be read as kept:00ff]")
+    assert packet.response.candidate.endswith("[poems.get_epic: the full result can be read as kept:00ff]")
     assert "ai.read" in packet.context.palette_names
 
 
-async def test_what_is_offered_to_read_on_reads_nothing_else(talk):
+async def test_the_reader_tool_reads_nothing_else(talk):
     session = talk("one", call("poems.get_epic"), call("ai.read", path="plan.txt"))
     packet = await session.say("Get the epic", palette_size=1)
     assert "offered only to read on" in packet.routing.all_calls[1].result.error
 
 
-async def test_another_session_cannot(talk):
+async def test_another_session_cannot_read_the_rest(talk):
     await talk("one", call("poems.get_epic")).say("Get the epic")
     packet = await talk("two", call("ai.read", path=HANDLE)).say(f"Read {HANDLE}")
     assert packet.routing.all_calls[0].status is ToolExecutionStatus.FAILED

@@ -1,4 +1,4 @@
-"""Turns on a real small model, SmolLM2 of 135M parameters. What it makes of a request is not judged here."""
+"""Turns on a real small model, SmolLM2 with 135M parameters. The quality of its decisions is not tested."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ def deciders(model: LlamaCppModel) -> Deciders:
     return language_deciders(source, source)
 
 
-async def test_turns_end_and_nothing_but_reads_runs_unasked(deciders: Deciders, notebook: Notebook):
+async def test_turns_end_and_only_reads_run_without_a_question(deciders: Deciders, notebook: Notebook):
     async with session(deciders, notebook, answer_max_tokens=40) as talk:
         for request in REQUESTS:
             packet = (await talk.events(Say(request)))[-1].packet
@@ -48,7 +48,7 @@ async def test_turns_end_and_nothing_but_reads_runs_unasked(deciders: Deciders, 
                 assert call.evidence.keys() >= {"acts", "judged"}
 
 
-async def test_an_answer_is_streamed_and_can_be_left(model: LlamaCppModel):
+async def test_a_streamed_answer_can_be_cancelled(model: LlamaCppModel):
     pieces = [piece async for piece in _some(model, 5)]
     assert len(pieces) == 5
     assert (await model.chat.ainvoke("Hi", max_tokens=3)).usage_metadata

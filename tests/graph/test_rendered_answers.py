@@ -1,4 +1,4 @@
-"""What a front end renders of an answer: what tools said as code, and nothing that fetches or leads elsewhere."""
+"""Answers in a front end: tool output is rendered as code, and nothing loads or links elsewhere."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ READ_A = selected("notebook.read_note", name="a")
 GFM = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 
-async def test_what_a_tool_said_is_one_block_of_code_and_plain_where_text_is_shown():
+async def test_tool_output_is_one_code_block_and_plain_text_in_a_terminal():
     packet = await run_once(scripted(READ_A), "Read note a", Notebook(a=POISON))
     kinds = [token.type for token in GFM.parse(packet.messages[-1].text)]
     assert kinds == ["paragraph_open", "inline", "paragraph_close", "fence"]
@@ -28,7 +28,7 @@ async def test_what_a_tool_said_is_one_block_of_code_and_plain_where_text_is_sho
     assert packet.response.candidate == f"notebook.read_note (name=a):\n{POISON}"
 
 
-async def test_a_models_answer_is_inert_at_once_and_in_pieces(by_model: Deciders, scripted_openai: ScriptedOpenAI):
+async def test_a_models_answer_is_inert_complete_or_streamed(by_model: Deciders, scripted_openai: ScriptedOpenAI):
     answer = f"It says ![x]({BEACON}?q=secret), see https://evil.example, https://docs.example/a and ```x```."
     inert = (
         "It says ![x] (http[:]//127.0.0.1:9/beacon.png?q=secret), see https[:]//evil.example, "

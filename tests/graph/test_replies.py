@@ -1,4 +1,4 @@
-"""Replies: each ends in its own outcome and status, and what cannot be read is asked again."""
+"""Each reply has its outcome and status, and an unreadable reply repeats the question."""
 
 import pytest
 from support.graphs import session
@@ -43,7 +43,7 @@ ASK = "Write avocado to a"
         ([{"type": "edit", "args": {"name": "a", "text": "z"}}], "edited", "executed", "z"),
     ],
 )
-async def test_reply(notebook: Notebook, reply: object, outcome: str, status: str, note: str):
+async def test_each_reply_has_its_outcome(notebook: Notebook, reply: object, outcome: str, status: str, note: str):
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         packet = await talk.reply(reply)
@@ -79,7 +79,7 @@ async def test_an_answer_goes_back_to_selection(notebook: Notebook, reply: objec
     assert notebook.called == ["read_note"]
 
 
-async def test_a_call_turned_down_by_an_answer_is_not_made_again(notebook: Notebook):
+async def test_a_call_rejected_in_words_is_not_repeated(notebook: Notebook):
     async with session(scripted(WRITE, WRITE), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         packet = await talk.reply({"type": "reject", "message": "not like that"})
@@ -87,8 +87,8 @@ async def test_a_call_turned_down_by_an_answer_is_not_made_again(notebook: Noteb
     assert "turned down" in packet.response.candidate
 
 
-async def test_the_words_of_a_rejection_go_back_to_selection(notebook: Notebook):
-    """agent-chat-ui has no other place for words."""
+async def test_the_reason_of_a_rejection_goes_to_selection(notebook: Notebook):
+    """agent-chat-ui offers no other field for text."""
     deciders = scripted(WRITE, call("notebook.read_note", name="b"))
     async with session(deciders, notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
@@ -98,7 +98,7 @@ async def test_the_words_of_a_rejection_go_back_to_selection(notebook: Notebook)
     assert notebook.called == ["read_note"]
 
 
-async def test_expired(notebook: Notebook):
+async def test_an_expired_question_runs_nothing(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
         asked = await talk.ask(ASK)
         assert asked.question["expires_at"] == asked.packet.governance.question.expires_at.isoformat()  # type: ignore[union-attr]
@@ -131,7 +131,7 @@ async def test_expired(notebook: Notebook):
         ),
     ],
 )
-async def test_what_cannot_be_read_is_asked_again(notebook: Notebook, reply: object, problem: str):
+async def test_an_unreadable_reply_repeats_the_question(notebook: Notebook, reply: object, problem: str):
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         first = await talk.ask(ASK)
         again = await talk.ask_again(reply)
@@ -146,7 +146,7 @@ async def test_what_cannot_be_read_is_asked_again(notebook: Notebook, reply: obj
     assert notebook.notes["a"] == "avocado"
 
 
-async def test_an_edit_is_what_the_record_holds(notebook: Notebook):
+async def test_the_record_contains_the_edited_call(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         packet = await talk.reply([{"type": "edit", "args": {"name": "b", "text": "butter"}}])

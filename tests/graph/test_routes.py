@@ -1,4 +1,4 @@
-"""Routes read the packet and name the next stage, nothing else."""
+"""Routes read the packet and return the next stage."""
 
 from collections.abc import Callable
 
@@ -73,7 +73,9 @@ def packet(
         (after_execution, packet(S.EXECUTED, S.AWAITING_APPROVAL), "ask_user"),
     ],
 )
-def test_route(route: Callable[[CognitionPacket], str], given: CognitionPacket, goes_to: str):
+def test_each_route_returns_the_next_stage(
+    route: Callable[[CognitionPacket], str], given: CognitionPacket, goes_to: str
+):
     before = given.model_dump_json()
     assert (route(given), route(given)) == (goes_to, goes_to)
     assert given.model_dump_json() == before
@@ -83,7 +85,7 @@ def test_after_intent_needs_no_routing_for_small_talk():
     assert after_intent(CognitionPacket()) == "respond"
 
 
-def test_an_earlier_passs_answer_does_not_count_now():
+def test_the_answer_of_an_earlier_pass_does_not_count():
     given = packet(S.SKIPPED, replies=(O.ANSWERED,))
     later = given.routing.model_copy(
         update={"past_calls": given.routing.calls, "calls": (ToolCall(tool_name="s.t", status=S.USER_DENIED),)}

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_a_write_waits_for_approval_and_then_happens(langgraph_server: LangGraphServer) -> None:
+def test_a_write_runs_after_approval(langgraph_server: LangGraphServer) -> None:
     target = langgraph_server.root / "written.txt"
 
     async def conversation(client: LangGraphClient) -> Any:
@@ -31,7 +31,7 @@ def test_a_write_waits_for_approval_and_then_happens(langgraph_server: LangGraph
     assert target.read_text() == "hello owl"
 
 
-def test_a_configured_server_is_routed_to(langgraph_server: LangGraphServer) -> None:
+def test_a_configured_server_is_used(langgraph_server: LangGraphServer) -> None:
     _, packet = langgraph_server.talk(lambda client: ask(client, "Get the process number of the clock"))
     assert "process number " in packet["messages"][-1]["content"]
 
@@ -46,7 +46,7 @@ def test_a_turn_is_recorded_in_the_servers_own_store(langgraph_server: LangGraph
     assert (item["key"], item["value"]["asked"]) == (packet["header"]["packet_id"], "Hello")
 
 
-def test_there_was_no_network(langgraph_server: LangGraphServer) -> None:
+def test_the_server_had_no_network(langgraph_server: LangGraphServer) -> None:
     if not langgraph_server.isolated:
         pytest.skip("only root can take the network away; without it, the server's proxies lead nowhere")
     with pytest.raises(OSError, match="unreachable"):

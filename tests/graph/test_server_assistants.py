@@ -1,4 +1,4 @@
-"""Assistants with contexts of their own on one server: each behaves as its context says."""
+"""Assistants on one server: each uses its own context."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ READ, WRITE = "Read notes.txt", 'Write "hello" to assistant.txt'
 
 @dataclass(frozen=True)
 class Case:
-    """An assistant, a request to it, and where its first call stands when the run ends."""
+    """An assistant, a request, and the status of its first call after the run."""
 
     context: dict[str, Any]
     request: str
@@ -45,7 +45,7 @@ CASES = {
 
 @asynccontextmanager
 async def assistant(client: LangGraphClient, context: Any) -> AsyncIterator[str]:
-    """Make an assistant, and take it away again."""
+    """Create an assistant, and delete it afterwards."""
     made = (await client.assistants.create(GRAPH, context=context))["assistant_id"]
     try:
         yield made
@@ -59,7 +59,7 @@ def status_of(packet: Any) -> str | None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_assistant_behaves_as_its_context_says(langgraph_server: LangGraphServer, name: str) -> None:
+def test_an_assistant_uses_its_context(langgraph_server: LangGraphServer, name: str) -> None:
     case = CASES[name]
     (langgraph_server.root / "notes.txt").write_text("the owl sleeps by day\n")
 

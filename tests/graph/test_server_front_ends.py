@@ -1,6 +1,6 @@
-"""Questions are shown by agent-chat-ui and Agent Inbox, and what these send back is understood.
+"""agent-chat-ui and Agent Inbox show questions, and their replies are understood.
 
-What the two look at, and what they send, is put here in this project's own words.
+Their checks and replies are reimplemented here.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ WRITE, UNCLEAR = 'Write "hello owl" to shown.txt', "Write shown.txt"
 
 
 def is_shown_by_chat_ui(interrupt: Any, messages: list[Any]) -> bool:
-    """Whether agent-chat-ui shows a card for an interrupt: on the last message, an AI or tool message, in its form."""
+    """Whether agent-chat-ui shows a card for an interrupt: it checks the last message and the payload's form."""
     value = interrupt.get("value")
     requests, configs = value.get("action_requests"), value.get("review_configs")
     return (
@@ -31,7 +31,7 @@ def is_shown_by_chat_ui(interrupt: Any, messages: list[Any]) -> bool:
 
 @dataclass(frozen=True)
 class InboxItem:
-    """An interrupt as Agent Inbox turns it into its own form: the first request alone, with `allow_` switches."""
+    """An interrupt in the form of Agent Inbox: only the first request, with `allow_` switches."""
 
     action: str
     args: dict[str, Any]
@@ -47,7 +47,7 @@ class InboxItem:
 
 
 async def interrupted(client: LangGraphClient, text: str) -> tuple[str, list[Any], list[Any]]:
-    """Return a thread, its interrupts and its messages, as both front ends fetch them, in its second turn."""
+    """Return a thread in its second turn, with interrupts and messages as both front ends fetch them."""
     thread, _ = await ask(client, "Hello", allow_write_tools=True)
     await client.runs.wait(thread, GRAPH, input=said(text), context={"allow_write_tools": True})
     found = await client.threads.get(thread)

@@ -1,4 +1,4 @@
-"""What a server is sent from outside is refused in one clear line that names the field, and spoils nothing."""
+"""Invalid input to a server is refused in one line that names the field, and changes nothing."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("langgraph")
         ({"allowed_tools": [""]}, "context.allowed_tools.0"),
     ],
 )
-def test_settings_that_there_are_not(langgraph_server: LangGraphServer, context: dict[str, Any], names: str) -> None:
+def test_unknown_settings_are_refused(langgraph_server: LangGraphServer, context: dict[str, Any], names: str) -> None:
     async def conversation(client: LangGraphClient) -> list[httpx.Response]:
         thread = (await client.threads.create())["thread_id"]
         assistant = (await client.assistants.create(GRAPH))["assistant_id"]
@@ -46,7 +46,7 @@ def test_settings_that_there_are_not(langgraph_server: LangGraphServer, context:
         ({"tool_routing": {"reinjection_count": -5}}, "values.tool_routing.reinjection_count"),
     ],
 )
-def test_an_update_that_cannot_be_taken_changes_nothing(
+def test_an_invalid_update_changes_nothing(
     langgraph_server: LangGraphServer, values: dict[str, Any], names: str
 ) -> None:
     async def conversation(client: LangGraphClient) -> tuple[str, str, Any]:
@@ -63,7 +63,7 @@ def test_an_update_that_cannot_be_taken_changes_nothing(
     assert after["response"]["candidate"]
 
 
-def test_a_request_that_cannot_be_read_changes_nothing(langgraph_server: LangGraphServer) -> None:
+def test_an_invalid_request_changes_nothing(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> tuple[str, Any]:
         thread, _ = await ask(client, "Hello")
         given = said("Hello") | {"request": {"origin": 5}}
@@ -75,7 +75,7 @@ def test_a_request_that_cannot_be_read_changes_nothing(langgraph_server: LangGra
     assert after["response"]["candidate"]
 
 
-def test_a_state_is_edited_without_an_alarm(langgraph_server: LangGraphServer) -> None:
+def test_a_state_can_be_edited_without_an_alarm(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> Any:
         thread, _ = await ask(client, 'Write "hello" to edited.txt', allow_write_tools=True)
         await client.threads.update_state(thread, {"status": {"state": "processing"}})

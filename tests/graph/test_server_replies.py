@@ -1,4 +1,4 @@
-"""Every form of a reply, sent with the LangGraph SDK to a running server, and what it really does on disk."""
+"""Every form of reply, sent with the LangGraph SDK to a running server, and its effect on disk."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ EDITED = {"path": PATH, "content": "an owl, edited"}
 
 @dataclass(frozen=True)
 class Case:
-    """A reply to the question whether `PATH` may be written."""
+    """A reply to a question about writing `PATH`."""
 
     reply: Any
     status: str
@@ -45,7 +45,7 @@ CASES = [
 
 
 def question(packet: Any) -> Any:
-    """Return what a run waits with."""
+    """Return the open question of a run."""
     (interrupt,) = packet["__interrupt__"]
     return interrupt["value"]
 
@@ -57,7 +57,7 @@ def _nothing_written(langgraph_server: LangGraphServer) -> None:
 
 
 async def asked(client: LangGraphClient, **context: Any) -> str:
-    """Return a thread that waits with the question."""
+    """Return a thread with the open question."""
     thread, packet = await ask(client, f'Write "hello owl" to {PATH}', allow_write_tools=True, **context)
     (request,) = question(packet)["action_requests"]
     assert (request["name"], request["args"]) == ("ai.write", {"path": PATH, "content": "hello owl"})
@@ -69,7 +69,7 @@ def on_disk(server: LangGraphServer) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.reply))
-def test_reply(langgraph_server: LangGraphServer, case: Case) -> None:
+def test_each_form_of_reply_has_its_effect(langgraph_server: LangGraphServer, case: Case) -> None:
     async def conversation(client: LangGraphClient) -> Any:
         return await reply(client, await asked(client), case.reply, allow_write_tools=True)
 
@@ -98,7 +98,7 @@ OTHER = "0123456789abcdef0123456789abcdef"
 def test_a_reply_that_names_another_question_or_call_approves_nothing(
     langgraph_server: LangGraphServer, stray: Any
 ) -> None:
-    """The last is how LangGraph itself names an interrupt."""
+    """The last id is LangGraph's own id of an interrupt."""
 
     async def conversation(client: LangGraphClient) -> Any:
         thread = await asked(client)
@@ -125,8 +125,8 @@ def test_a_question_expires(langgraph_server: LangGraphServer, late: Any) -> Non
 
 
 @pytest.mark.parametrize("then", [{"decisions": [{"type": "reject"}]}, {"decisions": [{"type": "approve"}]}], ids=str)
-def test_a_fork_of_the_waiting_checkpoint_asks_again(langgraph_server: LangGraphServer, then: Any) -> None:
-    """LangGraph hands it the answer that was taken elsewhere."""
+def test_a_fork_of_a_checkpoint_with_a_question_asks_again(langgraph_server: LangGraphServer, then: Any) -> None:
+    """LangGraph passes the accepted answer to the fork."""
 
     async def conversation(client: LangGraphClient) -> Any:
         thread = await asked(client)

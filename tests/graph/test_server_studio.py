@@ -1,4 +1,4 @@
-"""What LangGraph Studio fetches from a running server: forms, drawing, streams, and the packet in a thread's state."""
+"""Data that LangGraph Studio fetches from a server: forms, drawing, streams, and the packet in a thread's state."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_a_threads_state_is_its_packet(langgraph_server: LangGraphServer) -> Non
     assert len(history) == len(packet.reasoning.reflection_log) + 2
 
 
-def test_stages_are_streamed_as_they_go(langgraph_server: LangGraphServer) -> None:
+def test_stages_are_streamed_as_they_run(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> list[tuple[str, str]]:
         events = client.runs.stream(None, GRAPH, input=said("Hello"), stream_mode="custom")
         return [(event.data["stage"], event.data["type"]) async for event in events if event.event == "custom"]
@@ -71,7 +71,7 @@ def test_stages_are_streamed_as_they_go(langgraph_server: LangGraphServer) -> No
 def test_only_the_answer_is_streamed_as_messages(
     langgraph_server_with_model: tuple[LangGraphServer, ScriptedOpenAI], mode: Any
 ) -> None:
-    """Intent, selection and review are asked of the model as well, and nothing of that is shown."""
+    """The model also decides intent, selection and review, which are not streamed."""
     server, model = langgraph_server_with_model
     (server.root / "notes.txt").write_text("the owl sleeps by day\n")
     read = call("ai.read", path="notes.txt")

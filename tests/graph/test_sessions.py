@@ -1,4 +1,4 @@
-"""What a new turn starts afresh, and what the session keeps."""
+"""Sections that a new turn resets, and sections that the session keeps."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ async def test_per_turn_sections_are_reset_and_session_sections_kept(notebook: N
     assert [message.type for message in second.messages] == ["human", "ai", "human", "ai"]
 
 
-async def test_a_question_stays_open_over_a_new_turn(notebook: Notebook):
+async def test_a_question_stays_open_during_a_new_turn(notebook: Notebook):
     write = call("notebook.write_note", name="a", text="x")
     async with session(scripted(write, read("b")), notebook, allow_write_tools=True) as talk:
         asked = await talk.ask("Write x to a")
@@ -64,7 +64,7 @@ async def test_a_question_stays_open_over_a_new_turn(notebook: Notebook):
 
 
 async def test_a_pending_question_survives_the_process(notebook: Notebook, tmp_path: Path, monkeypatch):
-    """Asked by one process's graph and hub, answered to those of another, from the same file, in strict mode."""
+    """Asked in one process and answered in another, from the same file, in strict mode."""
     monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
     write = call("notebook.write_note", name="a", text="avocado")
     for turn in (Say("Write avocado to a"), Reply("yes")):
@@ -83,7 +83,7 @@ async def test_a_packet_round_trips_through_json(notebook: Notebook):
     assert CognitionPacket.model_validate_json(packet.model_dump_json()) == packet
 
 
-async def test_what_the_connector_knows_reaches_the_packet(notebook: Notebook):
+async def test_the_connectors_request_data_reach_the_packet(notebook: Notebook):
     request = TurnRequest(
         origin="terminal", context_type="code", attachments=(Attachment(name="log.txt", text="boom"),)
     )
@@ -97,7 +97,7 @@ async def test_what_the_connector_knows_reaches_the_packet(notebook: Notebook):
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "a\x00b", "x" * 200_001])
-async def test_a_bad_request_leaves_the_session_as_it_was(notebook: Notebook, text: str):
+async def test_an_invalid_request_leaves_the_session_unchanged(notebook: Notebook, text: str):
     async with session(reflex_deciders(), notebook) as talk:
         before = await talk.say("Hello")
         with pytest.raises(RequestError):

@@ -1,4 +1,4 @@
-"""Kept results on one database are read on every machine that shares it."""
+"""Stored results in a shared database can be read on every machine."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ def machine(tmp_path: Path, name: str, url: str) -> ResultStore:
     return result_store(Settings(home=tmp_path / name, database_url=url))
 
 
-async def test_a_handle_is_read_on_another_machine_by_its_session_alone(tmp_path: Path, postgres: str) -> None:
+async def test_a_handle_can_be_read_on_another_machine_in_its_session_only(tmp_path: Path, postgres: str) -> None:
     here, there = machine(tmp_path, "here", postgres), machine(tmp_path, "there", postgres)
     with session_results("one"):
         assert there.read("kept:0123456789abcdef") is None
@@ -33,7 +33,7 @@ async def test_a_handle_is_read_on_another_machine_by_its_session_alone(tmp_path
         assert there.read(text) is None
 
 
-async def test_all_sessions_together_have_a_bound(
+async def test_the_results_of_all_sessions_together_are_limited(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("packetgate.graph.shared_results.MAX_SHARED_BYTES", 100)
@@ -49,7 +49,7 @@ async def test_all_sessions_together_have_a_bound(
     assert left == {"old", "new"}
 
 
-async def test_a_picture_attached_at_one_machine_is_seen_at_another(tmp_path: Path, postgres: str) -> None:
+async def test_a_picture_attached_on_one_machine_is_available_on_another(tmp_path: Path, postgres: str) -> None:
     settings = Settings(root=tmp_path, home=tmp_path / "here", database_url=postgres)
     async with open_sessions(settings) as sessions:
         turn = Say("Hello", files=(part_of("dot.png", png()),))

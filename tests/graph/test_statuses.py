@@ -1,4 +1,4 @@
-"""Every status a call can have is really reached, and is what the checkpoint keeps."""
+"""Every status of a call is reached, and stored in the checkpoint."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ async def awaiting_approval(notebook: Notebook, tmp_path: Path) -> CognitionPack
 
 
 async def approved(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
-    """The process stops between the user's word and the call."""
+    """The process stops between the approval and the call."""
     async with session(scripted(WRITE), notebook, interrupt_before=["execute_tool"], allow_write_tools=True) as talk:
         await talk.ask("Write avocado to a")
         return await talk.until_stopped(Reply("yes"))
@@ -63,7 +63,7 @@ async def user_denied(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
 
 
 async def unknown(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
-    """The server dies while it has the call."""
+    """The server dies during the call."""
     send = scripted(call("mail.send_mail", text="Dear all"))
     async with session(send, dying(tmp_path / "sent"), allow_write_tools=True) as talk:
         await talk.ask("Send a mail saying Dear all")
@@ -85,7 +85,7 @@ CALLED = {
 
 
 @pytest.mark.parametrize("status", ToolExecutionStatus)
-async def test_reached(status: ToolExecutionStatus, notebook: Notebook, tmp_path: Path):
+async def test_each_status_is_reached(status: ToolExecutionStatus, notebook: Notebook, tmp_path: Path):
     packet = await SCENARIOS[status.value](notebook, tmp_path)
     assert packet.routing.execution_status is status
     assert packet.routing.all_calls[0].status is status
@@ -95,7 +95,7 @@ async def test_reached(status: ToolExecutionStatus, notebook: Notebook, tmp_path
     assert packet.context.recent_tools == done.get(status, ())
 
 
-async def test_no_answer_in_time_is_unknown_for_a_write():
+async def test_a_timed_out_write_is_unknown():
     notebook = Notebook()
     letter = scripted(call("notebook.send_letter", to="Ada", text="Dear Ada"))
     async with session(letter, notebook.connection(timeout_s=0.3), allow_write_tools=True) as talk:
@@ -105,7 +105,7 @@ async def test_no_answer_in_time_is_unknown_for_a_write():
     assert notebook.called == ["send_letter"]
 
 
-async def test_no_answer_in_time_is_failed_for_a_read(notebook: Notebook):
+async def test_a_timed_out_read_is_failed(notebook: Notebook):
     hanging = scripted(call("notebook.fetch_slowly", name="a"))
     packet = await run_once(hanging, "Fetch a", notebook.connection(timeout_s=0.3))
     assert packet.routing.execution_status is ToolExecutionStatus.FAILED
@@ -113,7 +113,7 @@ async def test_no_answer_in_time_is_failed_for_a_read(notebook: Notebook):
     assert "no answer within 0.3 s" in packet.response.candidate
 
 
-async def test_the_checkpoint_keeps_every_step_of_a_call(notebook: Notebook):
+async def test_checkpoints_contain_every_step_of_a_call(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         await talk.ask("Write avocado to a")
         await talk.reply("yes")

@@ -1,4 +1,4 @@
-"""Turns that are stopped anywhere in the middle: each can be gone on with, and none holds up another process."""
+"""Turns stopped at any point can be continued, and block no other process."""
 
 import asyncio
 import random
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.turn import Continue, Finished, Say, Turn, run_turn
+from packetgate.connectors.turn import Continue, Finished, Say, UserInput, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 
@@ -21,7 +21,7 @@ STOPS = 40
 
 
 def begin(database: Path) -> None:
-    """Begin to write, as another process would, and leave it at that."""
+    """Start a write as another process would, without finishing it."""
     with closing(sqlite3.connect(database, timeout=20)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.rollback()
@@ -29,14 +29,16 @@ def begin(database: Path) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_stopped_anywhere(request: pytest.FixtureRequest, tmp_path: Path, database: str) -> None:
+async def test_a_turn_stopped_at_any_point_can_be_continued(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str
+) -> None:
     url = request.getfixturevalue("postgres") if database == "postgres" else None
     (tmp_path / "plan.txt").write_text("xylophone\n")
     settings = Settings(home=tmp_path / "home", root=tmp_path, database_url=url)
     chance, ends = random.Random(11), Counter[str]()
     async with open_sessions(settings) as sessions:
 
-        async def run(turn: Turn, session: str) -> Finished:
+        async def run(turn: UserInput, session: str) -> Finished:
             events = [event async for event in run_turn(sessions, turn, session, RoutingContext())]
             assert isinstance(events[-1], Finished)
             return events[-1]

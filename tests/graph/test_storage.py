@@ -1,11 +1,11 @@
-"""Where sessions are kept, and what is said when they can not be kept there."""
+"""Storage of sessions, and errors if it is unusable."""
 
 import pytest
 from support.command_line import CommandLine
 
 
 def fails(cli: CommandLine, **variables: str) -> str:
-    """Return the one line that an `ask` fails with."""
+    """Return the one-line error of an `ask`."""
     outcome = cli.run("ask", "Hello", **variables)
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith("packetgate: ")
@@ -15,7 +15,7 @@ def fails(cli: CommandLine, **variables: str) -> str:
 
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_sessions_restore_without_warnings(cli: CommandLine, strict: str) -> None:
-    """LangGraph reads the variable as it is imported, so what restores is truly started."""
+    """LangGraph reads the variable at import, so a new process restores the session."""
     asked = cli.run("ask", "Read plan.txt", "--session", "s")
     waiting = cli.run("ask", 'Write "x" to new.txt', "--session", "s", "--allow-writes")
     denied = cli.start("answer", "no", "--session", "s", LANGGRAPH_STRICT_MSGPACK=strict)

@@ -1,4 +1,4 @@
-"""Many processes on one database."""
+"""Several processes on one database."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ PROCESSES, TURNS = 4, 25
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_processes_make_a_new_database_and_record_at_once(
+async def test_concurrent_processes_create_a_database_and_record(
     request: pytest.FixtureRequest, tmp_path: Path, database: str
 ) -> None:
     url = request.getfixturevalue("postgres") if database == "postgres" else None

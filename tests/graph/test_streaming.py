@@ -1,4 +1,4 @@
-"""The answer, token by token in LangGraph's message stream, from real models: nothing else, and never markup."""
+"""Real models' answers in LangGraph's message stream: only the answer, and no markup."""
 
 import asyncio
 import dataclasses
@@ -30,7 +30,7 @@ Answering = Callable[[str], Awaitable[BaseChatModel]]
 
 
 def by_model(chat: BaseChatModel) -> Deciders:
-    """Return reflexes that leave the answer to the model."""
+    """Return deciders of which only the answer uses the model."""
     model = Model(chat)
 
     async def source() -> Model:
@@ -48,7 +48,7 @@ def scripted_chat(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(params=["openai", "llamacpp"])
 def answering(request: pytest.FixtureRequest, tmp_path: Path) -> Answering:
-    """Make a real chat model that answers with one text."""
+    """Return a real chat model that answers with a fixed text."""
 
     async def make(text: str) -> BaseChatModel:
         if request.param == "openai":
@@ -61,7 +61,7 @@ def answering(request: pytest.FixtureRequest, tmp_path: Path) -> Answering:
     return make
 
 
-async def test_the_answer_comes_in_pieces_without_markup(answering: Answering):
+async def test_the_answer_is_streamed_without_markup(answering: Answering):
     async with session(by_model(await answering(LEAK))) as talk:
         turn = await stream(talk)
     assert len(turn.chunks) > 3
@@ -72,7 +72,7 @@ async def test_the_answer_comes_in_pieces_without_markup(answering: Answering):
     assert {"custom", "updates"} <= set(turn.modes)
 
 
-async def test_streamed_or_not_the_turn_is_the_same(answering: Answering):
+async def test_streaming_does_not_change_the_turn(answering: Answering):
     chat = await answering("The note says apples.")
     async with session(by_model(chat)) as talk:
         streamed = (await stream(talk)).packet
@@ -86,7 +86,7 @@ async def test_streamed_or_not_the_turn_is_the_same(answering: Answering):
 
 @pytest.fixture
 def deciding(scripted_chat: BaseChatModel) -> Deciders:
-    """Deciders of one model that selects and answers."""
+    """Return deciders of one model that selects and answers."""
     model = Model(scripted_chat)
 
     async def source() -> Model:
@@ -95,7 +95,7 @@ def deciding(scripted_chat: BaseChatModel) -> Deciders:
     return language_deciders(source, source)
 
 
-async def test_a_selection_that_is_the_answer_comes_in_pieces(deciding: Deciders, scripted_openai: ScriptedOpenAI):
+async def test_a_selection_that_is_the_answer_is_streamed(deciding: Deciders, scripted_openai: ScriptedOpenAI):
     story = " ".join(20 * ["Once upon a time there was a pear."])
     scripted_openai.script(story)
     async with session(deciding) as talk:
@@ -105,9 +105,7 @@ async def test_a_selection_that_is_the_answer_comes_in_pieces(deciding: Deciders
     assert turn.shown == {turn.packet.messages[-1].id: story}
 
 
-async def test_a_stream_that_breaks_off_gives_way_to_reflexes(
-    scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI
-):
+async def test_an_aborted_stream_falls_back_to_reflex(scripted_chat: BaseChatModel, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(CutOff("It says app"))
     async with session(by_model(scripted_chat)) as talk:
         turn = await stream(talk)
@@ -120,7 +118,7 @@ async def test_a_stream_that_breaks_off_gives_way_to_reflexes(
 
 
 async def test_a_cancelled_turn_cancels_the_models_stream(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
-    """The nonsense model would write a thousand tokens."""
+    """The model with random weights would write a thousand tokens."""
     chat = LlamaCppChat(await asyncio.to_thread(LlamaEngine, str(tiny_gguf)))
     submit, answers, begun = chat._engine.submit, [], asyncio.Event()
     told = lambda request: answers.append(submit(request)) or begun.set() or answers[-1]  # noqa: E731

@@ -1,4 +1,4 @@
-"""A question in its thread: an AI message with the tool calls, last while it waits, closed by tool messages after."""
+"""Messages of a question: an AI message with the tool calls is last while it is open, and tool messages close it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,7 +45,7 @@ def closings(packet: CognitionPacket) -> list[str]:
 
 
 async def second_turn(talk: Session) -> CognitionPacket:
-    """Return the packet that asks in the second turn of a thread."""
+    """Return the packet with a question in the second turn of a thread."""
     await talk.say("Read a")
     return (await talk.ask(ASK)).packet
 
@@ -68,7 +68,7 @@ async def second_turn(talk: Session) -> CognitionPacket:
     ],
     ids=str,
 )
-async def test_the_second_turn_of_a_thread(notebook: Notebook, reply: Any, closed: str) -> None:
+async def test_a_question_in_a_second_turn_has_valid_messages(notebook: Notebook, reply: Any, closed: str) -> None:
     async with session(scripted(READ, none(), WRITE, none()), notebook, allow_write_tools=True) as talk:
         asks = await second_turn(talk)
         last = asks.messages[-1]
@@ -83,7 +83,7 @@ async def test_the_second_turn_of_a_thread(notebook: Notebook, reply: Any, close
     assert [one.type for one in packet.conversation] == ["human", "ai", "human", "ai"], "what was said, without calls"
 
 
-async def test_each_of_two_calls_is_closed(notebook: Notebook) -> None:
+async def test_each_of_two_calls_is_closed_by_a_tool_message(notebook: Notebook) -> None:
     async with session(scripted(BOTH), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         packet = await talk.reply({"decisions": [{"type": "approve"}, {"type": "reject"}]})
@@ -101,10 +101,10 @@ async def test_each_of_two_calls_is_closed(notebook: Notebook) -> None:
         ("Read a", "It did not run. The user said: Read a", ["ai"]),
     ],
 )
-async def test_a_message_on_a_waiting_thread_comes_after_the_closed_call(
+async def test_a_message_during_a_question_follows_the_closed_call(
     notebook: Notebook, words: str, closed: str, then: list[str]
 ) -> None:
-    """A front end may close the call itself, saying that it was made."""
+    """A front end may close the call itself and claim that it ran."""
     async with session(scripted(WRITE, READ), notebook, allow_write_tools=True) as talk:
         asks = (await talk.ask(ASK)).packet
         (wants,) = asks.messages[-1].tool_calls  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Each turn is recorded once its answer stands, and a store that fails costs the record alone."""
+"""Each turn is recorded after its answer; if the store fails, only the record is lost."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.ch
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[BaseStore]:
-    """A store in a SQLite file that holds nothing else."""
+    """A store in a separate SQLite file."""
     async with open_store(Settings(home=tmp_path)) as opened:
         yield opened
 
@@ -57,7 +57,7 @@ async def test_a_turn_is_recorded(store: BaseStore, notebook: Notebook) -> None:
     assert weather.execution_ms
 
 
-async def test_no_argument_and_no_result_is_in_the_file(store: BaseStore, tmp_path: Path) -> None:
+async def test_records_contain_no_arguments_and_no_results(store: BaseStore, tmp_path: Path) -> None:
     both = calls(wanted(READ, name="aardvark"), wanted(WEATHER, city="zanzibar"))
     async with recording(scripted(both), store, Notebook(aardvark="quinquereme")) as talk:
         packet = await talk.say("Read it, and check the weather")
@@ -67,7 +67,7 @@ async def test_no_argument_and_no_result_is_in_the_file(store: BaseStore, tmp_pa
     assert [word for word in (b"aardvark", b"zanzibar", b"quinquereme", b"burned down") if word in written] == []
 
 
-async def test_a_broken_store_is_logged_once_and_the_turn_goes_on(
+async def test_a_failing_store_is_logged_once_and_the_turn_continues(
     store: BaseStore, notebook: Notebook, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert isinstance(store, AsyncSqliteStore)
@@ -79,7 +79,7 @@ async def test_a_broken_store_is_logged_once_and_the_turn_goes_on(
     assert [packet.header.packet_id in one.getMessage() for one in caplog.records] == [True]
 
 
-async def test_a_store_that_hangs_is_left_after_a_while(
+async def test_a_hanging_store_is_abandoned_after_a_timeout(
     notebook: Notebook, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("packetgate.graph.records.TIMEOUT_S", 0.01)
@@ -90,7 +90,7 @@ async def test_a_store_that_hangs_is_left_after_a_while(
 
 
 @pytest.mark.parametrize(("days", "left"), [(90, ["new"]), (365, ["old", "new"]), (0, ["old", "new"])])
-async def test_opening_a_graph_prunes(tmp_path: Path, days: int, left: list[str]) -> None:
+async def test_opening_a_graph_prunes_old_records(tmp_path: Path, days: int, left: list[str]) -> None:
     settings = Settings(home=tmp_path, root=tmp_path, usage_days=days)
     async with open_store(settings) as store:
         await keep(store, turn("old", days_ago=100))

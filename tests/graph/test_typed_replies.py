@@ -1,4 +1,4 @@
-"""A message on a conversation that waits: yes, no and skip answer; a request runs, and the question still waits."""
+"""Messages while a question is open: yes, no and skip answer it; a request runs, and the question stays open."""
 
 import pytest
 from support.graphs import session
@@ -33,7 +33,7 @@ async def test_yes_no_and_skip_answer(notebook: Notebook, words: str, status: st
     assert packet.governance.question is None
 
 
-async def test_a_yes_with_something_attached_is_more_than_a_yes(notebook: Notebook):
+async def test_a_yes_with_an_attachment_is_a_new_request(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         *_, aside, asked = await talk.events(
@@ -44,7 +44,7 @@ async def test_a_yes_with_something_attached_is_more_than_a_yes(notebook: Notebo
     assert notebook.calls == []
 
 
-async def test_a_yes_too_late_runs_nothing(notebook: Notebook):
+async def test_a_late_yes_runs_nothing(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
         await talk.ask(ASK)
         packet = await talk.say("yes")
@@ -52,7 +52,7 @@ async def test_a_yes_too_late_runs_nothing(notebook: Notebook):
     assert notebook.calls == []
 
 
-async def test_the_settings_of_the_run_that_asked_hold_for_its_reply(notebook: Notebook):
+async def test_the_settings_of_the_asking_run_apply_to_the_reply(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
         talk.context = RoutingContext()
@@ -65,7 +65,7 @@ async def test_the_settings_of_the_run_that_asked_hold_for_its_reply(notebook: N
 @pytest.mark.parametrize("meant", ["", "0123"])
 @pytest.mark.parametrize("turn", [Reply, lambda words, question_id: Say(words, question_id=question_id)])
 async def test_an_answer_to_another_question_is_not_used(notebook: Notebook, turn, meant: str):
-    """It was meant for one that was shown before, or none was shown."""
+    """It answers a question that was shown before, or no question was shown."""
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         first = await talk.ask(ASK)
         (again,) = await talk.events(turn("yes", meant))

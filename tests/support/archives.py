@@ -12,7 +12,7 @@ from support.notebook import Notebook
 from support.vouching import worded
 
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.trace.finding import Archive, Past, find_packet
+from packetgate.connectors.trace.finding import Archive, PastPacket, find_packet
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.settings import Settings
@@ -32,7 +32,7 @@ class Kept:
     def archive(self) -> Archive:
         return Archive(Sessions(self.talk.graph), self.store)
 
-    async def find(self, wanted: str, session: str | None = None) -> Past:
+    async def find(self, wanted: str, session: str | None = None) -> PastPacket:
         """Return a past packet."""
         return await find_packet(self.archive, wanted, session)
 

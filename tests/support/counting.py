@@ -16,7 +16,7 @@ from support.killed_turn import forking
 from support.mcp_servers import alive, until
 
 from packetgate.connectors.opening import open_sessions
-from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, Turn, run_turn
+from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, UserInput, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import SessionError
@@ -99,14 +99,14 @@ class Hotel:
             hold.unlink()
 
 
-def started(settings: Settings, session: str, turn: Turn) -> BaseProcess:
+def started(settings: Settings, session: str, turn: UserInput) -> BaseProcess:
     """Start a turn in a process of its own."""
     process = forking().Process(target=_run, args=(settings, session, turn))
     process.start()
     return process
 
 
-def _run(settings: Settings, session: str, turn: Turn) -> None:
+def _run(settings: Settings, session: str, turn: UserInput) -> None:
     try:
         asyncio.run(events(settings, session, turn))
     except SessionError:
@@ -130,7 +130,7 @@ async def killed_in_call(hotel: Hotel, room: str, where: str, *processes: BasePr
     hotel.release()
 
 
-async def events(settings: Settings, session: str, turn: Turn) -> list[Any]:
+async def events(settings: Settings, session: str, turn: UserInput) -> list[Any]:
     """Run a turn, and return what was told of it."""
     async with open_sessions(settings) as sessions:
         return [event async for event in run_turn(sessions, turn, session, WRITES)]
@@ -162,7 +162,7 @@ async def finished(settings: Settings, session: str, hotel: Hotel, room: str, te
                 about = state.question["action_requests"][0]["about"]
                 if "it is not known whether it finished: run it again?" in about:
                     doubts += 1
-                turn: Turn = Reply("no" if hotel.counted(room)["booked"] else "yes")
+                turn: UserInput = Reply("no" if hotel.counted(room)["booked"] else "yes")
             elif state.is_unfinished:
                 turn = Continue()
             elif not state.packet.content.original_prompt:

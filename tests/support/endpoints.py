@@ -19,8 +19,8 @@ from support.mcp_servers import until
 from typer.main import get_command
 
 from packetgate.connectors.clients import ServeConfig, load_clients
-from packetgate.connectors.http import GRACE_S, bound
-from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
+from packetgate.connectors.http import GRACE_S, bind_socket
+from packetgate.connectors.options import checked, context_for_others, run_settings_from, settings_from
 from packetgate.connectors.serve.command import TOKEN_VARIABLE, open_app, serve
 from packetgate.state.base import new_id
 
@@ -66,11 +66,11 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
     """Serve the endpoint in this process, with the options and variables of the command, on a free port."""
     with _as_in(cli, variables):
         given = get_command(_ALONE).make_context("serve", [*args]).params
-        settings = checked(settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}, own=True))
+        settings = checked(settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}, local=True))
         config = load_clients(ServeConfig, settings.preferences_path)
         switches = (given["chosen"], given["allow_writes"], given["allow_commands"])
-        context = others_context(run_settings_from(settings, *switches))
-        listening = bound("127.0.0.1", 0)
+        context = context_for_others(run_settings_from(settings, *switches))
+        listening = bind_socket("127.0.0.1", 0)
         async with open_app(settings, config, context, config.tokens(TOKEN_VARIABLE), given["allow_host"] or []) as app:
             server = uvicorn.Server(
                 uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S, ws="none")

@@ -188,7 +188,7 @@ GOVERNANCE = s.Governance(
     dry_run=False,
     approvals=(APPROVAL,),
     settings=RoutingContext(allow_write_tools=True),
-    question=s.Question(
+    question=s.OpenQuestion(
         question_id="q2",
         expires_at=datetime(2026, 3, 1, 1, 0, tzinfo=timezone(timedelta(hours=2))),
         calls=(s.AskedCall(call_id="c1", digest="d2", preview="-a\n+b", remember={"always": "allow"}),),

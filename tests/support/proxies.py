@@ -21,7 +21,7 @@ from support.mcp_servers import RawTool, echoing, in_process
 from support.vouching import worded
 
 from packetgate.connectors.clients import ProxyConfig
-from packetgate.connectors.http import bound
+from packetgate.connectors.http import bind_socket
 from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.connectors.proxy.serving import gateway_to, http_app
 from packetgate.graph.settings import Settings
@@ -131,7 +131,7 @@ async def served(
     gateway: Gateway, tokens: dict[str, str] | None = None, hosts: list[str] | None = None
 ) -> AsyncIterator[str]:
     """Serve a gateway over HTTP, and yield its URL."""
-    listening = bound("127.0.0.1", 0)
+    listening = bind_socket("127.0.0.1", 0)
     app = http_app(gateway, tokens or {}, hosts or [])
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, lifespan="on", ws="none")

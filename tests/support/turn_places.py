@@ -12,7 +12,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Finished, Turn, TurnEvent, run_turn
+from packetgate.connectors.turn import Asked, Finished, TurnEvent, UserInput, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -44,18 +44,18 @@ class Conversation:
     name: str
     context: RoutingContext
 
-    async def events(self, turn: Turn) -> list[TurnEvent]:
+    async def events(self, turn: UserInput) -> list[TurnEvent]:
         """Run a turn, and return all that was told of it."""
         async with aclosing(run_turn(self.sessions, turn, self.name, self.context)) as events:
             return [event async for event in events]
 
-    async def answer(self, turn: Turn) -> CognitionPacket:
+    async def answer(self, turn: UserInput) -> CognitionPacket:
         """Run a turn to its answer."""
         last = (await self.events(turn))[-1]
         assert isinstance(last, Finished), last
         return last.packet
 
-    async def question(self, turn: Turn) -> dict[str, Any]:
+    async def question(self, turn: UserInput) -> dict[str, Any]:
         """Run a turn to its question."""
         last = (await self.events(turn))[-1]
         assert isinstance(last, Asked), last

@@ -27,8 +27,8 @@ from packetgate.state.errors import RequestError
 PRESS_PATIENCE_S = 2.0
 """Seconds that a press waits for the session's turn to end; Discord wants an answer within three."""
 EXPIRED = "⌛ Expired without an answer: nothing was run."
-NOT_OPEN = "This was decided already, or the conversation went on: nothing was done."
-ASKER_GONE = "The person who asked is not here any more, or may not do this any more: nothing was done."
+NOT_OPEN = "This question is no longer open: nothing was run."
+ASKER_GONE = "The person who asked has left or lost the permission: nothing was run."
 
 
 def person_of(user: discord.abc.User, channel: Any) -> Person:
@@ -89,7 +89,7 @@ class Approvals:
             await interaction.response.send_modal(DecisionForm(question, action, submit))
             return
         rights = await self._rights_of(asker, interaction)
-        if rights is None or not state.may_go_on(rights):
+        if rights is None or not state.still_allows_calls(rights):
             raise RequestError(ASKER_GONE)
         value, outcome = _reply(action, question, fields)
         await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
@@ -113,7 +113,7 @@ class Approvals:
 
 
 def _reply(action: Action, question: dict[str, Any], fields: Sequence[str]) -> tuple[object, str]:
-    """Return the reply of a press or a form, and what is shown of it."""
+    """Return the reply of a press or a form, and its description for the message."""
     if action in REMEMBERED_ANSWERS:
         return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"
     calls = calls_of(question)

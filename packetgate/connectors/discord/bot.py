@@ -30,7 +30,7 @@ INTENTS = discord.Intents(guilds=True, messages=True, message_content=True)
 """Message content is needed for replies that do not mention the bot, and for the messages replied to."""
 PORTAL = "https://discord.com/developers/applications"
 NOBODY_ALLOWED = (
-    "nobody is allowed yet, so every message is ignored: write the ids of who may ask into packetgate.toml, for example"
+    "no user is allowed, so every message is ignored: add the ids of allowed users to packetgate.toml, for example"
     "\n[discord.allowed]\nusers = [123456789012345678]"
 )
 
@@ -60,7 +60,7 @@ class PacketBot(discord.Client):
 
     async def on_ready(self) -> None:
         """Log that the bot is ready."""
-        log.info("%s listens in %d servers and to direct messages", self.user, len(self.guilds))
+        log.info("%s is ready: %d servers, and direct messages", self.user, len(self.guilds))
 
     async def on_message(self, message: discord.Message) -> None:
         """Answer a message to the bot from an allowed user."""
@@ -87,7 +87,7 @@ class PacketBot(discord.Client):
         await self._run(self._approvals.decide(interaction, action, question_id, fields))
 
     async def close(self) -> None:
-        """Stop the running turns, tell their users, and close the client."""
+        """Stop the running turns, notify their users, and close the client."""
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -104,10 +104,10 @@ async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:
     """Answer on Discord until stopped by a signal; return the exit status.
 
     Raises:
-        ConfigError: Discord does not let the bot in.
+        ConfigError: Discord rejects the token or an intent, or cannot be reached.
         ConfigError, ModelError: something in the settings cannot be used.
     """
-    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # it does not speak
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the bot has no voice
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("packetgate.connectors", "discord"):
         logging.getLogger(name).setLevel(logging.INFO)  # they log events, never message texts
@@ -118,7 +118,7 @@ async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:
             await bot.login(token)
             await bot.connect()
         except discord.LoginFailure as error:
-            raise ConfigError(f"DISCORD_TOKEN: Discord does not accept it: copy it again from {PORTAL}") from error
+            raise ConfigError(f"DISCORD_TOKEN: Discord rejects this token: copy it again from {PORTAL}") from error
         except discord.PrivilegedIntentsRequired as error:
             raise ConfigError(f"switch on the bot's Message Content Intent at {PORTAL}, under Bot") from error
         except (aiohttp.ClientConnectionError, discord.DiscordServerError) as error:

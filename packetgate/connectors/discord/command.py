@@ -15,11 +15,11 @@ async def discord(
     prime: Prime = None,
     url: Url = None,
     assistant: Assistant = None,
-    chosen: Set = None,
+    overrides: Set = None,
 ) -> int:
     """Answer on Discord until stopped. The bot's token is read only from the environment: DISCORD_TOKEN."""
     from packetgate.connectors.discord.config import load_discord_config
-    from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
+    from packetgate.connectors.options import checked, context_for_others, run_settings_from, settings_from
 
     token = os.environ.get("DISCORD_TOKEN", "").strip()
     if not token:
@@ -28,11 +28,11 @@ async def discord(
             "and set the variable to its token"
         )
     settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
-    found = run_settings_from(settings, chosen)
+    run_settings = run_settings_from(settings, overrides)
     for name, table in SWITCHED_ON_BY.items():
-        if found.sources.get(name) == f"--set {name}" and getattr(found.context, name):
+        if run_settings.sources.get(name) == f"--set {name}" and getattr(run_settings.context, name):
             raise ConfigError(f"--set {name} cannot be used with discord: set {table} in packetgate.toml")
-    config = load_discord_config(settings.preferences_path).limited_by(others_context(found))
+    config = load_discord_config(settings.preferences_path).limited_by(context_for_others(run_settings))
     if find_spec("discord") is None:
         raise ConfigError("discord.py is not installed: pip install 'packetgate[discord]'")
     from packetgate.connectors.discord.bot import run_bot

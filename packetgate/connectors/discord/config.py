@@ -14,7 +14,7 @@ Id = Annotated[int, Field(gt=0, lt=2**63)]
 """A Discord id, as developer mode copies it."""
 
 KNOWN_SETTINGS = (
-    "not known: `[discord]` may hold `question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
+    "unknown: `[discord]` accepts `question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
     "(each with users, roles, channels), `tools` (patterns by channel) and `rate` (turns, seconds)"
 )
 
@@ -105,7 +105,7 @@ def load_discord_config(path: Path | None) -> DiscordConfig:
     """
     table = {} if path is None else read_file(path).get("discord", {})
     if path is not None and not isinstance(table, dict):
-        raise ConfigError(f"{path}: discord: it must be a table: [discord]")
+        raise ConfigError(f"{path}: discord: must be a table: write [discord]")
     try:
         return DiscordConfig.model_validate(table)
     except ValidationError as error:

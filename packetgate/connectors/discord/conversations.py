@@ -20,7 +20,7 @@ from packetgate.connectors.discord.questions import (
     question_parts,
 )
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import RESUMING, Aside, Asked, Finished, Reply, Resuming, Turn, Waiting, run_turn
+from packetgate.connectors.turn import RESUMING, Aside, Asked, Finished, Reply, Resuming, UserInput, Waiting, run_turn
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.events import StageStarted
@@ -31,7 +31,7 @@ from packetgate.tools.text.result_store import ResultStore
 
 STOPPED = "The bot was stopped during this turn. Please ask again."
 ANSWERED = "💬 Answered by a message; the result is below."
-MOVED_ON = "💨 The conversation went on before this was answered: nothing was run, and it is asked again below."
+MOVED_ON = "💨 Not answered before the next message: nothing was run. The question is repeated below."
 
 log = logging.getLogger(__name__)
 
@@ -72,14 +72,20 @@ class DiscordConversations:
             question = state.question
             is_askers = question is not None and words != "" and asker_of(state.packet) == message.author.id
             may_reply = is_askers and question is not None and not has_expired(question)
-            if question is not None and decides(words, question) and not (may_reply and state.may_go_on(rights)):
+            if (
+                question is not None
+                and decides(words, question)
+                and not (may_reply and state.still_allows_calls(rights))
+            ):
                 await place.live.end(NOT_AUTHORISED)
             elif may_reply and question is not None and not message.attachments:
                 _, shown_id = self._shown.get(session, (None, ""))  # without it, the question is shown first
                 await self.close_question(session, ANSWERED)
                 await self._run(Reply(words, shown_id), place)
             else:
-                turn, place.live.notes = await read_turn(message, me, [one.text for one in state.packet.conversation])
+                turn, place.live.notes = await read_turn(
+                    message, me, [earlier.text for earlier in state.packet.conversation]
+                )
                 await self.close_question(session, MOVED_ON)
                 await self._run(turn, place)
 
@@ -103,7 +109,7 @@ class DiscordConversations:
             with suppress(*REQUEST_ERRORS):
                 await message.edit(content=line, view=None)
 
-    async def _run(self, turn: Turn, place: _TurnPlace) -> None:
+    async def _run(self, turn: UserInput, place: _TurnPlace) -> None:
         running = run_turn(self.sessions, turn, place.session, place.rights)
         async with place.live.channel.typing(), aclosing(running) as events:
             async for event in events:
@@ -116,7 +122,7 @@ class DiscordConversations:
                         await place.live.show(stage)
                     case Aside(packet):
                         await self._show_answer(packet, place)
-                        place.live.begin_anew()
+                        place.live.start_new_message()
                     case Asked(question, packet):
                         await self._ask(question, packet, place)
                     case Finished(packet):

@@ -112,13 +112,13 @@ def pictures_of(
     """Return the stored pictures that have their declared type, and a note on each other attachment. Blocking."""
     pictures: list[discord.File] = []
     notes: list[str] = []
-    for one in attachments:
-        fits = one.size <= MAX_UPLOAD_BYTES and len(pictures) < MAX_UPLOADS
-        data = kept_picture(one, results, session) if fits else None
+    for attachment in attachments:
+        fits = attachment.size <= MAX_UPLOAD_BYTES and len(pictures) < MAX_UPLOADS
+        data = kept_picture(attachment, results, session) if fits else None
         if data is None:
-            notes.append(f"`{one.description.replace('`', ' ')}` is not shown here")
+            notes.append(f"`{attachment.description.replace('`', ' ')}` is not shown here")
         else:
-            name = f"image-{len(pictures) + 1}.{one.mime_type.removeprefix('image/')}"
+            name = f"image-{len(pictures) + 1}.{attachment.mime_type.removeprefix('image/')}"
             pictures.append(discord.File(io.BytesIO(data), name))
     return pictures, notes
 
@@ -177,7 +177,7 @@ class LiveMessage:
         elif self._edit is None or self._edit.done():
             self._edit = asyncio.create_task(self._edit_later(self._sent))
 
-    def begin_anew(self) -> None:
+    def start_new_message(self) -> None:
         """Leave the message as it is and use a new one from here on."""
         self.notes, self.is_over, self._sent = [], False, None
 

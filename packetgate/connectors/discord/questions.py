@@ -22,7 +22,9 @@ FORM_FIELDS = 5
 FORM_INPUT_CHARS = 4_000
 BLOCK_COLUMNS = 76
 """Widest line of a code block that the desktop client does not wrap."""
-NOT_AUTHORISED = "Only the person who asked, or an approver, can decide this, and only what that person may still do."
+NOT_AUTHORISED = (
+    "Only the person who asked, or an approver, can decide this, within the permissions of the person who asked."
+)
 
 _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
     "approve": ("Approve", discord.ButtonStyle.success),
@@ -97,7 +99,7 @@ class DecisionButton(
         return cls(match["action"], match["question"])
 
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
-        """Let the bot decide."""
+        """Pass the press to the bot."""
         await interaction.client.decide(interaction, self.action, self.question_id, ())
 
 
@@ -105,9 +107,9 @@ def buttons(question: Mapping[str, Any]) -> discord.ui.View:
     """Return the buttons of a question."""
     calls = calls_of(question)
     offered: list[Action] = [
-        word for word in REMEMBERED_ANSWERS if calls and all(word in one.get("remember", ()) for one in calls)
+        word for word in REMEMBERED_ANSWERS if calls and all(word in call.get("remember", ()) for call in calls)
     ]
-    fits_form = len(calls) <= FORM_FIELDS and all(len(_json(one["args"])) <= FORM_INPUT_CHARS for one in calls)
+    fits_form = len(calls) <= FORM_FIELDS and all(len(_json(call["args"])) <= FORM_INPUT_CHARS for call in calls)
     actions: list[Action] = ["answer"]
     if calls:
         actions = ["approve", *(["edit"] if fits_form else []), "reject", "answer", *offered]  # type: ignore[list-item]
@@ -131,7 +133,7 @@ class DecisionForm(discord.ui.Modal):
         self._inputs: list[discord.ui.TextInput[Any]] = []
         fields = [("In your words", "")]
         if action == "edit":
-            fields = [(f"{one['name']} (empty: do not run)", _json(one["args"])) for one in calls_of(question)]
+            fields = [(f"{call['name']} (empty: do not run)", _json(call["args"])) for call in calls_of(question)]
         for label, default in fields:
             field: discord.ui.TextInput[Any] = discord.ui.TextInput(
                 label=label[:45],
@@ -144,7 +146,7 @@ class DecisionForm(discord.ui.Modal):
             self.add_item(field)
 
     async def on_submit(self, interaction: discord.Interaction[Any], /) -> None:
-        """Pass the texts of the fields on."""
+        """Submit the texts of the fields."""
         await self._submit(interaction, [field.value for field in self._inputs])
 
 

@@ -20,7 +20,7 @@ from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 
-NOT_ALLOWED = "You are not among the people whom this bot answers here."
+NOT_ALLOWED = "You may not use this bot here."
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
 
 def _trace_text(packet: CognitionPacket) -> str:
     if not packet.content.original_prompt:
-        return "Nothing was asked here yet."
+        return "No request was made here yet."
     page = io.StringIO()
     console = Console(file=page, width=BLOCK_COLUMNS, no_color=True, markup=False, highlight=False, emoji=False)
     console.print(trace_table(packet))

@@ -89,4 +89,4 @@ class Announcer:
         capabilities = ((name, client.session.server_capabilities) for name, client in self._hub.clients().items())
         others = [[name, bool(has.prompts), bool(has.resources)] for name, has in capabilities if has]
         tools = await asyncio.to_thread(lambda: digest_of([[name, spec.digest] for name, spec in offered.items()]))
-        return _Lists(tools, digest_of([[one for one in others if any(one[1:])], self._hub.other_changes()]))
+        return _Lists(tools, digest_of([[server for server in others if any(server[1:])], self._hub.other_changes()]))

@@ -14,7 +14,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.approval.questions import payload
 
-AskingWay = Literal["elicitation", "input_required", "nobody"]
+QuestionChannel = Literal["elicitation", "input_required", "nobody"]
 
 ANSWER_FIELD = "answer"
 FASTEST_PERSON_S = 0.5
@@ -27,7 +27,7 @@ def is_modern(ctx: Context) -> bool:
     return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def way_to_ask(ctx: Context) -> AskingWay:
+def question_channel(ctx: Context) -> QuestionChannel:
     """Return how the user can be asked during this request."""
     capabilities = ctx.session.client_capabilities
     form = capabilities.elicitation if capabilities else None
@@ -55,7 +55,7 @@ def input_required(packet: CognitionPacket, state: str) -> InputRequiredToolResu
     return InputRequiredToolResult(mcp_types.InputRequiredResult(input_requests=requests, request_state=state))
 
 
-def reply_in(result: Any, packet: CognitionPacket, waited_s: float) -> Any:
+def reply_in(result: Any, packet: CognitionPacket, seconds: float) -> Any:
     """Return the reply in an elicitation's result; anything but an offered answer lets nothing run.
 
     A client that declines at once, as some do by policy, asked nobody: that is not a denial.
@@ -63,7 +63,7 @@ def reply_in(result: Any, packet: CognitionPacket, waited_s: float) -> Any:
     if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
         return _skip("the client cancelled the question")
     if result.action == "decline":
-        return "no" if waited_s >= FASTEST_PERSON_S else _skip("the client declined at once, without asking a person")
+        return "no" if seconds >= FASTEST_PERSON_S else _skip("the client declined at once, without asking a person")
     answer = (result.content or {}).get(ANSWER_FIELD)
     return answer if answer in _choices(packet) else _skip("the client's answer was not one of the offered answers")
 

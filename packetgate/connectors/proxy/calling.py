@@ -17,9 +17,9 @@ from packetgate.connectors.proxy.asking import (
     elicit,
     input_required,
     is_modern,
+    question_channel,
     reply_in,
     waiting_text,
-    way_to_ask,
 )
 from packetgate.connectors.proxy.gateway import Gateway, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, listed_tool_result, meta_tool_result
@@ -68,13 +68,15 @@ async def call_named(
     session = gateway.session_of(ctx, context_id)
     name = (await gateway.catalogue(session, name)).exactly(name) or name
     instead = "Call it by call_changing_tool." if only_reads else ""
-    return await _call(gateway, ctx, RequestedCall(name, params, if_it_changes=instead), session, meta_tool_result)
+    return await _call(
+        gateway, ctx, RequestedCall(name, params, refusal_if_changing=instead), session, meta_tool_result
+    )
 
 
 async def _call(
     gateway: Gateway,
     ctx: Context,
-    wanted: RequestedCall,
+    requested: RequestedCall,
     session: ProxySession,
     render: Render,
     *,
@@ -82,10 +84,10 @@ async def _call(
 ) -> ToolResult:
     entries: tuple[Entry, ...] = ()
     try:
-        decided = await _decided(gateway, ctx, wanted, session)
-        if isinstance(decided, ToolResult):
-            return decided
-        packet: CognitionPacket = decided
+        outcome = await _decided(gateway, ctx, requested, session)
+        if isinstance(outcome, ToolResult):
+            return outcome
+        packet: CognitionPacket = outcome
         if not packet.routing.calls[0].status.is_final:
             with relayed_to(_relay_to(ctx)):
                 packet, entries = await _cancelled_once(gateway.pipeline.executed(packet))
@@ -104,29 +106,29 @@ async def _call(
 
 
 async def _decided(
-    gateway: Gateway, ctx: Context, wanted: RequestedCall, session: ProxySession
+    gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> CognitionPacket | ToolResult:
     """Return the packet of a decided call, or the result that asks the client's user."""
-    asked = gateway.asked.pop(ctx.request_state, None) if ctx.request_state else None
-    if asked is not None:
-        packet, asked_at = asked
+    pending = gateway.asked.pop(ctx.request_state, None) if ctx.request_state else None
+    if pending is not None:
+        packet, asked_at = pending
         reply = reply_in((ctx.input_responses or {}).get(ANSWER_FIELD), packet, time.monotonic() - asked_at)
         return await gateway.pipeline.answered(packet, reply)
-    way = way_to_ask(ctx)
-    if way == "nobody":
-        return await _decided_elsewhere(gateway, ctx, wanted, session)
-    packet = await gateway.pipeline.propose(wanted, session)
+    channel = question_channel(ctx)
+    if channel == "nobody":
+        return await _decided_elsewhere(gateway, ctx, requested, session)
+    packet = await gateway.pipeline.propose(requested, session)
     question = packet.governance.question
     if question is None:
         return packet
-    if way == "elicitation":
+    if channel == "elicitation":
         return await gateway.pipeline.answered(packet, await elicit(ctx, packet))
     gateway.asked[question.question_id] = packet, time.monotonic()
     return input_required(packet, question.question_id)
 
 
 async def _decided_elsewhere(
-    gateway: Gateway, ctx: Context, wanted: RequestedCall, session: ProxySession
+    gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> CognitionPacket:
     """Return the packet of a call whose client cannot ask; if it needs approval, park it.
 
@@ -137,11 +139,11 @@ async def _decided_elsewhere(
     """
     is_stateless = is_modern(ctx) and ctx.transport != "stdio" and not session.query
     scope = session.client if is_stateless else session.session_id
-    key = digest_of([scope, wanted.name, dict(wanted.params)])
+    key = digest_of([scope, requested.name, dict(requested.params)])
     packet = gateway.parked.pop(key, None)
     question = packet.governance.question if packet else None
     if packet is None or (question is not None and question.has_lapsed):
-        packet = await gateway.pipeline.propose(wanted, session, apart=True)
+        packet = await gateway.pipeline.propose(requested, session, own_thread=True)
         if packet.governance.question is None:
             return packet
         await gateway.pipeline.recorder.park(packet)

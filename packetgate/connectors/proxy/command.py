@@ -31,21 +31,21 @@ async def proxy(
     mcp_config: McpConfigPath = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
-    chosen: Set = None,
+    overrides: Set = None,
 ) -> int:
     """Serve all configured MCP servers as one, with the tools that fit the client's task."""
     from packetgate.connectors.clients import ProxyConfig, load_clients
-    from packetgate.connectors.http import bound
-    from packetgate.connectors.options import checked_files, others_context, run_settings_from, settings_from
+    from packetgate.connectors.http import bind_socket
+    from packetgate.connectors.options import checked_files, context_for_others, run_settings_from, settings_from
 
-    options = settings_from(mcp_config=mcp_config, own=True)
+    options = settings_from(mcp_config=mcp_config, local=True)
     if install is not None:
         return _install(options, install, print_entry=print_entry)
     settings = checked_files(options)
     config = load_clients(ProxyConfig, settings.preferences_path)
     if config.clients and client not in {*config.clients, "local"}:
         typer.echo(f"packetgate: packetgate.toml has no proxy.clients.{client}: it may use all servers", err=True)
-    context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
+    context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
     from packetgate.connectors.proxy.serving import PROXY_TOKEN_VARIABLE, open_gateway, serve_http, serve_stdio
 
     tokens = config.tokens(PROXY_TOKEN_VARIABLE) if http else {}
@@ -53,7 +53,7 @@ async def proxy(
         if not http:
             await serve_stdio(gateway)
             return 0
-        listening = bound(host, port)
+        listening = bind_socket(host, port)
         typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/mcp", err=True)
         await serve_http(gateway, listening, tokens, allow_host or [])
         return 0

@@ -15,7 +15,7 @@ from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.asking import is_modern
 from packetgate.connectors.proxy.listing import all_entries, is_small, palette_request, permanent_entries
 from packetgate.connectors.proxy.recording import Recorder
-from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionBook
+from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
 from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.graph.records import learned_by
 from packetgate.state.channels import PROXY
@@ -91,18 +91,20 @@ class ProxyPipeline(Pipeline):
         """Return the tools that a client may see."""
         return AllowedTools(HubTools(self.hub, with_stored=True), settings, PROXY)
 
-    async def propose(self, wanted: RequestedCall, session: ProxySession, *, apart: bool = False) -> CognitionPacket:
+    async def propose(
+        self, requested: RequestedCall, session: ProxySession, *, own_thread: bool = False
+    ) -> CognitionPacket:
         """Return the packet of a call, as `proposed`, once its server is connected.
 
         Raises:
             CallRefusedError: there is no such tool, its server is not connected, its arguments are not valid, or it is
                 not the read that it should be.
         """
-        await self._settle(wanted.name, session.settings)
+        await self._settle(requested.name, session.settings)
         known = await self.toolbox(session.settings).catalogue()
-        if wanted.name not in known and (reason := self.unavailable(wanted.name, session.settings)):
+        if requested.name not in known and (reason := self.unavailable(requested.name, session.settings)):
             raise CallRefusedError(reason)
-        return await self.proposed(wanted, session, session.settings, apart=apart)
+        return await self.proposed(requested, session, session.settings, own_thread=own_thread)
 
     async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
         """Return the packet with the user's reply, once its server is connected."""
@@ -123,7 +125,7 @@ class ProxyPipeline(Pipeline):
         shown = await self.listable(settings).catalogue()
         known = meant_tool(name, shown)
         await self.hub.settled(
-            *([shown[known].server] if known else (one for one in self.hub.names if may_be_of(one, name)))
+            *([shown[known].server] if known else (server for server in self.hub.names if may_be_of(server, name)))
         )
 
 
@@ -140,7 +142,7 @@ class Gateway:
     patience_s: float = LIST_PATIENCE_S
     client: str = LOCAL_CLIENT
     """The client of requests without a token."""
-    book: SessionBook = field(default_factory=SessionBook)
+    sessions: SessionRegistry = field(default_factory=SessionRegistry)
     asked: BoundedDict[str, tuple[CognitionPacket, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose client was asked, with the time, by the state in its result; each is taken once."""
     parked: BoundedDict[str, CognitionPacket] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
@@ -168,13 +170,13 @@ class Gateway:
         """
         client = self.request_client()
         if context_id:
-            found = self.book.find(context_id, client)
-            if found is None:
-                raise refusal(f"there is no context {context_id!r} here, or no more: call set_context for a new one")
-            return found
+            session = self.sessions.find(context_id, client)
+            if session is None:
+                raise refusal(f"unknown or expired context {context_id!r}: call set_context for a new one")
+            return session
         params = ctx.session.client_params
         key = ctx.session_id if not is_modern(ctx) else STDIO_SESSION if ctx.transport == "stdio" else ""
-        return self.book.session(key, client, self.request_settings(), params.client_info.name if params else "")
+        return self.sessions.session(key, client, self.request_settings(), params.client_info.name if params else "")
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
         """Return the tools that a client may see.

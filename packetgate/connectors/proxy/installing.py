@@ -44,7 +44,9 @@ def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
     known = entries_in(ours.document)
     conflicts = [name for name, entry in moving.items() if name in known and not is_same(known[name], entry)]
     if conflicts:
-        raise ConfigError(f"{ours.path}: {conflicts[0]!r} is another server than the client's: rename one of them")
+        raise ConfigError(
+            f"{ours.path}: {conflicts[0]!r} differs from the client's server of that name: rename one of them"
+        )
     new = {name: entry for name, entry in moving.items() if name not in known}
     ours_changed = ours.changed("mcpServers", {**_object(ours, "mcpServers"), **new}) if new else None
     entry = entry_for(client, settings, has_servers=ours_changed is not None)
@@ -78,7 +80,7 @@ def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any],
             moving[name] = json.loads(json.dumps(entry, default=str))
         except UnusableEntryError as error:
             staying[name] = entry
-            lines.append(f"{file.path}: {name!r} stays {client}'s own: {error}")
+            lines.append(f"{file.path}: {name!r} was not moved: {error}")
     return moving, staying, lines
 
 
@@ -87,7 +89,7 @@ def _object(file: SettingsFile, key: str) -> dict[str, Any]:
     if servers in (None, []):
         return {}
     if not isinstance(servers, dict):
-        raise ConfigError(f"{file.path}: {key}: it must be an object of servers by name: nothing was changed")
+        raise ConfigError(f"{file.path}: {key}: must be an object of servers by name: nothing was changed")
     return servers
 
 

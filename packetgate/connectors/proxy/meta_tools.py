@@ -24,7 +24,7 @@ from packetgate.tools.usage.learning import GENERAL, sharpened
 MAX_FOUND = 50
 MAX_DESCRIBED = 50
 MAX_UNKNOWN = 5
-"""Most unknown words or names for which the nearest tools are returned."""
+"""Maximum number of unknown words or names for which similar tools are returned."""
 MAX_NEAREST = 3
 
 Query = Annotated[str, Field(min_length=1, max_length=4_000, description="What you are trying to accomplish.")]
@@ -54,7 +54,7 @@ class MetaTools:
         palette = await self._gateway.palette_for(words, session, catalogue)
         key = None
         if is_modern(ctx):
-            key, session = self._gateway.book.open_context(session)
+            key, session = self._gateway.sessions.open_context(session)
         session.query, session.palette = query, palette
         small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
         if key is None and not small:
@@ -71,10 +71,10 @@ class MetaTools:
         self,
         ctx: Context,
         query: Query,
-        limit: Annotated[int, Field(ge=1, le=MAX_FOUND, description="Most tools to return.")] = 10,
+        limit: Annotated[int, Field(ge=1, le=MAX_FOUND, description="Maximum number of tools to return.")] = 10,
         context_id: ContextId = None,
     ) -> dict[str, Any]:
-        """Find tools by what they do, among all that there are. Call one with call_read_tool or call_changing_tool."""
+        """Search all tools by what they do. Call one with call_read_tool or call_changing_tool."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
         hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
@@ -96,11 +96,11 @@ class MetaTools:
         """Read tools in full, with the schema of their arguments: by name, server or category."""
         session = self._gateway.session_of(ctx, context_id)
         catalogue = await self._gateway.catalogue(session)
-        wanted, unknown = await asyncio.to_thread(_named_tools, names, session, catalogue)
-        session.searched.update(wanted[:MAX_DESCRIBED])
+        known, unknown = await asyncio.to_thread(_named_tools, names, session, catalogue)
+        session.searched.update(known[:MAX_DESCRIBED])
         return {
-            "tools": [_full(catalogue[name]) for name in wanted[:MAX_DESCRIBED]],
-            "left_out": max(0, len(wanted) - MAX_DESCRIBED),
+            "tools": [_full(catalogue[name]) for name in known[:MAX_DESCRIBED]],
+            "left_out": max(0, len(known) - MAX_DESCRIBED),
             "unknown": unknown,
         }
 
@@ -109,7 +109,7 @@ class MetaTools:
         ctx: Context,
         handle: Annotated[str, Field(max_length=100, description='The handle in a cut result: "kept:...".')],
         first_line: Annotated[int, Field(ge=1, description="The line to start at.")] = 1,
-        max_lines: Annotated[int, Field(ge=1, le=100_000, description="Most lines to return at once.")] = 2000,
+        max_lines: Annotated[int, Field(ge=1, le=100_000, description="Maximum number of lines to return.")] = 2000,
         context_id: ContextId = None,
     ) -> str:
         """Read a result that was too long to return at once. The last line says how to read on."""
@@ -177,15 +177,15 @@ def _nearest(name: str, catalogue: Catalogue) -> list[str]:
 def _named_tools(
     names: Iterable[str], session: ProxySession, catalogue: Catalogue
 ) -> tuple[list[str], dict[str, list[str]]]:
-    found: dict[str, None] = {}
+    tools: dict[str, None] = {}
     unknown: dict[str, list[str]] = {}
     for name in names:
         if name.strip() == "*":
-            found |= dict.fromkeys([*(entry.tool_name for entry in in_order(session.palette)), *catalogue])
+            tools |= dict.fromkeys([*(entry.tool_name for entry in in_order(session.palette)), *catalogue])
         elif known := catalogue.canonical(name):
-            found[known] = None
+            tools[known] = None
         elif group := catalogue.group(name):
-            found |= dict.fromkeys(group)
+            tools |= dict.fromkeys(group)
         elif len(unknown) < MAX_UNKNOWN:
             unknown[name] = _nearest(name, catalogue)
-    return [name for name in found if name in catalogue], unknown
+    return [name for name in tools if name in catalogue], unknown

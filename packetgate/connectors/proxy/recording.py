@@ -1,6 +1,6 @@
 """Record ended calls after their client has the answer, and keep calls that wait for an approval.
 
-A store that fails costs the record, never a call: the journal holds what must be known before anything follows.
+If the store fails, only the record is lost: the journal holds everything that later calls depend on.
 """
 
 import asyncio

@@ -33,17 +33,17 @@ _ADDRESS = re.compile(r"([^:]+://|[A-Za-z][A-Za-z0-9+.-]*:)(.*)", re.DOTALL)
 
 def namespaced(server: str, uri: str) -> str:
     """Return the address, or the template of addresses, by which the proxy lists a server's resource."""
-    found = _ADDRESS.fullmatch(uri)
-    return f"{found[1]}{server}/{found[2]}" if found else uri
+    match = _ADDRESS.fullmatch(uri)
+    return f"{match[1]}{server}/{match[2]}" if match else uri
 
 
 def own_address(server: str, uri: str) -> str | None:
     """Return the server's own form of a listed address; None if the address is another server's."""
-    found = _ADDRESS.fullmatch(uri)
-    if found is None:
+    match = _ADDRESS.fullmatch(uri)
+    if match is None:
         return uri
-    own = found[2].removeprefix(f"{server}/")
-    return f"{found[1]}{own}" if own != found[2] else None
+    own = match[2].removeprefix(f"{server}/")
+    return f"{match[1]}{own}" if own != match[2] else None
 
 
 def listed_tool_result(
@@ -77,7 +77,7 @@ def meta_tool_result(packet: CognitionPacket, file_of: FileOf, limit: int | None
         "status": call.status.value,
         "text": text,
         "structured": structured,
-        "corrections": [one.message for one in packet.routing.corrections if one.mended],
+        "corrections": [correction.message for correction in packet.routing.corrections if correction.mended],
     }
     meta = {key: value for key, value in _meta(call).items() if key != WRAPPING_META} or None
     is_error = call.status is not ToolExecutionStatus.EXECUTED
@@ -158,7 +158,7 @@ def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types
     structured = to_json_text(result.structured) if result.structured else ""
     structured = structured if output.endswith(structured) else ""
     before = output.removesuffix(structured).removesuffix("\n") if structured else output
-    attached = {one.sha256: one for one in result.attachments}
+    attached = {attachment.sha256: attachment for attachment in result.attachments}
     for part in result.parts:
         yield _block(call.tool_name.partition(".")[0], part, attached.get(str(part.get("sha256"))), encoder)
     if before and not result.parts:

@@ -19,8 +19,8 @@ from mcp_types import SubscriptionsListenRequestParams
 
 from packetgate.connectors import process
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_of
-from packetgate.connectors.http import check_guarded, serve_app
-from packetgate.connectors.process import end, stopped_by_ctrl_c
+from packetgate.connectors.http import check_tokens_required, serve_app
+from packetgate.connectors.process import end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.calling import call_listed
 from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, HubTools, ProxyPipeline
@@ -163,7 +163,7 @@ async def serve_stdio(gateway: Gateway) -> None:
 
     async def stopped() -> None:
         await gateway.pipeline.recorder.written()
-        end()
+        end_process()
 
     with stopped_by_ctrl_c(lambda: asyncio.run_coroutine_threadsafe(stopped(), loop)):
         await make_server(gateway).run_stdio_async(show_banner=False, log_level="WARNING")
@@ -175,7 +175,7 @@ async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[st
     Raises:
         ConfigError: others than this machine could reach it, and no client has a token.
     """
-    check_guarded(listening, has_tokens=bool(tokens), table="proxy", variable=PROXY_TOKEN_VARIABLE)
+    check_tokens_required(listening, has_tokens=bool(tokens), table="proxy", variable=PROXY_TOKEN_VARIABLE)
     await serve_app(http_app(gateway, tokens, hosts), listening)
 
 

@@ -52,14 +52,14 @@ class EarlierResults:
 
     def add(self, call: ToolCall) -> None:
         """Remember a call, and forget the oldest calls beyond the limits."""
-        kept: list[ToolCall] = []
+        calls: list[ToolCall] = []
         room = MAX_TRACED_CHARS
-        for one in (call, *reversed(self.calls)):
-            room -= len(one.result.output) if one.result else 0
-            if room < 0 or len(kept) == MAX_TRACED_CALLS:
+        for earlier in (call, *reversed(self.calls)):
+            room -= len(earlier.result.output) if earlier.result else 0
+            if room < 0 or len(calls) == MAX_TRACED_CALLS:
                 break
-            kept.insert(0, one)
-        self.calls = tuple(kept)
+            calls.insert(0, earlier)
+        self.calls = tuple(calls)
 
 
 @dataclass
@@ -94,12 +94,12 @@ class ProxySession:
         """The tools that the client was shown in any way."""
         return frozenset({entry.tool_name for entry in self.palette} | self.searched)
 
-    def opened(self, entry: PaletteEntry, *, apart: bool = False) -> CognitionPacket:
+    def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         """Return the packet of a new call; its palette is the one tool.
 
-        `apart`: in a thread of its own, where it can wait for approval beside other calls.
+        `own_thread`: use a new thread, where the call can wait for approval beside other calls.
         """
-        session_id = f"{self.session_id}-{new_id()[:6]}" if apart else self.session_id
+        session_id = f"{self.session_id}-{new_id()[:6]}" if own_thread else self.session_id
         return CognitionPacket(
             header=Header(session_id=session_id, parent_packet_id=self.parent, origin=PROXY, person=self.client),
             context=Context(palette=(entry,), recent_tools=self.recent),
@@ -134,7 +134,7 @@ class ProxySession:
         return self.own.storage_keys.get(handle) or self.shared.storage_keys.get(handle, "")
 
 
-class SessionBook:
+class SessionRegistry:
     """The sessions of a process; beyond the limit, the session unused for longest is dropped."""
 
     def __init__(self, limit: int = MAX_SESSIONS) -> None:
@@ -146,9 +146,9 @@ class SessionBook:
 
         `app` tells programs of one client apart.
         """
-        found = self.find(key, client)
-        if found is not None:
-            return found
+        known = self.find(key, client)
+        if known is not None:
+            return known
         shared = self._shared[client, app] = self._shared.get((client, app)) or EarlierResults()
         session = ProxySession(client, settings, shared, is_stored=bool(key))
         if key:

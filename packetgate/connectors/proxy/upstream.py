@@ -49,22 +49,25 @@ class UpstreamProvider(ProxyProvider):
 
     async def _list_resources(self) -> Sequence[Resource]:
         own = await super()._list_resources() if self._offers("resources") else []
-        return [one.model_copy(update={"uri": namespaced(self._server, str(one.uri))}) for one in own]
+        return [resource.model_copy(update={"uri": namespaced(self._server, str(resource.uri))}) for resource in own]
 
     async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
         own = own_address(self._server, uri)
         if own is None or not self._offers("resources"):
             return None
-        found = await super()._get_resource(uri, version)
-        if found is None and await super()._get_resource_template(uri, version) is None:
+        resource = await super()._get_resource(uri, version)
+        if resource is None and await super()._get_resource_template(uri, version) is None:
             # an answer may link to a resource that is not listed
             unlisted = ProxyResource.from_mcp_resource(self._client, mcp_types.Resource(uri=own, name=own))
             return unlisted.model_copy(update={"uri": uri})
-        return found
+        return resource
 
     async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
         own = await super()._list_resource_templates() if self._offers("resources") else []
-        return [one.model_copy(update={"uri_template": namespaced(self._server, one.uri_template)}) for one in own]
+        return [
+            template.model_copy(update={"uri_template": namespaced(self._server, template.uri_template)})
+            for template in own
+        ]
 
     async def _get_resource_template(self, uri: str, version: VersionSpec | None = None) -> ResourceTemplate | None:
         is_own = own_address(self._server, uri) is not None
@@ -131,7 +134,7 @@ class UpstreamMiddleware(Middleware):
     on_list_resources = on_list_resource_templates = on_list_prompts
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Say so if a tool is unknown because its server is not connected."""
+        """Call a tool. Name the server if a tool is unknown because its server is not connected."""
         try:
             return await call_next(context)
         except NotFoundError as error:
@@ -150,12 +153,12 @@ class UpstreamMiddleware(Middleware):
         if not isinstance(result, ResourceResult):
             return result
         contents = [
-            ResourceContent(redacted(one.content), mime_type=one.mime_type, meta=one.meta)
-            if isinstance(one.content, str)
-            else one
-            for one in result.contents
+            ResourceContent(redacted(content.content), mime_type=content.mime_type, meta=content.meta)
+            if isinstance(content.content, str)
+            else content
+            for content in result.contents
         ]
-        self._remember(uri, [one.content for one in contents if isinstance(one.content, str)])
+        self._remember(uri, [content.content for content in contents if isinstance(content.content, str)])
         return ResourceResult(contents, meta=result.meta)
 
     async def on_get_prompt(
@@ -166,7 +169,9 @@ class UpstreamMiddleware(Middleware):
         await self._settle(lambda server: may_be_of(server, name))
         result = await call_next(context)
         if isinstance(result, PromptResult):
-            texts = [one.content for one in result.messages if isinstance(one.content, mcp_types.TextContent)]
+            texts = [
+                message.content for message in result.messages if isinstance(message.content, mcp_types.TextContent)
+            ]
             for content in texts:
                 content.text = redacted(content.text)
             self._remember(name, [content.text for content in texts])

@@ -70,7 +70,9 @@ class ServeEndpoint:
         model = {"id": SERVED_MODEL, "object": "model", "created": 0, "owned_by": SERVED_MODEL}
         name = request.path_params.get("name")
         if name not in {None, SERVED_MODEL}:
-            raise ApiError(f"there is no model {name!r}", status=404, param="model", code="model_not_found")
+            raise ApiError(
+                f"there is no model {name!r}: use {SERVED_MODEL!r}", status=404, param="model", code="model_not_found"
+            )
         return JSONResponse(model if name else {"object": "list", "data": [model]})
 
     async def chat(self, request: Request) -> Response:
@@ -116,7 +118,7 @@ class ServeEndpoint:
         messages = parsed.wire_messages
         history = history_of(messages)
         if not history or history[-1].role != "user":
-            raise ApiError("the last of the messages must be the user's", param="messages")
+            raise ApiError("the last message must be from the user", param="messages")
         last = [message for message in messages if message.role == "user"][-1]
         names = (value for name in CONVERSATION_HEADERS if (value := request.headers.get(name)))
         user = parsed.user or parsed.safety_identifier or request.headers.get(USER_HEADER, "")

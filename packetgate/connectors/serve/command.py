@@ -29,22 +29,22 @@ async def serve(
     prime: Prime = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
-    chosen: Set = None,
+    overrides: Set = None,
 ) -> int:
     """Serve the graph as a model to any chat client that speaks OpenAI's protocol, until stopped."""
     from packetgate.connectors.clients import ServeConfig, load_clients
-    from packetgate.connectors.http import bound, check_guarded, serve_app
-    from packetgate.connectors.options import checked, others_context, run_settings_from, settings_from
+    from packetgate.connectors.http import bind_socket, check_tokens_required, serve_app
+    from packetgate.connectors.options import checked, context_for_others, run_settings_from, settings_from
 
-    options = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, own=True)
+    options = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, local=True)
     if options.url:
         raise ConfigError(f"PACKETGATE_URL is {options.url}: `packetgate serve` runs turns itself; unset it")
     settings = checked(options)
     config = load_clients(ServeConfig, settings.preferences_path)
-    context = others_context(run_settings_from(settings, chosen, allow_writes, allow_commands))
+    context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
     tokens = config.tokens(TOKEN_VARIABLE)
-    with bound(host, port) as listening:
-        check_guarded(listening, has_tokens=bool(tokens), table="serve", variable=TOKEN_VARIABLE)
+    with bind_socket(host, port) as listening:
+        check_tokens_required(listening, has_tokens=bool(tokens), table="serve", variable=TOKEN_VARIABLE)
         async with open_app(settings, config, context, tokens, allow_host or []) as app:
             typer.echo(f"packetgate: http://{host}:{listening.getsockname()[1]}/v1", err=True)
             await serve_app(app, listening)

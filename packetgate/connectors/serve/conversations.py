@@ -13,7 +13,7 @@ from packetgate.connectors import rendering
 from packetgate.connectors.serve.protocol import HistoryMessage
 from packetgate.connectors.serve.threads import ConversationOwner, History, ThreadPoint, Threads, until_last_answer
 from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
-from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, Turn, Waiting, run_turn
+from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, UserInput, Waiting, run_turn
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import SwitchHints
@@ -81,7 +81,7 @@ class ChatConversations:
 
     def __init__(self, sessions: Sessions) -> None:
         if sessions.store is None:
-            raise ConfigError("the sessions have no store to keep conversations in")
+            raise ConfigError("the sessions have no store, which conversations need")
         self._sessions = sessions
         self._threads = Threads(sessions.store)
 
@@ -101,19 +101,18 @@ class ChatConversations:
         async for piece in self._pieces(request, session, turn):
             yield piece
         if point and isinstance(turn, Reply):
-            await self._threads.record_reply(request.owner, request.history, point, request.words, counted=True)
+            await self._threads.record_reply(request.owner, request.history, point, request.words, accepted=True)
 
     async def _turn(
         self, request: IncomingRequest, point: ThreadPoint | None, state: SessionState | None
-    ) -> tuple[str, Turn]:
+    ) -> tuple[str, UserInput]:
         turn = await self._known_turn(request, point, state) if point and state else None
         if point and turn:
             return point.session, turn
         answered = until_last_answer(request.history)
         if answered and is_question_message(answered[-1].text) and is_verdict(request.words):
             raise RequestError(
-                "that question does not wait here any more, or belongs to another conversation: nothing was run; "
-                "ask again",
+                "that question is no longer open in this conversation: nothing was run; send the request again",
                 Code.QUESTION_NOT_OPEN,
             )
         messages = (*request.history, request.message)
@@ -125,7 +124,7 @@ class ChatConversations:
         own = await self._threads.own_messages(request.owner, request.history)
         return session, self._say(request, _as_messages(request.history, own))
 
-    async def _known_turn(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> Turn | None:
+    async def _known_turn(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> UserInput | None:
         """Return the turn that continues the session of `point`; None if the request cannot continue it."""
         packet = state.packet
         if point.question_id:
@@ -140,17 +139,16 @@ class ChatConversations:
             return self._say(request, _as_messages(added), follows=point.packet_id)
         is_stopped = state.is_unfinished and packet.header.parent_packet_id == point.packet_id
         is_same = packet.content.original_prompt == request.words.strip()
-        return Continue() if is_stopped and (is_same or await self._sessions.has_begun(packet)) else None
+        return Continue() if is_stopped and (is_same or await self._sessions.has_started_write(packet)) else None
 
     async def _reply(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> Reply:
-        if not state.may_go_on(request.rights):
+        if not state.still_allows_calls(request.rights):
             raise RequestError(
-                "the waiting call is not allowed any more: nothing was run; it needs --allow-writes or "
-                "--allow-commands",
+                "the pending call is no longer allowed: nothing was run; it needs --allow-writes or --allow-commands",
                 Code.PERMISSION_WITHDRAWN,
             )
         if request.files:
-            raise RequestError("a question waits here: answer it in text only, and attach files to your next request")
+            raise RequestError("a question is open: answer it in text only, and attach files to your next request")
         value = _reply_value(request.words, state.question or {})
         await self._threads.record_reply(request.owner, request.history, point, request.words)
         return Reply(value, point.question_id)
@@ -164,12 +162,12 @@ class ChatConversations:
         if await self._is_busy(session):
             return False
         state = await self._sessions.state(session)
-        return state.is_unfinished and await self._sessions.has_begun(state.packet)
+        return state.is_unfinished and await self._sessions.has_started_write(state.packet)
 
     async def _is_busy(self, session: str) -> bool:
         return self._sessions.queue(session).locked() or await self._sessions.is_leased(session)
 
-    async def _pieces(self, request: IncomingRequest, session: str, turn: Turn) -> AsyncGenerator[Piece]:
+    async def _pieces(self, request: IncomingRequest, session: str, turn: UserInput) -> AsyncGenerator[Piece]:
         shown, aside, usage = "", "", TokenUsage()
         async with aclosing(run_turn(self._sessions, turn, session, request.rights)) as events:
             async for event in events:
@@ -229,11 +227,14 @@ def _reply_value(words: str, question: dict[str, Any]) -> Any:
     try:
         parsed = json.loads(words[edit.end() :])
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"the arguments are not JSON: {error}; nothing was run, the question still waits") from error
+        raise RequestError(
+            f"the arguments are not JSON: {error}; nothing was run, and the question is still open"
+        ) from error
     arguments = parsed if isinstance(parsed, list) else [parsed]
     if len(arguments) != len(requests) or not all(isinstance(args, dict) for args in arguments):
         raise RequestError(
-            f"an edit of {len(requests)} calls takes as many objects of arguments; nothing was run, the question waits"
+            f"an edit of {len(requests)} calls needs an object of arguments for each; nothing was run, and "
+            "the question is still open"
         )
     actions = [{"name": request["name"], "args": args} for request, args in zip(requests, arguments, strict=True)]
     return {"decisions": [{"type": "edit", "edited_action": action} for action in actions]}

@@ -63,9 +63,9 @@ class Threads:
         """
         history = until_last_answer(history)
         for messages in filter(None, (history, history[-1:])):
-            found = await self._store.asearch((*CONVERSATIONS, _digests(owner, messages)[-1]), limit=2)
-            if found:
-                return ThreadPoint(**found[0].value) if len(found) == 1 else None
+            items = await self._store.asearch((*CONVERSATIONS, _digests(owner, messages)[-1]), limit=2)
+            if items:
+                return ThreadPoint(**items[0].value) if len(items) == 1 else None
         return None
 
     async def own_messages(self, owner: ConversationOwner, history: History) -> frozenset[int]:
@@ -77,8 +77,8 @@ class Threads:
         indexes = [at for at in answered if history[at].role == "user"][-MAX_LOOKUPS:]
         digests = _digests(owner, history)
         searches = (self._store.asearch((*CONVERSATIONS, digests[at + 1]), limit=1) for at in indexes)
-        found = await asyncio.gather(*searches)
-        return frozenset(at for at, points in zip(indexes, found, strict=True) if points)
+        items = await asyncio.gather(*searches)
+        return frozenset(at for at, points in zip(indexes, items, strict=True) if points)
 
     async def record(self, owner: ConversationOwner, history: History, point: ThreadPoint) -> None:
         """Record the point of a history that ends with an answer."""
@@ -87,17 +87,17 @@ class Threads:
             await self._put(owner, history[-1:], point)
 
     async def record_reply(
-        self, owner: ConversationOwner, history: History, point: ThreadPoint, words: str, *, counted: bool = False
+        self, owner: ConversationOwner, history: History, point: ThreadPoint, words: str, *, accepted: bool = False
     ) -> None:
-        """Record the first reply to a question before its turn runs, and afterwards the reply that `counted`."""
-        known = None if counted else await self.find(owner, history)
+        """Record the first reply to a question before its turn runs, and afterwards the reply that was accepted."""
+        known = None if accepted else await self.find(owner, history)
         if known is None or known.reply is None:
             await self.record(owner, history, replace(point, reply=words))
 
     async def begun(self, owner: ConversationOwner, history: History) -> list[str]:
         """Return the sessions that were opened for a history that ends with the user's message."""
-        found = await self._store.asearch((*CONVERSATIONS, _digests(owner, history)[-1]), limit=MAX_BEGUN)
-        return [str(item.value["session"]) for item in found]
+        items = await self._store.asearch((*CONVERSATIONS, _digests(owner, history)[-1]), limit=MAX_BEGUN)
+        return [str(item.value["session"]) for item in items]
 
     async def begin(self, owner: ConversationOwner, history: History, session: str) -> None:
         """Record a session before its first turn: a client may retry an interrupted request."""

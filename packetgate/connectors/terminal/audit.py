@@ -56,7 +56,9 @@ async def verify(settings: Settings, head: str | None) -> int:
     erased = f" The details of {chain.erased:,} were erased with their session." if chain.erased else ""
     _print(f"{chain.head.seq:,} entries, unchanged and complete.{erased}", "green")
     if chain.head.seq:
-        _print(f"Last hash: {chain.head.hash}. Keep it elsewhere: --verify --head HASH also finds deleted last rows.")
+        _print(
+            f"Last hash: {chain.head.hash}. Store it elsewhere: --verify --head HASH then also finds deleted last rows."
+        )
     return 0
 
 

@@ -39,27 +39,36 @@ async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int
     """
     async with open_store(settings) as store:
         answers = answered_calls((await read_usage(store)).records)
-        found, unseen = fitted(answers), held_out(answers)
+        calibration, held_out_answers = fitted(answers), held_out(answers)
         reviewed = [(answer.score, answer.right) for answer in answers]
-        better = bool(found.curves) and loss(unseen) < loss(reviewed)
-        kept = keep and better
-        if kept:
-            await save_calibration(store, found)
+        better = bool(calibration.curves) and loss(held_out_answers) < loss(reviewed)
+        stored = keep and better
+        if stored:
+            await save_calibration(store, calibration)
     if as_json:
-        curves = {kind: curve.model_dump() for kind, curve in found.curves.items()}
-        write_json({"curves": curves, "kept": kept, "reviewed": _figures(reviewed), "fitted": _figures(unseen)})
+        curves = {kind: curve.model_dump() for kind, curve in calibration.curves.items()}
+        write_json(
+            {"curves": curves, "kept": stored, "reviewed": _figures(reviewed), "fitted": _figures(held_out_answers)}
+        )
         return 0
-    for title, decisions in (("as the review said", reviewed), ("as fitted, on held-out answers", unseen)):
-        if decisions and (found.curves or decisions is reviewed):
+    for title, decisions in (
+        ("the review's own confidence", reviewed),
+        ("fitted curves, on held-out answers", held_out_answers),
+    ):
+        if decisions and (calibration.curves or decisions is reviewed):
             bins = reliability(decisions)
-            say(f"{title}: off by {calibration_error(bins):.2f} on average", "bold")
+            say(f"{title}: average error {calibration_error(bins):.2f}", "bold")
             rendering.console().print(diagram(bins))
-    if not found.curves:
+    if not calibration.curves:
         say(f"{counted(len(answers), 'answer')} so far: a curve needs {MIN_ANSWERS} of one kind, right and wrong")
     elif not better:
         say("not changed: on held-out answers, the curve is not better than the review's own confidence")
     else:
-        say("stored: it applies from the next turn; `packetgate calibrate --undo` removes it" if kept else "not stored")
+        say(
+            "stored: it applies from the next turn; `packetgate calibrate --undo` removes it"
+            if stored
+            else "not stored"
+        )
     return 0
 
 
@@ -75,11 +84,11 @@ async def undo(settings: Settings) -> int:
 def diagram(bins: Sequence[Bin], unit: str = "answers") -> Table:
     """Return a table of how often each range of confidence was right."""
     shown = table("confidence", unit, "right", "", right=(0, 1, 2))
-    for one in bins:
-        bar = ["█"] * round(one.right * BAR) + [" "] * (BAR - round(one.right * BAR))
-        bar[min(int(one.confidence * BAR), BAR - 1)] = "|"
-        where = f"{one.low:.1f} to {one.high:.1f}"
-        shown.add_row(where, f"{one.count:,}", f"{one.right:.0%}", Text("".join(bar), style="cyan"))
+    for item in bins:
+        bar = ["█"] * round(item.right * BAR) + [" "] * (BAR - round(item.right * BAR))
+        bar[min(int(item.confidence * BAR), BAR - 1)] = "|"
+        where = f"{item.low:.1f} to {item.high:.1f}"
+        shown.add_row(where, f"{item.count:,}", f"{item.right:.0%}", Text("".join(bar), style="cyan"))
     return shown
 
 
@@ -89,5 +98,5 @@ def _figures(decisions: _Decisions) -> dict[str, object]:
         "answers": len(decisions),
         "calibration_error": round(calibration_error(bins), 4),
         "brier": round(loss(decisions), 4),
-        "bins": [asdict(one) for one in bins],
+        "bins": [asdict(item) for item in bins],
     }

@@ -107,7 +107,7 @@ class _Chat:
     async def _packet(self) -> CognitionPacket:
         packet = (await self._sessions.state(self._terminal.session)).packet
         if not packet.content.original_prompt:
-            raise SessionError(f"nothing has been asked in session {self._terminal.session!r} yet")
+            raise SessionError(f"session {self._terminal.session!r} has no request yet")
         return packet
 
     async def help(self, _: str) -> None:
@@ -142,7 +142,7 @@ class _Chat:
                 await self._sessions.use_models(model_pool(settings))
             self._settings = settings
         if self._settings.url:
-            say(f"{self._settings.url} answers, by its assistant {self._settings.assistant}")
+            say(f"the turns run on {self._settings.url}, assistant {self._settings.assistant}")
             return
         pool = model_pool(self._settings)
         for roles in pool.players:
@@ -157,16 +157,16 @@ class _Chat:
     def _switch(self, setting: str, choice: str, tools: str) -> None:
         is_on = choice.casefold() == "on"
         self._terminal.context = self._terminal.context.model_copy(update={setting: is_on})
-        say(f"{tools} {'run after your approval' if is_on else 'only say what they would do'}")
+        say(f"{tools} {'run after your approval' if is_on else 'only describe what they would do'}")
 
-    async def go_on(self, _: str) -> None:
+    async def resume(self, _: str) -> None:
         state = await self._sessions.state(self._terminal.session)
         if state.question is not None:
             await self._terminal.ask(state.question)
         elif state.is_unfinished:
             await self._terminal.step(Continue())
         else:
-            say("there is nothing to continue")
+            say("nothing to continue: no question is open and no turn was interrupted")
 
     async def attach(self, file: str) -> None:
         self._attached.append(await asyncio.to_thread(file_part, Path(file)))
@@ -210,7 +210,7 @@ HANDLERS: dict[str, tuple[str, str, Callable[[_Chat, str], Awaitable[None]]]] = 
     "/model": ("[[lite|prime] NAME]", "show the models in use, or switch to another", _Chat.model),
     "/writes": (_ON_OFF, "allow tools that change things; each call still needs approval", _Chat.writes),
     "/commands": (_ON_OFF, "allow tools that execute commands; each call still needs approval", _Chat.commands),
-    "/continue": ("", "ask the open question again, or continue an interrupted turn", _Chat.go_on),
+    "/continue": ("", "ask the open question again, or continue an interrupted turn", _Chat.resume),
     "/attach": ("FILE", "attach a picture or a text file to the next message", _Chat.attach),
     "/session": ("[NAME]", "show the session's name, or switch to another session", _Chat.session),
     "/rest": ("", "show everything that the last turn's tools returned", _Chat.rest),

@@ -56,7 +56,7 @@ async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
     """Print all findings, with `models` also those of a trial of each model; return 0 if none is bad."""
     findings: list[Diagnosis] = []
     with rendering.console(stderr=True).status("checking ..."):
-        for subject, check in (CHECKS | {"models": probed} if models else CHECKS).items():
+        for subject, check in (CHECKS | {"models": probe_models} if models else CHECKS).items():
             for finding in [one async for one in _checked(subject, check, settings)]:
                 if finding.text not in {one.text for one in findings if one.verdict == "bad"}:
                     findings.append(finding)
@@ -88,7 +88,7 @@ async def _checked(subject: str, check: _Check, settings: Settings) -> AsyncIter
 async def _server(settings: Settings) -> AsyncIterator[Diagnosis]:
     if settings.url:
         async with open_sessions(settings):
-            text = f"{settings.url} runs the turns, by its assistant {settings.assistant}; the rest is of this machine"
+            text = f"{settings.url} runs the turns, assistant {settings.assistant}; other checks are local"
             yield Diagnosis("ok", "PACKETGATE_URL", text)
 
 
@@ -105,13 +105,13 @@ async def _sessions(settings: Settings) -> AsyncIterator[Diagnosis]:
 async def _preferences(settings: Settings) -> AsyncIterator[Diagnosis]:
     path = settings.preferences_path
     if path is not None:
-        found = load_preferences(path)
+        file = load_preferences(path)
         yield Diagnosis(
             "ok",
             "preferences",
-            f"{path}: permanent {len(found.permanent)}, pools {len(found.pools)}, tools {len(found.tools)}",
+            f"{path}: permanent {len(file.permanent)}, pools {len(file.pools)}, tools {len(file.tools)}",
         )
-        policy = f"{counted(len(found.policy.rules), 'rule')}, remember = {found.policy.remember}"
+        policy = f"{counted(len(file.policy.rules), 'rule')}, remember = {file.policy.remember}"
         yield Diagnosis("ok", "policy", policy)
 
 
@@ -174,7 +174,7 @@ def _server_health(server: ServerHealth, config: McpConfig) -> Diagnosis:
     if server.state == "ready":
         text = server.problem or counted(server.tools, "tool")
         return Diagnosis("note" if server.problem else "ok", server.name, text)
-    entry = next((one.entry for one in config.servers if one.name == server.name), {})
+    entry = next((configured.entry for configured in config.servers if configured.name == server.name), {})
     command, advice = entry.get("command"), ""
     if isinstance(command, str) and "${" not in command and shutil.which(command) is None:
         advice = f"; the program {command!r} is not installed, or not on PATH"
@@ -192,7 +192,7 @@ async def _sandbox(settings: Settings, preferences: Preferences) -> Diagnosis:
     return Diagnosis("ok" if confines else "note", "sandbox", f"{description}{advice}")
 
 
-async def probed(settings: Settings) -> AsyncIterator[Diagnosis]:
+async def probe_models(settings: Settings) -> AsyncIterator[Diagnosis]:
     """Load and try each model with the built-in tools, and yield the findings."""
     try:
         pool, context = model_pool(settings), run_settings_from(settings).context

@@ -64,7 +64,7 @@ async def run_evaluate(
     return 0
 
 
-def chosen(kinds: Sequence[str], most: int | None) -> list[Case]:
+def chosen(kinds: Sequence[str], limit: int | None) -> list[Case]:
     """Return at most `most` cases of each of these kinds; of all kinds if none is named.
 
     Raises:
@@ -74,7 +74,7 @@ def chosen(kinds: Sequence[str], most: int | None) -> list[Case]:
     if unknown := [kind for kind in kinds if kind not in known.kinds]:
         raise InputError(f"there are no cases of the kind {unknown[0]!r}: the kinds are {', '.join(known.kinds)}")
     by_kind = [[case for case in known.cases if case.kind == kind] for kind in kinds or known.kinds]
-    return [case for cases in by_kind for case in cases[:most]]
+    return [case for cases in by_kind for case in cases[:limit]]
 
 
 async def _played(

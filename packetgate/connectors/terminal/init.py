@@ -46,13 +46,13 @@ async def run_init(settings: Settings, model: str | None, read: LineReader | Non
         ModelError, DecisionError: the given model cannot be used.
     """
     read = None if yes else read
-    found = await discover()
+    discovery = await discover()
     entries = await asyncio.to_thread(_client_servers) if servers else {}
-    _show(found, entries)
+    _show(discovery, entries)
     if read is None and not yes and model is None:
         raise InputError(NO_TERMINAL)
     try:
-        chosen = await (_chosen(settings, found, read) if model is None else _tried(settings, model))
+        chosen = await (_chosen(settings, discovery, read) if model is None else _tried(settings, model))
         if chosen is not None:
             await asyncio.to_thread(_write_model, settings.config or DEFAULT_PREFERENCES, chosen)
         if entries and (yes or (read and await _agrees(read, f"Copy {len(entries)} servers ({', '.join(entries)})?"))):
@@ -82,16 +82,16 @@ def _client_servers() -> dict[str, Any]:
                 usable
                 and name != ENTRY
                 and not is_ours(entry)
-                and not any(is_same(entry, one) for one in servers.values())
+                and not any(is_same(entry, server) for server in servers.values())
             ):
                 servers[f"{name}-{client}" if name in servers else name] = entry
     return servers
 
 
-async def _chosen(settings: Settings, found: Discovery, read: LineReader | None) -> str | None:
+async def _chosen(settings: Settings, discovery: Discovery, read: LineReader | None) -> str | None:
     if read is not None:
-        return await _asked(settings, found, read)
-    for offer in found.offers:
+        return await _asked(settings, discovery, read)
+    for offer in discovery.offers:
         try:
             return await _tried(settings, offer.model)
         except (ModelError, DecisionError) as error:
@@ -99,17 +99,17 @@ async def _chosen(settings: Settings, found: Discovery, read: LineReader | None)
     return None
 
 
-async def _asked(settings: Settings, found: Discovery, read: LineReader) -> str | None:
-    default = "1" if found.offers else "none"
+async def _asked(settings: Settings, discovery: Discovery, read: LineReader) -> str | None:
+    default = "1" if discovery.offers else "none"
     while True:
         reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
         if reply.casefold() in NO_MODEL:
             return None
-        if reply.isdecimal() and int(reply) > len(found.offers):
-            _say(f"{reply}: the last number is {len(found.offers)}")
+        if reply.isdecimal() and int(reply) > len(discovery.offers):
+            _say(f"{reply}: the last number is {len(discovery.offers)}")
             continue
         try:
-            model = await _tried(settings, found.offers[int(reply) - 1].model if reply.isdecimal() else reply)
+            model = await _tried(settings, discovery.offers[int(reply) - 1].model if reply.isdecimal() else reply)
         except (ModelError, DecisionError, ConfigError) as error:
             _say(str(error))
             continue
@@ -122,7 +122,7 @@ async def _tried(settings: Settings, model: str) -> str | None:
     if spec == REFLEX:
         return None
     if spec.provider == "openai" and spec.server in HOSTED:
-        _say(f"{model}: not tried, as nothing is sent to a provider yet")
+        _say(f"{model}: not tried: init sends nothing to hosted providers")
         return model
     pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"}))
     with rendering.console(stderr=True).status(f"trying {model} ..."):
@@ -158,17 +158,17 @@ def _write_servers(path: Path, entries: dict[str, Any]) -> None:
     _say(f"{path}: added {', '.join(entries)}. It may contain keys: keep it out of version control")
 
 
-def _show(found: Discovery, servers: dict[str, Any]) -> None:
+def _show(discovery: Discovery, servers: dict[str, Any]) -> None:
     table = rendering.table("", "", "", "", right=(0, 2), wrapped=(1, 3), header=False)
-    for number, offer in enumerate(found.offers, 1):
+    for number, offer in enumerate(discovery.offers, 1):
         size = f"{offer.size / 1e9:.1f} GB" if offer.size else ""
         table.add_row(str(number), safe_text(offer.model), size, safe_text(offer.where, "dim"))
-    for name, variable in found.keys:
+    for name, variable in discovery.keys:
         table.add_row("", f"{name}:NAME", "hosted", safe_text(f"{variable} is set; choose it by a model's name", "dim"))
     for name in servers:
         table.add_row("", safe_text(name), "server", "")
     rendering.console().print(table)
-    for note in found.notes:
+    for note in discovery.notes:
         _say(note)
-    if not found.offers and not found.keys:
+    if not discovery.offers and not discovery.keys:
         _say(NOTHING_FOUND)

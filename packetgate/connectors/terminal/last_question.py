@@ -56,8 +56,8 @@ async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
         InputError: there is none, or more than one.
     """
     names = shown.sessions()[:_MAX_SESSIONS]
-    found = [name for name in names if (await sessions.state(name)).question is not None]
-    if len(found) == 1:
-        return found[0]
-    reason = f"these wait: {', '.join(found)}" if found else "no question that was shown here is open"
+    waiting = [name for name in names if (await sessions.state(name)).question is not None]
+    if len(waiting) == 1:
+        return waiting[0]
+    reason = f"these wait: {', '.join(waiting)}" if waiting else "no question that was shown here is open"
     raise InputError(f"{reason}; name the session: packetgate answer yes --session NAME")

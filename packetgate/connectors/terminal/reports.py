@@ -43,7 +43,7 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
         raise RequestError(
             f"there is no tool, server or category {name!r}; nearest: {nearest}. `packetgate tools` lists all"
         )
-    specs = [catalogue[one] for one in names]
+    specs = [catalogue[key] for key in names]
     if as_json:
         write_json([_as_json(spec) for spec in specs])
         return 0
@@ -130,7 +130,7 @@ async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
     grants = [grant for grant in await Grants(open_journal(settings)).all() if every or grant.is_valid]
     if as_json:
         rules = [{**rule.model_dump(mode="json", exclude_defaults=True), "line": rule.line} for rule in policy.rules]
-        write_json({"remember": policy.remember, "rules": rules, "grants": [_grant_as_json(one) for one in grants]})
+        write_json({"remember": policy.remember, "rules": rules, "grants": [_grant_as_json(grant) for grant in grants]})
         return 0
     shown = table("rule or grant", "what it says", "", wrapped=(1,))
     for number, rule in enumerate(policy.rules):
@@ -166,7 +166,7 @@ def _grant_as_json(grant: GrantStatus) -> dict[str, object]:
 
 
 def show_settings(
-    found: RunSettings,
+    run_settings: RunSettings,
     names: Mapping[str, SettingValue],
     options: Mapping[Role, Mapping[str, SettingValue]],
     *,
@@ -174,19 +174,21 @@ def show_settings(
 ) -> int:
     """Print all settings and the given model names and options, with their sources."""
     settings = [
-        (name, value, found.sources.get(name, _DEFAULT))
-        for name, value in found.context.model_dump(mode="json").items()
+        (name, value, run_settings.sources.get(name, _DEFAULT))
+        for name, value in run_settings.context.model_dump(mode="json").items()
     ]
     models = [(f"models.{role}.{MODEL}", name.value, name.where) for role, name in names.items()]
-    for role, given in options.items():
-        for name, one in given.items():  # header values may be keys, so only their names are printed
-            models.append((f"models.{role}.{name}", [*one.value] if name == "headers" else one.value, one.where))
+    for role, role_options in options.items():
+        for name, option in role_options.items():  # header values may be keys, so only their names are printed
+            models.append(
+                (f"models.{role}.{name}", [*option.value] if name == "headers" else option.value, option.where)
+            )
     if as_json:
         rows = [
             [{"name": name, "value": value, "from": where} for name, value, where in part]
             for part in (settings, models)
         ]
-        write_json({"settings": rows[0], "models": rows[1], "set_aside_for_others": list(found.set_aside)})
+        write_json({"settings": rows[0], "models": rows[1], "set_aside_for_others": list(run_settings.set_aside)})
         return 0
     shown = table("setting", "value", "from", "description", wrapped=(1, 2, 3))
     for name, value, where in [*settings, *models]:
@@ -200,6 +202,6 @@ def show_settings(
             safe_text(field.description or "" if field else "", "dim"),
         )
     rendering.console().print(shown)
-    for where in found.set_aside:
+    for where in run_settings.set_aside:
         say(f"{where}: on Discord and for the proxy only its restrictions apply")
     return 0

@@ -24,7 +24,7 @@ from packetgate.connectors.turn import (
     Finished,
     Reply,
     Resuming,
-    Turn,
+    UserInput,
     Waiting,
     run_turn,
 )
@@ -104,7 +104,7 @@ class Terminal:
     _asked: str = ""
     """Id of the question that was shown last."""
 
-    async def run(self, turn: Turn) -> int:
+    async def run(self, turn: UserInput) -> int:
         """Run a turn and ask its questions; return the exit status. If the turn stops, print how to continue."""
         try:
             while True:
@@ -127,7 +127,7 @@ class Terminal:
             self._hint("stopped: {} continues it")
             raise
 
-    async def step(self, turn: Turn) -> None:
+    async def step(self, turn: UserInput) -> None:
         """Run a turn up to its answer or its question, which is then asked."""
         event = await self._until_end(turn)
         if isinstance(event, Finished):
@@ -162,7 +162,7 @@ class Terminal:
         self.pending = None
         return Reply(reply, str(question.get("question_id", "")))
 
-    async def _until_end(self, turn: Turn) -> Asked | Finished:
+    async def _until_end(self, turn: UserInput) -> Asked | Finished:
         streams = sys.stdout.isatty() and not self.as_json
         progress, answer = _Progress(self.sessions), _StreamedAnswer()
         async with aclosing(run_turn(self.sessions, turn, self.session, self.context)) as events:
@@ -284,4 +284,8 @@ class Terminal:
 
 
 def _remembered(requests: list[dict[str, Any]]) -> list[str]:
-    return [word for word in _REMEMBER_WORDS if requests and all(word in one.get("remember", ()) for one in requests)]
+    return [
+        word
+        for word in _REMEMBER_WORDS
+        if requests and all(word in request.get("remember", ()) for request in requests)
+    ]

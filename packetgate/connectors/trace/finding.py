@@ -41,7 +41,7 @@ class Archive:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastPacket:
     """A past packet with its open question and its prompts as sent."""
 
     packet: CognitionPacket
@@ -79,19 +79,21 @@ def is_packet_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-async def find_packet(archive: Archive, wanted: str, session: str | None) -> Past:
+async def find_packet(archive: Archive, packet_ref: str, session: str | None) -> PastPacket:
     """Return the packet with an id or id prefix, or the last one, of one session or of all.
 
     Raises:
         PacketError, SessionError: no packet or several packets match.
     """
-    if wanted == LAST:
+    if packet_ref == LAST:
         state = await _last(archive, session)
     else:
-        packet_id, session = (wanted, session) if session is not None else await _recorded(archive, wanted)
+        packet_id, session = (packet_ref, session) if session is not None else await _recorded(archive, packet_ref)
         state = await _in_session(archive, packet_id, session)
     header = state.packet.header
-    return Past(state.packet, state.question, await read_prompts(archive.store, header.session_id, header.packet_id))
+    return PastPacket(
+        state.packet, state.question, await read_prompts(archive.store, header.session_id, header.packet_id)
+    )
 
 
 async def _last(archive: Archive, session: str | None) -> SessionState:
@@ -104,33 +106,35 @@ async def _last(archive: Archive, session: str | None) -> SessionState:
     return state
 
 
-async def _recorded(archive: Archive, wanted: str) -> tuple[str, str]:
+async def _recorded(archive: Archive, packet_ref: str) -> tuple[str, str]:
     records = (await read_usage(archive.store)).records
-    sessions = {record.packet_id: record.session_id for record in records if record.packet_id.startswith(wanted)}
+    sessions = {record.packet_id: record.session_id for record in records if record.packet_id.startswith(packet_ref)}
     if not sessions:
-        raise PacketError(f"no packet {wanted} is on record; find a packet that still waits with --session NAME")
-    packet_id = _only(wanted, sessions)
+        raise PacketError(f"no packet {packet_ref} is on record; if it still waits for an answer, add --session NAME")
+    packet_id = _only(packet_ref, sessions)
     return packet_id, sessions[packet_id]
 
 
-async def _in_session(archive: Archive, wanted: str, session: str) -> SessionState:
-    found: dict[str, StateSnapshot] = {}
+async def _in_session(archive: Archive, packet_ref: str, session: str) -> SessionState:
+    snapshots: dict[str, StateSnapshot] = {}
     async for snapshot in archive.sessions.history(session):
         packet_id = _packet_id(snapshot)
-        if not packet_id.startswith(wanted) or _OPENING & set(snapshot.next):
+        if not packet_id.startswith(packet_ref) or _OPENING & set(snapshot.next):
             continue
-        found.setdefault(packet_id, snapshot)
-        if packet_id == wanted:
-            return SessionState.of(found[packet_id])
-    if not found:
-        raise PacketError(f"no packet {wanted[:MIN_PREFIX]} is stored in session {session!r}")
-    return SessionState.of(found[_only(wanted, found)])
+        snapshots.setdefault(packet_id, snapshot)
+        if packet_id == packet_ref:
+            return SessionState.of(snapshots[packet_id])
+    if not snapshots:
+        raise PacketError(f"no packet {packet_ref[:MIN_PREFIX]} is stored in session {session!r}")
+    return SessionState.of(snapshots[_only(packet_ref, snapshots)])
 
 
-def _only(wanted: str, found: dict[str, Any]) -> str:
-    if len(found) > 1:
-        raise PacketError(f"{len(found)} packets begin with {wanted}: {', '.join([*found][:3])}; give more of the id")
-    return next(iter(found))
+def _only(packet_ref: str, matches: dict[str, Any]) -> str:
+    if len(matches) > 1:
+        raise PacketError(
+            f"{len(matches)} packets begin with {packet_ref}: {', '.join([*matches][:3])}; give more of the id"
+        )
+    return next(iter(matches))
 
 
 def _packet_id(snapshot: StateSnapshot) -> str:
@@ -138,14 +142,14 @@ def _packet_id(snapshot: StateSnapshot) -> str:
     return str(header.get("packet_id", "") if isinstance(header, dict) else getattr(header, "packet_id", ""))
 
 
-async def show(settings: Settings, wanted: str, session: str | None, *, prompts: bool, as_json: bool) -> int:
+async def show(settings: Settings, packet_ref: str, session: str | None, *, prompts: bool, as_json: bool) -> int:
     """Print a packet's trace or its JSON, and with `prompts` what was sent to models.
 
     Raises:
         PacketError, SessionError: there is no such packet.
         ConfigError: the database or the server cannot be used.
     """
-    past = await _past(settings, wanted, session)
+    past = await _past(settings, packet_ref, session)
     if as_json:
         sys.stdout.write(past.packet.model_dump_json(indent=2) + "\n")
         return 0
@@ -162,7 +166,7 @@ async def show(settings: Settings, wanted: str, session: str | None, *, prompts:
     return 0
 
 
-def _show_prompts(past: Past) -> None:
+def _show_prompts(past: PastPacket) -> None:
     if not past.prompts:
         rendering.say("no prompts are stored for this packet (PACKETGATE_PROMPT_DAYS)")
     for stage in past.prompts:
@@ -174,16 +178,16 @@ def _show_prompts(past: Past) -> None:
                     rendering.say(f"[{role}]\n{text}", "")
 
 
-async def _past(settings: Settings, wanted: str, session: str | None) -> Past:
-    if session is None and (wanted == "-" or await asyncio.to_thread(_is_file, wanted)):
-        return Past(read_packet(await asyncio.to_thread(_read, wanted)))
-    if wanted != LAST and not is_packet_id(wanted):
+async def _past(settings: Settings, packet_ref: str, session: str | None) -> PastPacket:
+    if session is None and (packet_ref == "-" or await asyncio.to_thread(_is_file, packet_ref)):
+        return PastPacket(read_packet(await asyncio.to_thread(_read, packet_ref)))
+    if packet_ref != LAST and not is_packet_id(packet_ref):
         raise PacketError(
-            f"{printable(wanted)[:200]}: neither a file nor a packet id: give at least {MIN_PREFIX} of its characters, "
-            "or `last`"
+            f"{printable(packet_ref)[:200]}: neither a file nor a packet id: give at least {MIN_PREFIX} characters of "
+            "the id, or `last`"
         )
     async with open_archive(settings) as archive:
-        return await find_packet(archive, wanted, session)
+        return await find_packet(archive, packet_ref, session)
 
 
 def _is_file(path: str) -> bool:

@@ -69,7 +69,7 @@ async def respond_by_model(
     answer = await complete(
         model,
         messages,
-        user_words=packet.spoken,
+        user_words=packet.session_words,
         temperature=RESULTS_TEMPERATURE if called else TEMPERATURE,
         max_tokens=most,
         tools=tools,

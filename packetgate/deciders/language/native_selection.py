@@ -67,7 +67,7 @@ async def select_natively(
     note = corrections_of(packet)
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
-    asking = streaming_asker(packet.spoken) if streams else None
+    asking = streaming_asker(packet.session_words) if streams else None
     native = NativeSelection(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
     chosen = await native.select(messages, offer.tools)
     if chosen.action == "none" and chosen.acts is not None and offer.specs:

@@ -34,7 +34,7 @@ class _Part:
 
 def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Choose from the palette for each part of the step, off it only if nothing on it fits. Blocking."""
-    corrects = any(one.says_instead for one in packet.governance.approvals)
+    corrects = any(one.goes_to_selection for one in packet.governance.approvals)
     now = packet.header.created_at.astimezone()
     parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(step_of(packet))]
     choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]

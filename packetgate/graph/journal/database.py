@@ -25,7 +25,7 @@ from packetgate.tools.execution.journal import Entry, Journal, Recorded
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS journal (
@@ -105,8 +105,8 @@ class DatabaseJournal(Journal):
 
     async def head(self) -> ChainHead:
         """Return the stored end of the journal."""
-        found = await self._fetch(_HEAD, ())
-        return ChainHead(*found[0]) if found else ChainHead()
+        rows = await self._fetch(_HEAD, ())
+        return ChainHead(*rows[0]) if rows else ChainHead()
 
     @abstractmethod
     async def forget(self, session_id: str) -> None:
@@ -116,7 +116,7 @@ class DatabaseJournal(Journal):
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]: ...
 
     async def _read(self, sql: str, values: Sequence[object]) -> list[JournalRow]:
-        return [JournalRow(*found) for found in await self._fetch(sql, values)]
+        return [JournalRow(*row) for row in await self._fetch(sql, values)]
 
 
 _INHERITED: list[sqlite3.Connection] = []
@@ -151,7 +151,7 @@ class _SqliteJournal(DatabaseJournal):
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]:
         return await self._on_thread(self._run, sql, values)
 
-    async def _on_thread(self, function: Callable[..., T], *values: object) -> T:
+    async def _on_thread(self, function: Callable[..., _T], *values: object) -> _T:
         if self._pid != os.getpid():
             self._start()
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *values)
@@ -204,9 +204,11 @@ class _SqliteJournal(DatabaseJournal):
         if self._connection is None or self._file != self._identity():
             self._close()
             private_file(self._path)
-            made = sqlite3.connect(self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False)
-            made.executescript(_TABLES + _SQLITE_TRIGGERS)
-            self._connection, self._file = made, self._identity()
+            connection = sqlite3.connect(
+                self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
+            )
+            connection.executescript(_TABLES + _SQLITE_TRIGGERS)
+            self._connection, self._file = connection, self._identity()
         return self._connection
 
     def _close(self) -> None:
@@ -216,10 +218,10 @@ class _SqliteJournal(DatabaseJournal):
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
 
 class _PostgresJournal(DatabaseJournal):

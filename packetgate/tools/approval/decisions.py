@@ -9,7 +9,7 @@ from packetgate.state.errors import RequestError
 from packetgate.state.origins import USER
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import Approval, ApprovalOutcome, Question
+from packetgate.state.sections import Approval, ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.remembering import grants_of
 from packetgate.tools.approval.replies import CallReply, decided_in, parse_answer, parse_replies, read_words
@@ -53,7 +53,9 @@ class ReplyEffects:
     """Approved tools that differ from what the user was asked about."""
 
 
-async def decision_of(reply: Any, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> ReplyEffects:
+async def decision_of(
+    reply: Any, question: OpenQuestion, packet: CognitionPacket, catalogue: Catalogue
+) -> ReplyEffects:
     """Return the effects of a reply.
 
     Raises:
@@ -66,7 +68,7 @@ async def decision_of(reply: Any, question: Question, packet: CognitionPacket, c
     return ReplyEffects(update, grants_of(update, question, packet, catalogue), changed)
 
 
-async def claim(decision: ReplyEffects, question: Question, packet: CognitionPacket, journal: Journal) -> bool:
+async def claim(decision: ReplyEffects, question: OpenQuestion, packet: CognitionPacket, journal: Journal) -> bool:
     """Claim the question for this decision and store its grants; return False if another answer came first."""
     if not await journal.claim(question.question_id):
         return False
@@ -75,7 +77,7 @@ async def claim(decision: ReplyEffects, question: Question, packet: CognitionPac
     return True
 
 
-def check_names(reply: Any, question: Question, packet: CognitionPacket) -> None:
+def check_names(reply: Any, question: OpenQuestion, packet: CognitionPacket) -> None:
     """Raise RequestError if a reply names another question, or approves another call."""
     decisions = reply.get("decisions") if isinstance(reply, dict) else reply
     decisions = [one for one in decisions if isinstance(one, dict)] if isinstance(decisions, list) else []
@@ -137,7 +139,7 @@ def _in_words(text: str, packet: CognitionPacket, waiting: list[ToolCall]) -> li
 
 
 def _changed_tools(
-    question: Question, packet: CognitionPacket, update: PacketUpdate, catalogue: Catalogue
+    question: OpenQuestion, packet: CognitionPacket, update: PacketUpdate, catalogue: Catalogue
 ) -> tuple[str, ...]:
     routing = update.get("tool_routing") or packet.routing
     approved = {call.call_id for call in routing.calls if call.status is ToolExecutionStatus.APPROVED}
@@ -172,7 +174,7 @@ def _decided(packet: CognitionPacket, replies: dict[str, CallReply], catalogue: 
         for call in calls
         if (reply := replies.get(call.call_id))
     ]
-    comments = [approval.comment for approval in approvals if approval.says_instead]
+    comments = [approval.comment for approval in approvals if approval.goes_to_selection]
     routing = packet.routing.with_calls(calls)
     ran_or_runs = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
     goes_on = any(call.status in ran_or_runs for call in calls)

@@ -15,7 +15,7 @@ from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import code_span, escaped, fenced
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import AskedCall, PacketState, Parked, Question, Status
+from packetgate.state.sections import AskedCall, OpenQuestion, PacketState, Parked, Status
 from packetgate.tools.approval.remembering import offers
 from packetgate.tools.approval.replies import ANSWER
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -40,7 +40,7 @@ def asking(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> Pac
     if asks:
         expires = now() + timedelta(seconds=governance.settings.ask_timeout_s)
         problem = governance.question.problem if governance.question else ""
-        question = Question(expires_at=expires, calls=calls, problem=problem)
+        question = OpenQuestion(expires_at=expires, calls=calls, problem=problem)
     state = PacketState.AWAITING_USER if asks else PacketState.PROCESSING
     return {
         "governance": governance.asking(question),
@@ -69,7 +69,7 @@ def asking_about(
     return asking(packet, *asked, asks=bool(waiting))
 
 
-def payload(packet: CognitionPacket, question: Question, problem: str = "") -> dict[str, Any]:
+def payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") -> dict[str, Any]:
     """Return the payload of the interrupt: calls to decide, in order, or a question that wants text.
 
     Some front ends show only `description`, so it repeats everything else.

@@ -13,7 +13,7 @@ from packetgate.state.errors import RequestError
 from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.state.sections import ApprovalOutcome, Question
+from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.grants import ID_LENGTH, Grant
@@ -39,7 +39,9 @@ def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dic
     return {word: f"{grant.terms}, {grant.asked}{bounds[word]}" for word, grant in grants.items()}
 
 
-def grants_of(update: PacketUpdate, question: Question, packet: CognitionPacket, catalogue: Catalogue) -> list[Grant]:
+def grants_of(
+    update: PacketUpdate, question: OpenQuestion, packet: CognitionPacket, catalogue: Catalogue
+) -> list[Grant]:
     """Return the grants that a decision stores.
 
     Raises:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolCa
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from packetgate.state.packet import CognitionPacket, PacketUpdate
-from packetgate.state.sections import ApprovalOutcome, Question
+from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.questions import CLARIFY
 from packetgate.tools.checks.validation import canonical_json
@@ -77,7 +77,7 @@ def _is_question(message: AnyMessage) -> TypeGuard[AIMessage]:
     return isinstance(message, AIMessage) and bool(message.tool_calls) and (message.id or "").startswith(_PREFIX)
 
 
-def _question_message(packet: CognitionPacket, question: Question) -> AIMessage:
+def _question_message(packet: CognitionPacket, question: OpenQuestion) -> AIMessage:
     text = packet.routing.question if packet.routing.outcome == "clarify" else None
     if text is not None:
         calls = [ToolCall(name=CLARIFY, args={"question": text}, id=_id(question))]
@@ -88,7 +88,7 @@ def _question_message(packet: CognitionPacket, question: Question) -> AIMessage:
     return AIMessage(content, id=_PREFIX + question.question_id, tool_calls=calls)
 
 
-def _id(question: Question, call_id: str = "") -> str:
+def _id(question: OpenQuestion, call_id: str = "") -> str:
     return "-".join(part[:_ID_DIGITS] for part in (question.question_id, call_id) if part)
 
 

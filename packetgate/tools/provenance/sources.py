@@ -247,7 +247,7 @@ class SourceTexts:
 
 def source_texts(packet: CognitionPacket) -> SourceTexts:
     """Return the sources of a packet before its next calls are made."""
-    user = UserWords(folded(packet.spoken))
+    user = UserWords(folded(packet.session_words))
     earlier = [call for call in packet.routing.all_calls if call.result is not None]
     sources = [source for call in reversed(earlier) for source in _of_call(call, user)]
     for entry in reversed(packet.context.result_ledger):

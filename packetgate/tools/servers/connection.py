@@ -261,13 +261,13 @@ class Connection(Server):
                 raise self._went_away(client, error) from error
             case TransportFailure(kind="unsent"):
                 self._fail_session(client, error)
-                raise ServerError(f"{server} cannot be reached: {cause}", cause, again_in_s=0) from error
+                raise ServerError(f"{server} cannot be reached: {cause}", cause, retry_after_s=0) from error
             case TransportFailure(kind="unreadable"):
                 raise LostCallError(f"{server} gave no usable answer: {cause}", cause) from error
             case TransportFailure(status=status):
-                again_in_s = max(_RETRY_S, failure.retry_after_s or 0) if status in _BUSY else None
+                retry_after_s = max(_RETRY_S, failure.retry_after_s or 0) if status in _BUSY else None
                 kind = ServerError if status in _REFUSED else LostCallError
-                raise kind(f"{server} answered {cause}", cause, again_in_s=again_in_s) from error
+                raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
 
     async def _forgot_session(self, client: Client[BoundedTransport], error: MCPError) -> bool:
         """Whether the server refused the session, and so did not run the call: then it refuses a ping as well.

@@ -258,14 +258,14 @@ async def _prepare_retry(attempt: int, error: ServerError, server: Server, sessi
     """Open a new session or wait, so that a call can be sent again; raise the error if it must not."""
     refused = isinstance(error, SessionRefusedError)
     gone = server.session != session or server.state != "ready"
-    if refused or (gone and (isinstance(error, LostCallError) or error.again_in_s is not None)):
+    if refused or (gone and (isinstance(error, LostCallError) or error.retry_after_s is not None)):
         if attempt > 1:
             raise error
         await server.connect(instead_of=session)
-    elif error.again_in_s is None or error.again_in_s > MAX_RETRY_AFTER_S or attempt >= MAX_ATTEMPTS:
+    elif error.retry_after_s is None or error.retry_after_s > MAX_RETRY_AFTER_S or attempt >= MAX_ATTEMPTS:
         raise error
     else:
-        await asyncio.sleep(error.again_in_s)
+        await asyncio.sleep(error.retry_after_s)
 
 
 def _is_current(spec: ToolSpec, server: Server) -> bool:

@@ -1,4 +1,4 @@
-"""A call that needs approval: what is shown, who may press, and what each button does."""
+"""Calls that need approval: the displayed question, who may press its buttons, and what each button does."""
 
 import json
 from datetime import timedelta
@@ -29,7 +29,7 @@ DENIED = "you denied it"
 
 
 async def ask(discord: DiscordStandIn, words: str = WRITE) -> Payload:
-    """Have Ada ask for something that needs approval; return the question."""
+    """Send a request by Ada that needs approval; return the question."""
     await discord.say(ADA, LOBBY, words, mentions=[BOT])
     return await discord.question(LOBBY)
 
@@ -170,7 +170,7 @@ async def test_an_unclear_reply_repeats_the_question(discord: DiscordStandIn, wo
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-async def test_a_question_in_words_takes_words(discord: DiscordStandIn, workshop: Workshop):
+async def test_a_clarifying_question_accepts_text(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(ADA_ALONE):
         await discord.say(ADA, LOBBY, "Read the file", mentions=[BOT])
         question = await discord.question(LOBBY)
@@ -186,7 +186,7 @@ async def test_a_question_in_words_takes_words(discord: DiscordStandIn, workshop
 
 
 @pytest.mark.parametrize("still_allowed", [True, False])
-async def test_buttons_work_after_a_restart_with_the_rights_of_now(
+async def test_buttons_work_after_a_restart_with_current_rights(
     discord: DiscordStandIn, workshop: Workshop, still_allowed: bool
 ):
     async with workshop.bot(WRITING):
@@ -200,9 +200,7 @@ async def test_buttons_work_after_a_restart_with_the_rights_of_now(
     assert (workshop.folder / "notes.txt").exists() is still_allowed
 
 
-async def test_after_a_restart_a_message_answers_only_a_question_that_is_shown(
-    discord: DiscordStandIn, workshop: Workshop
-):
+async def test_after_a_restart_a_message_answers_only_a_displayed_question(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(WRITING):
         question = await ask(discord)
     async with workshop.bot(WRITING):
@@ -214,7 +212,7 @@ async def test_after_a_restart_a_message_answers_only_a_question_that_is_shown(
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-async def test_a_press_after_the_expiry_runs_nothing(
+async def test_a_press_after_expiry_runs_nothing(
     discord: DiscordStandIn, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     async with workshop.bot({**WRITING, "question_timeout_s": 3_600.0}):
@@ -260,7 +258,7 @@ async def test_a_long_question_is_complete_in_a_file(discord: DiscordStandIn, wo
 
 
 @pytest.mark.parametrize("presser", [ADA, EVE])
-async def test_a_remembered_answer_holds_only_for_the_asker(discord: DiscordStandIn, workshop: Workshop, presser: int):
+async def test_a_remembered_answer_applies_only_to_the_asker(discord: DiscordStandIn, workshop: Workshop, presser: int):
     (workshop.folder / "packetgate.toml").write_text('[policy]\nremember = "always"\n')
     notes = workshop.folder / "notes.txt"
     async with workshop.bot(WRITING):

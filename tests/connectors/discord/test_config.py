@@ -48,7 +48,7 @@ def table(tmp_path: Path, text: str) -> DiscordConfig:
     return load_discord_config(file)
 
 
-def test_the_whole_table(tmp_path: Path):
+def test_a_complete_table_is_read(tmp_path: Path):
     config = table(tmp_path, WHOLE)
     assert (config.rate.turns, config.rate.seconds, config.question_timeout_s) == (3, 60.0, 600.0)
     assert config.tools == {3: ["ai.read", "notes.*"], 5: []}
@@ -77,7 +77,7 @@ RIGHTS = [
 
 
 @pytest.mark.parametrize("case", RIGHTS, ids=lambda case: case.id)
-def test_rights(tmp_path: Path, case: Rights):
+def test_rights_depend_on_user_role_and_channel(tmp_path: Path, case: Rights):
     rights = table(tmp_path, WHOLE).settings_for(case.person)
     assert rights == (None if case.given is None else RoutingContext.model_validate(case.given))
     assert case.given is None or (rights is not None and rights.model_fields_set == set(case.given))
@@ -100,7 +100,7 @@ HERE, ELSEWHERE = Person(1, places=(3,)), Person(1, places=(9,))
         ({"ask_timeout_s": 5.0}, HERE, {}),
     ],
 )
-def test_settings_of_every_run_only_forbid_more(
+def test_run_settings_can_only_restrict_rights(
     tmp_path: Path, base: dict[str, Any], person: Person, changed: dict[str, Any]
 ):
     config = table(tmp_path, WHOLE)
@@ -121,7 +121,7 @@ def test_settings_of_every_run_only_forbid_more(
         (Person(9, places=(9,)), 9, False),
     ],
 )
-def test_who_may_decide(tmp_path: Path, person: Person, asker: int, may: bool):
+def test_only_the_asker_and_approvers_may_decide(tmp_path: Path, person: Person, asker: int, may: bool):
     assert table(tmp_path, WHOLE).may_decide(person, asker) is may
 
 

@@ -53,7 +53,7 @@ presses = st.one_of(
 
 
 def drawn(strategy: st.SearchStrategy[Any], examples: int, nightly: int) -> list[Any]:
-    """Return examples, always the same ones."""
+    """Return reproducible examples."""
     found: list[Any] = []
 
     @fuzzed(examples, nightly)

@@ -131,7 +131,7 @@ async def test_each_channel_is_a_session_whose_turns_queue_up(discord: DiscordSt
     assert max(of_first) < [index for index, one in enumerate(writes) if one.method == "POST"][1]
 
 
-async def test_a_user_over_the_rate_is_told_once(discord: DiscordStandIn, workshop: Workshop):
+async def test_a_user_over_the_rate_limit_is_warned_once(discord: DiscordStandIn, workshop: Workshop):
     config = {"allowed": {"users": [ADA, BEN]}, "rate": {"turns": 1, "seconds": 3_600.0}}
     async with workshop.bot(config):
         for _ in range(3):
@@ -168,7 +168,7 @@ async def test_a_dropped_connection_resumes(discord: DiscordStandIn, workshop: W
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-async def test_a_rate_limit_of_discord_is_waited_out(discord: DiscordStandIn, workshop: Workshop, method: str):
+async def test_the_bot_waits_for_discords_rate_limit(discord: DiscordStandIn, workshop: Workshop, method: str):
     discord.limit(method, rf"/channels/{ADAS}/messages(/\d+)?", 0.05)
     async with workshop.bot(ADA_ALONE):
         await discord.say(ADA, ADAS, "Read plan.txt")
@@ -183,7 +183,7 @@ async def attached(workshop: Workshop, where: int) -> list[tuple[str, str]]:
     return [(one.name, one.text) for one in packet.content.attachments]
 
 
-async def test_text_files_are_attached_and_others_named(discord: DiscordStandIn, workshop: Workshop):
+async def test_text_files_are_attached_and_other_files_are_named(discord: DiscordStandIn, workshop: Workshop):
     files = [
         discord.attach("notes.md", "Grüße\n".encode()),
         discord.attach("photo.png", b"\x89PNG\xff"),
@@ -262,7 +262,7 @@ def test_a_changed_file_is_not_uploaded(tmp_path: Path):
 
 
 class FailingResponder(ScriptedResponder):
-    """Fails for a request to fail."""
+    """Raises an error if the request asks for one."""
 
     async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
         if "fail" in packet.content.original_prompt:
@@ -287,7 +287,7 @@ async def test_progress_is_replaced_by_the_answer(
             assert (answer["id"] == progress["id"]) is not is_deleted
 
 
-async def test_a_stopped_bot_tells_who_waits(discord: DiscordStandIn, workshop: Workshop):
+async def test_a_stopped_bot_notifies_waiting_users(discord: DiscordStandIn, workshop: Workshop):
     async with session(scripted(READ_NOTE), GatedNotebook()) as talk:
         async with workshop.bot(ADA_ALONE, Sessions(talk.graph)):
             await discord.say(ADA, ADAS, "Read a")

@@ -54,7 +54,7 @@ def test_writes_are_switched_on_only_by_the_table(cli: CommandLine):
     assert (outcome.status, "[discord.writes]" in outcome.err) == (2, True)
 
 
-async def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PACKETGATE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DISCORD_TOKEN", "x")

@@ -1,4 +1,4 @@
-"""The slash commands, and the tools that are allowed to a person in a channel."""
+"""The slash commands, and the tools that a user may use in a channel."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ async def test_why_shows_the_trace_and_reset_deletes_the_conversation(discord: D
     assert (state.packet.content.original_prompt, state.question) == ("", None)
 
 
-async def test_tools_lists_what_may_be_used_here(discord: DiscordStandIn, workshop: Workshop):
+async def test_tools_lists_the_allowed_tools(discord: DiscordStandIn, workshop: Workshop):
     config = {**ADA_ALONE, "writes": {"users": [ADA]}, "tools": {str(LOBBY): ["ai.read"], str(LAB): []}}
     async with workshop.bot(config):
         for where in (ADAS, LOBBY):
@@ -109,7 +109,9 @@ def test_the_bot_has_only_the_intents_that_it_needs():
     assert {name for name, on in INTENTS if on} == {"guilds", "guild_messages", "dm_messages", "message_content"}
 
 
-async def test_an_approval_here_and_on_a_langgraph_server(place: Place, discord: DiscordStandIn, workshop: Workshop):
+async def test_approvals_work_in_process_and_on_a_langgraph_server(
+    place: Place, discord: DiscordStandIn, workshop: Workshop
+):
     call = wanting("ai.write", "write", path="from_discord.txt", content="hello")
     place.model.script(*call, *answering("It is written."))
     writing = {"allowed": {"users": [ADA]}, "writes": {"users": [ADA]}}

@@ -4,7 +4,7 @@ from support.proxies import ClientKind
 
 @pytest.fixture(params=[ClientKind("sdk", "legacy"), ClientKind("fastmcp", "2026-07-28")], ids=str)
 def kind(request: pytest.FixtureRequest) -> ClientKind:
-    """Both client libraries and both protocols."""
+    """Each combination of client library and protocol."""
     return request.param
 
 

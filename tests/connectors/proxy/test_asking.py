@@ -1,4 +1,4 @@
-"""A change is asked about in the way that the client supports; each answer counts once."""
+"""Changes are asked about by the means that the client supports; each answer counts once."""
 
 import asyncio
 import json
@@ -119,7 +119,7 @@ async def test_without_elicitation_the_refusal_says_how_to_allow_it(
 
 
 @pytest.mark.parametrize("answer", ["yes", "no"])
-async def test_a_waiting_call_is_answered_in_a_terminal_and_its_result_returned_once(
+async def test_a_pending_call_is_answered_in_a_terminal_and_its_result_is_returned_once(
     cli: CommandLine, kind: ClientKind, answer: str
 ) -> None:
     call = {"name": "ai.write", "arguments": {"path": "new.txt", "content": "hello", "mode": "overwrite"}}
@@ -158,7 +158,7 @@ async def test_policy_rules_allow_and_deny_by_channel(tmp_path: Path, kind: Clie
         assert written == ["x"]
 
 
-async def test_a_remembered_answer_holds_for_its_client_also_after_a_restart(
+async def test_a_remembered_answer_applies_to_its_client_after_a_restart(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     tokens = {f"{name}-token-0123456789": name for name in ("ide", "desk")}
@@ -183,7 +183,7 @@ async def test_a_remembered_answer_holds_for_its_client_also_after_a_restart(
     assert written == ["oak", "elm", "ash", "yew", "fir"]
 
 
-async def test_a_destination_from_free_text_is_asked_about_with_its_sentence(
+async def test_a_destination_from_free_text_is_asked_about_with_its_passage(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     server: FastMCP[Any] = ledger_server(written)

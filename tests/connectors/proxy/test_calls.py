@@ -24,7 +24,7 @@ from packetgate.tools.spec.default_arguments import ServerFolder
 ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
 
-async def test_any_tool_is_two_calls_away_after_an_unrelated_context(
+async def test_any_tool_can_be_found_and_called_after_an_unrelated_context(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     written.append("one")
@@ -57,7 +57,7 @@ async def test_a_disabled_write_does_not_run_and_says_how_to_allow_it(
         assert (talk.asked, written) == ([], [])
 
 
-async def test_names_and_arguments_are_corrected_and_problems_named(
+async def test_names_and_arguments_are_repaired_and_errors_are_named(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     async with proxy_client(tmp_path, ledger_server(written, tools=60), kind=kind) as talk:
@@ -76,7 +76,7 @@ async def test_names_and_arguments_are_corrected_and_problems_named(
         assert unknown.is_error
 
 
-async def test_descriptions_by_name_and_of_all_tools(tmp_path: Path, kind: ClientKind) -> None:
+async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Path, kind: ClientKind) -> None:
     async with proxy_client(tmp_path, ledger_server([], tools=60), kind=kind) as talk:
         found = await talk.call("fetch_tool_description", names=["ledger__add_entry", "nothing.like_it"])
         assert [tool["name"] for tool in found.structured["tools"]] == ["ledger__add_entry"]
@@ -95,7 +95,7 @@ async def test_descriptions_by_name_and_of_all_tools(tmp_path: Path, kind: Clien
         ({"repo_path": 3}, True),
     ],
 )
-async def test_an_argument_of_the_configuration_may_be_repeated(
+async def test_a_call_may_repeat_an_argument_fixed_in_the_configuration(
     tmp_path: Path, given: dict[str, Any], is_refused: bool
 ) -> None:
     (tmp_path / "shop").mkdir()
@@ -158,7 +158,7 @@ PARTS = [
 
 
 def desk_server() -> FastMCP[None]:
-    """Return a server whose answers have every part of an answer."""
+    """Return a server whose answers contain every kind of content."""
     server: FastMCP[None] = FastMCP("desk")
 
     def offer(name: str, content: list[dict[str, Any]], structured: Any = None, **more: Any) -> None:

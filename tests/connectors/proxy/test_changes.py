@@ -1,4 +1,4 @@
-"""Servers that change their tools while connected: an approval holds for the definition that was shown."""
+"""Servers that change their tools while connected: an approval applies only to the displayed definition."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ WRITE = {"name": "desk.write_note", "arguments": {"text": "x"}}
 
 
 class Desk:
-    """A server of notes whose tools change; `ran` has the names of the tools that ran."""
+    """A server of notes whose tools change; `ran` lists the executed tools."""
 
     def __init__(self) -> None:
         self.server: FastMCP[Any] = FastMCP("desk", on_duplicate="replace")
@@ -36,7 +36,7 @@ class Desk:
             return ""
 
     def offer(self, name: str, description: str, *parameters: str, required: int = 1, **hints: bool) -> None:
-        """Offer a tool with text parameters, in place of a tool of the same name."""
+        """Add a tool with text parameters, replacing one of the same name."""
         properties = {parameter: {"type": "string"} for parameter in parameters}
         schema = {"type": "object", "properties": properties, "required": list(parameters[:required])}
         annotations = mcp_types.ToolAnnotations.model_validate(hints) if hints else None
@@ -45,7 +45,7 @@ class Desk:
         )
 
     async def announce(self) -> None:
-        """Tell the proxy that the tools changed."""
+        """Notify the proxy that the tools changed."""
         client = self.connection.client()
         assert client
         await client.call_tool_mcp("get_turn", {})
@@ -69,7 +69,7 @@ def rename(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("change", [redescribe, widen, rename])
-async def test_a_tool_that_changes_while_its_question_waits_does_not_run(
+async def test_a_tool_that_changes_while_its_question_is_open_does_not_run(
     tmp_path: Path, kind: ClientKind, change: Callable[[Desk], None]
 ) -> None:
     desk = Desk()
@@ -102,7 +102,7 @@ async def test_a_remembered_approval_ends_with_the_definition(tmp_path: Path, ch
         assert (len(talk.asked), desk.ran) == (2, ["write_note"] * 2)
 
 
-async def test_a_description_with_orders_makes_no_write_a_read(tmp_path: Path, kind: ClientKind) -> None:
+async def test_instructions_in_a_description_do_not_make_a_write_a_read(tmp_path: Path, kind: ClientKind) -> None:
     desk = Desk()
     async with proxy_client(
         tmp_path, desk.connection, kind=kind, answer=lambda *_: "no", allow_write_tools=True
@@ -159,7 +159,7 @@ async def test_a_change_is_announced_on_a_subscription(tmp_path: Path) -> None:
             assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
 
 
-async def test_a_new_required_argument_is_named_and_not_invented(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_new_required_argument_is_requested_and_not_invented(tmp_path: Path, kind: ClientKind) -> None:
     desk = Desk()
     async with proxy_client(
         tmp_path, desk.connection, kind=kind, answer=lambda *_: "yes", allow_write_tools=True

@@ -61,7 +61,7 @@ async def test_each_client_lists_and_calls_its_own_tools(tmp_path: Path, kind: C
         ({"Origin": "null"}, {}, 403),
     ],
 )
-async def test_strangers_and_other_sites_are_refused(
+async def test_unknown_clients_and_foreign_origins_are_refused(
     tmp_path: Path, headers: dict[str, str], tokens: dict[str, str], status: int
 ) -> None:
     async with (
@@ -109,7 +109,7 @@ async def test_contexts_and_questions_belong_to_their_client(tmp_path: Path, wri
         assert written == []
 
 
-def test_the_table_of_the_page_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_table_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (table,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "packetgate.toml").write_text(table)
     monkeypatch.setenv("IDE_TOKEN", IDE)
@@ -146,7 +146,7 @@ def test_weak_and_shared_tokens_are_refused(tokens: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("client", "is_warned"), [("idd", True), ("ide", False), ("local", False)])
-def test_an_unknown_client_is_warned_about(cli: CommandLine, client: str, is_warned: bool) -> None:
+def test_an_unknown_client_causes_a_warning(cli: CommandLine, client: str, is_warned: bool) -> None:
     (cli.folder / "packetgate.toml").write_text('[proxy.clients.ide]\nservers = ["time"]\n')
     outcome = cli.run("proxy", "--client", client)
     assert (f"proxy.clients.{client}" in outcome.err) is is_warned

@@ -13,7 +13,7 @@ from support.conformance_server import NAME, Unprefixed, conformance_server
 from support.programs import require
 
 from packetgate.connectors.clients import ProxyConfig
-from packetgate.connectors.http import bound
+from packetgate.connectors.http import bind_socket
 from packetgate.connectors.proxy.serving import gateway_to, http_app
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
@@ -56,7 +56,7 @@ async def proxied(home: Path) -> AsyncIterator[str]:
         gateway_to(hub, Settings(home=home), ProxyConfig(), allowed) as gateway,
     ):
         await hub.catalogue()
-        app, listening = Unprefixed(http_app(gateway, {}, []), NAME), bound("127.0.0.1", 0)
+        app, listening = Unprefixed(http_app(gateway, {}, []), NAME), bind_socket("127.0.0.1", 0)
         config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, lifespan="on", ws="none")
         serving = uvicorn.Server(config)
         running = asyncio.create_task(serving._serve([listening]))

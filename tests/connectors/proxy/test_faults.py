@@ -21,7 +21,7 @@ from packetgate.state.context import RoutingContext
 WRITE: dict[str, Any] = {"name": "notes.write_line", "arguments": {"line": "once"}}
 
 
-async def test_a_killed_server_is_named_and_comes_back(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_killed_server_is_named_and_restarted(tmp_path: Path, kind: ClientKind) -> None:
     server = StdioServer(tmp_path, "notes", trusted=False)
     async with proxy_client(tmp_path / "home", server.connection, other_server(), kind=kind) as talk:
         call = asyncio.create_task(talk.call("call_read_tool", name="notes.read_never"))
@@ -90,7 +90,7 @@ async def test_a_hanging_call_ends_at_its_servers_timeout(
     server, called = echoing("slow"), list[str]()
 
     async def wait_for_it() -> str:
-        """Wait for something that never comes."""
+        """Wait forever."""
         called.append(verb)
         await asyncio.Event().wait()
         return "never"
@@ -131,7 +131,7 @@ async def test_while_a_call_hangs_all_others_are_answered(tmp_path: Path, kind: 
         assert (await hanging).text == "at last"
 
 
-async def test_a_server_that_does_not_start_is_named_without_paths(tmp_path: Path, kind: ClientKind) -> None:
+async def test_the_error_about_a_server_that_fails_to_start_contains_no_paths(tmp_path: Path, kind: ClientKind) -> None:
     dead = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no')"]}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": dead}}))
     settings = Settings(mcp_config=tmp_path / "mcp.json", home=tmp_path / "home", root=tmp_path)

@@ -18,7 +18,7 @@ BACKUP = ".before-packetgate"
 
 
 class Installation:
-    """A command line, and the settings of Cursor in a home of their own."""
+    """A command line, and the settings of Cursor in a separate home folder."""
 
     def __init__(self, cli: CommandLine) -> None:
         self.cli, self.home = cli, cli.folder.parent / "person"
@@ -54,7 +54,7 @@ def test_a_clients_servers_move_into_our_file(installation: Installation) -> Non
         assert installation.file.with_name(f"mcp.json{BACKUP}").read_text() == before
 
 
-def test_the_entry_is_printed_and_nothing_changed(installation: Installation) -> None:
+def test_print_shows_the_entry_and_changes_nothing(installation: Installation) -> None:
     before = installation.file.read_text()
     assert list(json.loads(installation.run("--print").out)) == ["mcpServers"]
     assert installation.file.read_text() == before
@@ -87,7 +87,9 @@ def test_unusable_settings_stay_unchanged(installation: Installation, content: s
         ("vscode", json.dumps({"servers": {"a": NPX, "b": {**NPX, "env": {"K": "${input:k}"}}}}), ["a"], ["b"]),
     ],
 )
-def test_settings_of_any_form(tmp_path: Path, client: str, content: str, moved: list[str], stays: list[str]) -> None:
+def test_settings_of_any_form_are_changed_minimally(
+    tmp_path: Path, client: str, content: str, moved: list[str], stays: list[str]
+) -> None:
     place = place_of(client, tmp_path, "linux")
     place.file.parent.mkdir(parents=True, exist_ok=True)
     place.file.write_text(content)
@@ -101,7 +103,7 @@ def test_settings_of_any_form(tmp_path: Path, client: str, content: str, moved: 
     assert sum("stays" in line for line in lines) == len(stays)
 
 
-def test_another_server_of_the_same_name_is_a_conflict(tmp_path: Path) -> None:
+def test_a_different_server_of_the_same_name_is_a_conflict(tmp_path: Path) -> None:
     place = place_of("cursor", tmp_path, "linux")
     place.file.parent.mkdir(parents=True)
     place.file.write_text(json.dumps({"mcpServers": SERVERS}))
@@ -112,7 +114,9 @@ def test_another_server_of_the_same_name_is_a_conflict(tmp_path: Path) -> None:
     assert place.file.read_text() == before
 
 
-def test_if_the_settings_cannot_be_written_our_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_file_is_restored_if_the_settings_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from packetgate.connectors.proxy import installing
 
     place = place_of("cursor", tmp_path, "linux")

@@ -103,13 +103,13 @@ async def uses(store: BaseStore | None) -> list[dict[str, object]]:
 
 
 async def is_first(talk: Talk) -> bool:
-    """Whether the used tool is among the first three for a context in other words."""
+    """Whether the used tool is among the first three for a paraphrased context."""
     await talk.gateway.pipeline.recorder.written()
     result = await talk.call("set_context", query=SAME_IN_OTHER_WORDS)
     return "office__fetch_q" in [tool["name"] for tool in result.structured["tools"][:3]]
 
 
-async def test_repeated_uses_rank_a_tool_first_for_their_client_also_after_a_restart(
+async def test_repeated_uses_rank_a_tool_first_for_their_client_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "TIMEOUT_S", 60)
@@ -133,7 +133,9 @@ async def test_repeated_uses_rank_a_tool_first_for_their_client_also_after_a_res
 
 
 @pytest.mark.parametrize(("way", "weight"), [("searched", 1.5), ("named", 0.5)])
-async def test_a_use_counts_by_how_the_client_found_the_tool(tmp_path: Path, way: str, weight: float) -> None:
+async def test_the_weight_of_a_use_depends_on_how_the_client_found_the_tool(
+    tmp_path: Path, way: str, weight: float
+) -> None:
     async with proxy_client(tmp_path, office_server(), kind=LEGACY) as talk:
         result = await talk.call("set_context", query="vote of the member")
         listed = {tool["name"] for tool in result.structured["tools"]}
@@ -147,7 +149,7 @@ async def test_a_use_counts_by_how_the_client_found_the_tool(tmp_path: Path, way
         assert listed <= {tool["name"] for tool in result.structured["tools"]} | await talk.names()
 
 
-async def test_failures_denials_and_calls_without_a_context_teach_nothing(tmp_path: Path) -> None:
+async def test_nothing_is_learned_from_failures_denials_and_calls_without_a_context(tmp_path: Path) -> None:
     server = office_server()
 
     @server.tool

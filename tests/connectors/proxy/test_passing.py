@@ -1,4 +1,4 @@
-"""What passes through beside calls: progress, log messages, cancellation, resources, prompts, completions."""
+"""The proxy forwards progress, log messages, cancellation, resources, prompts and completions."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -110,7 +110,7 @@ async def test_a_cancelled_call_is_cancelled_at_its_server(tmp_path: Path, kind:
         assert not (await talk.call("call_read_tool", name="library.read_slowly")).is_error
 
 
-async def test_resources_prompts_and_completions_have_their_servers_name(tmp_path: Path, kind: ClientKind) -> None:
+async def test_resources_prompts_and_completions_carry_their_servers_name(tmp_path: Path, kind: ClientKind) -> None:
     async with reading(Library(), tmp_path, kind) as talk:
         client = talk.client
         assert [str(one.uri) for one in await client.list_resources()] == ["shelf://library/books/list"]
@@ -133,7 +133,7 @@ async def test_resources_prompts_and_completions_have_their_servers_name(tmp_pat
             assert (await client.complete(ref, {"name": "book", "value": "e"})).values == values
 
 
-async def test_a_client_sees_no_resource_of_a_server_that_it_may_not_use(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, kind: ClientKind) -> None:
     config = ProxyConfig.model_validate({"clients": {"ide": {"servers": []}, "desk": {"servers": ["library"]}}})
     library = Library()
     async with reading(library, tmp_path, kind, IDE, config) as ide:

@@ -83,7 +83,7 @@ def test_standard_output_has_only_the_protocol(cli: CommandLine) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_at_standard_input(cli: CommandLine, config: Path, how: signal.Signals) -> None:
+async def test_a_signal_ends_the_stdio_proxy(cli: CommandLine, config: Path, how: signal.Signals) -> None:
     process = await start(cli, config)
     await request(process, 0, "initialize", HELLO)
     for number in range(1, CALLS + 1):
@@ -96,7 +96,7 @@ async def test_a_signal_ends_it_at_standard_input(cli: CommandLine, config: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_over_http(cli: CommandLine, config: Path, how: signal.Signals) -> None:
+async def test_a_signal_ends_the_http_proxy(cli: CommandLine, config: Path, how: signal.Signals) -> None:
     process = await start(cli, config, "--http", "--port", "0")
     assert process.stderr is not None
     url = (await process.stderr.readline()).decode().split()[-1]
@@ -130,7 +130,7 @@ RULE = '[[policy.rules]]\neffect = "allow"\ntool = "bell.*"\n'
 
 
 @pytest.mark.slow
-async def test_a_write_interrupted_by_a_kill_is_asked_about_when_it_is_repeated(cli: CommandLine) -> None:
+async def test_repeating_a_write_that_was_interrupted_by_a_kill_asks_the_user(cli: CommandLine) -> None:
     log, config = cli.folder / "log", cli.folder / "mcp.json"
     entry = {"command": sys.executable, "args": ["-c", BELL, str(log)]}
     config.write_text(json.dumps({"mcpServers": {"bell": entry}}))

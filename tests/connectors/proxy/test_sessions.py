@@ -6,7 +6,7 @@ from pathlib import Path
 from fastmcp import FastMCP
 from support.proxies import ClientKind, gateway_over, ledger_server, served, talking
 
-from packetgate.connectors.proxy.sessions import MAX_TRACED_CALLS, EarlierResults, ProxySession, SessionBook
+from packetgate.connectors.proxy.sessions import MAX_TRACED_CALLS, EarlierResults, ProxySession, SessionRegistry
 from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
@@ -83,8 +83,8 @@ def test_a_session_remembers_the_newest_results_within_limits() -> None:
     assert session.recent == ("a.b",)
 
 
-def test_the_session_unused_for_longest_is_dropped_and_keys_belong_to_a_client() -> None:
-    book, settings = SessionBook(limit=2), RoutingContext()
+def test_the_least_recently_used_session_is_dropped_and_keys_belong_to_a_client() -> None:
+    book, settings = SessionRegistry(limit=2), RoutingContext()
     first = book.session("a", "x", settings)
     book.session("b", "x", settings)
     assert book.session("a", "x", settings) is first

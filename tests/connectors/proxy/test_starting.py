@@ -41,7 +41,7 @@ class SlowServer:
         return Connection("slow", lambda: FastMCPTransport(self.server), trusted=True, listings=listings)
 
     async def store_listing(self, home: Path) -> Path:
-        """Let it run once, and return the file with its stored tools."""
+        """Run the server once, and return the file with its stored tools."""
         self.may_start.set()
         async with proxy_client(home, self.connection()) as talk:
             assert "slow__get_it" in await talk.names()
@@ -55,7 +55,7 @@ def slow(tmp_path: Path) -> SlowServer:
     return SlowServer(tmp_path)
 
 
-async def test_nobody_waits_for_a_starting_server(slow: SlowServer, tmp_path: Path, kind: ClientKind) -> None:
+async def test_lists_do_not_wait_for_a_starting_server(slow: SlowServer, tmp_path: Path, kind: ClientKind) -> None:
     servers = (slow.connection(), other_server())
     async with proxy_client(tmp_path / "home", *servers, kind=kind, patience_s=PATIENCE_S) as talk:
         assert await talk.names() == META | {"other__echo"}

@@ -1,4 +1,4 @@
-"""Servers that cannot be used: the error names the server."""
+"""Unusable servers: the error names the server."""
 
 import asyncio
 import json
@@ -43,11 +43,11 @@ async def refusal(url: str, code: Code = Code.CONFIGURATION) -> str:
 @pytest.mark.parametrize(
     "url", ["", "localhost:2024", "ftp://a.example", "http://", "https://:80", "http://a:b", "http://a:99999"]
 )
-async def test_an_address_that_is_none(url: str) -> None:
+async def test_an_invalid_address_is_an_error(url: str) -> None:
     await refusal(url)
 
 
-async def test_nobody_there() -> None:
+async def test_an_unreachable_server_is_named() -> None:
     await refusal(f"http://127.0.0.1:{free_port()}", Code.SERVER_UNAVAILABLE)
 
 
@@ -67,13 +67,13 @@ async def test_nobody_there() -> None:
     ],
     ids=str,
 )
-async def test_no_langgraph_server(answer: Answer) -> None:
+async def test_a_server_without_the_langgraph_api_is_an_error(answer: Answer) -> None:
     with answering_all(lambda _: answer) as url:
         await refusal(url)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_server_that_asks_for_a_key(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_requires_a_key_is_an_error(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     here = {"assistant_id": "1", "graph_id": "packetgate", "name": "packetgate"}
 
     def answer(headers: dict[str, str]) -> Answer:
@@ -92,17 +92,17 @@ async def test_a_server_that_asks_for_a_key(status: int, monkeypatch: pytest.Mon
             pass
 
 
-async def test_a_password_in_the_address_is_not_told() -> None:
+async def test_errors_do_not_contain_the_password_of_the_address() -> None:
     assert "hush" not in await refusal(f"http://me:hush@127.0.0.1:{free_port()}", Code.SERVER_UNAVAILABLE)
 
 
-def test_a_thread_of_another_graph() -> None:
+def test_a_thread_of_another_graph_is_an_error() -> None:
     snapshot = StateSnapshot({"messages": [], "intent": "chat"}, (), {}, None, None, None, (), ())
     with pytest.raises(PacketError, match="intent"):
         SessionState.of(snapshot)
 
 
-async def test_a_server_that_dies_in_the_middle_of_a_turn(tmp_path: Path) -> None:
+async def test_a_server_that_dies_during_a_turn_is_an_error(tmp_path: Path) -> None:
     with serve_langgraph(tmp_path, isolated=False) as server:
 
         async def turn() -> None:

@@ -1,4 +1,4 @@
-"""Sessions that a LangGraph server keeps: their threads, their assistants, and what its runs end with."""
+"""Sessions on a LangGraph server: threads, assistants, and outcomes of runs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ UUID = "2f6b7a52-1d7e-4c0a-9f5e-0c3c7c1d2e4b"
 
 @asynccontextmanager
 async def assistant(place: Place, name: str, **context: Any) -> AsyncIterator[str]:
-    """Make an assistant of the server, and take it away again."""
+    """Create an assistant on the server, and delete it afterwards."""
     async with get_client(url=place.settings.url, api_key=None) as client:
         made = (await client.assistants.create(GRAPH, context=context, name=name))["assistant_id"]
         try:
@@ -50,13 +50,13 @@ def _notes(place: Place) -> None:
     (place.root / "notes.txt").write_text("the owl sleeps by day\n")
 
 
-def test_a_sessions_thread() -> None:
+def test_a_session_has_a_thread_of_its_own() -> None:
     assert thread_id(UUID) == thread_id(UUID.upper()) == UUID
     assert thread_id("home") == thread_id("home") != thread_id("work")
 
 
 @pytest.mark.parametrize("by", ["id", "name"])
-async def test_only_what_was_set_overrides_the_assistant(place: Place, by: str) -> None:
+async def test_only_explicit_settings_override_the_assistant(place: Place, by: str) -> None:
     async with assistant(place, "strict", confidence_threshold=0.99) as made:
         to = made if by == "id" else "strict"
         place.model.script(*SURE)
@@ -67,20 +67,20 @@ async def test_only_what_was_set_overrides_the_assistant(place: Place, by: str) 
             assert isinstance((await talk.events(Say("Read notes.txt")))[-1], Finished)
 
 
-async def test_an_assistant_that_is_not_there(place: Place) -> None:
+async def test_a_missing_assistant_is_an_error(place: Place) -> None:
     with pytest.raises(ConfigError, match="no assistant 'nobody': it has packetgate; set PACKETGATE_ASSISTANT"):
         async with talking(place, "nobody"):
             pass
 
 
-async def test_a_name_that_two_assistants_have(place: Place) -> None:
+async def test_an_ambiguous_assistant_name_is_an_error(place: Place) -> None:
     async with assistant(place, "twin"), assistant(place, "twin"):
-        with pytest.raises(ConfigError, match="2 assistants are named 'twin': give the id of one"):
+        with pytest.raises(ConfigError, match="2 assistants are named 'twin': use an id"):
             async with talking(place, "twin"):
                 pass
 
 
-async def test_an_assistant_taken_away_meanwhile(place: Place) -> None:
+async def test_an_assistant_deleted_during_a_session_is_an_error(place: Place) -> None:
     async with assistant(place, "short-lived") as made:
         opened = talking(place, made)
         talk = await opened.__aenter__()
@@ -96,14 +96,14 @@ async def test_an_error_of_the_run_keeps_its_class(place: Place) -> None:
                 pass
 
 
-async def test_a_context_that_cannot_be(place: Place) -> None:
+async def test_an_invalid_context_is_refused(place: Place) -> None:
     impossible = RoutingContext.model_construct({"palette_size"}, palette_size=0)
     async with place.session() as talk:
         with pytest.raises(PacketgateError, match="palette_size"):
             await Conversation(talk.sessions, talk.name, impossible).events(Say("Hello"))
 
 
-async def test_a_turn_that_somebody_else_stops(place: Place) -> None:
+async def test_a_turn_stopped_by_another_client_is_an_error(place: Place) -> None:
     place.model.script(*wanting("clock.await_stroke", hour="nine"))
     async with place.session() as talk, get_client(url=place.settings.url, api_key=None) as client:
         running = asyncio.create_task(talk.events(Say('Wait until the clock strikes "nine"')))
@@ -115,8 +115,8 @@ async def test_a_turn_that_somebody_else_stops(place: Place) -> None:
     assert caught.value.code == Code.TURN_INTERRUPTED
 
 
-async def test_a_thread_of_studio_is_gone_on_with(place: Place) -> None:
-    """A session that is named as a thread is that thread."""
+async def test_a_thread_created_in_studio_can_be_continued(place: Place) -> None:
+    """A thread's id is also the name of its session."""
     async with get_client(url=place.settings.url, api_key=None) as client:
         thread = (await client.threads.create())["thread_id"]
         place.model.script("Hello to you.", "Hello once more.")

@@ -1,4 +1,4 @@
-"""Stopping a turn in the middle of a slow tool call: the same in this process and on a server."""
+"""Stopping a turn during a slow tool call works alike in this process and on a server."""
 
 import asyncio
 from contextlib import aclosing
@@ -16,7 +16,7 @@ ASK = Say('Wait until the clock strikes "nine"')
 
 
 async def stopped(place: Place, talk: Conversation) -> None:
-    """Run a turn into its slow call, and cancel it there."""
+    """Run a turn up to its slow call, and cancel it."""
     place.model.script(*WAIT)
     running = asyncio.create_task(talk.events(ASK))
     await until(lambda: place.clock.begun == ["await_stroke nine"])
@@ -31,7 +31,7 @@ async def test_a_cancelled_turn_stops_its_call(place: Place) -> None:
         await until(lambda: place.clock.stopped == place.clock.begun)
 
 
-async def test_the_next_turn_comes_at_once(place: Place) -> None:
+async def test_the_next_turn_starts_at_once(place: Place) -> None:
     async with place.session() as talk:
         await stopped(place, talk)
         place.model.script("Hello to you.")
@@ -40,7 +40,7 @@ async def test_the_next_turn_comes_at_once(place: Place) -> None:
     assert [message.type for message in packet.messages] == ["human", "human", "ai"]
 
 
-async def test_a_stopped_turn_goes_on(place: Place) -> None:
+async def test_a_stopped_turn_can_be_continued(place: Place) -> None:
     async with place.session() as talk:
         await stopped(place, talk)
         state = await talk.sessions.state(talk.name)
@@ -52,7 +52,7 @@ async def test_a_stopped_turn_goes_on(place: Place) -> None:
     assert place.clock.begun == ["await_stroke nine"] * 2
 
 
-async def test_a_stopped_turn_is_forgotten(place: Place) -> None:
+async def test_a_session_with_a_stopped_turn_can_be_deleted(place: Place) -> None:
     async with place.session() as talk:
         await stopped(place, talk)
         await talk.sessions.forget(talk.name)
@@ -61,7 +61,7 @@ async def test_a_stopped_turn_is_forgotten(place: Place) -> None:
         assert (state.packet.messages, state.is_unfinished) == ([], False)
 
 
-async def test_closing_the_turn_stops_it_too(place: Place) -> None:
+async def test_closing_the_stream_stops_the_turn(place: Place) -> None:
     place.model.script(*WAIT)
     async with place.session() as talk:
         async with aclosing(run_turn(talk.sessions, ASK, talk.name, talk.context)) as events:
@@ -73,7 +73,7 @@ async def test_closing_the_turn_stops_it_too(place: Place) -> None:
         assert place.clock.stopped == place.clock.begun
 
 
-async def test_a_turn_that_waits_for_another_may_be_cancelled(place: Place) -> None:
+async def test_a_waiting_turn_can_be_cancelled(place: Place) -> None:
     place.model.script(*WAIT)
     async with place.session() as talk:
         running = asyncio.create_task(talk.events(ASK))
@@ -90,8 +90,8 @@ async def test_a_turn_that_waits_for_another_may_be_cancelled(place: Place) -> N
     assert last.packet.response.candidate == "It struck nine."
 
 
-async def test_a_write_in_flight(place: Place) -> None:
-    """Nobody knows what came of it: the session says that the turn is unfinished, and runs nothing by itself."""
+async def test_a_write_cancelled_during_the_call_stays_unfinished(place: Place) -> None:
+    """Its outcome is unknown: the session reports the turn as unfinished, and runs nothing by itself."""
     async with place.session(allow_write_tools=True) as talk:
         place.model.script(*wanting("clock.set_alarm", "write", hour="nine"))
         await talk.question(Say('Set the alarm of the clock to "nine"'))

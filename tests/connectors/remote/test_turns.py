@@ -1,4 +1,4 @@
-"""Turns through the one function that all connectors share: the same in this process and on a server."""
+"""`run_turn` behaves alike in this process and on a server."""
 
 import asyncio
 import base64
@@ -11,7 +11,7 @@ from support.scripted_replies import CutOff
 from support.turn_places import Conversation, Place, answering, wanting
 
 from packetgate.connectors.sessions import AnswerPiece
-from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, Turn
+from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, UserInput
 from packetgate.state.errors import InputError, RequestError, SessionError
 from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.request import TurnRequest
@@ -24,7 +24,7 @@ CLARIFY = selection("clarify", question="Which file?")
 WRITE = wanting("ai.write", "write", path="plan.txt", content="hello owl")
 
 
-async def test_an_answer_comes_in_pieces(place: Place) -> None:
+async def test_an_answer_is_streamed(place: Place) -> None:
     place.model.script(ANSWER)
     async with place.session() as talk:
         events = await talk.events(Say("Hello", TurnRequest(origin="test")))
@@ -42,7 +42,7 @@ async def test_an_answer_comes_in_pieces(place: Place) -> None:
     ]
 
 
-async def test_what_is_attached_is_shown_to_the_model_and_kept_outside_of_the_session(place: Place) -> None:
+async def test_attachments_reach_the_model_and_are_stored_outside_the_session(place: Place) -> None:
     cat = png(shade=3)
     place.model.script("It is grey.")
     async with place.session() as talk:
@@ -57,7 +57,7 @@ async def test_what_is_attached_is_shown_to_the_model_and_kept_outside_of_the_se
     assert not [state for state in history if encoded in state]
 
 
-async def test_what_cannot_be_attached_is_told_and_nothing_done(place: Place) -> None:
+async def test_an_unusable_attachment_is_refused_before_anything_runs(place: Place) -> None:
     picture = {"type": "image", "url": "http://127.0.0.1:1/cat.png"}
     async with place.session() as talk:
         with pytest.raises(RequestError, match="is not fetched"):
@@ -65,7 +65,7 @@ async def test_what_cannot_be_attached_is_told_and_nothing_done(place: Place) ->
         assert (await talk.sessions.state(talk.name)).packet.content.original_prompt == ""
 
 
-async def test_what_broke_off_is_not_the_answer(place: Place) -> None:
+async def test_an_aborted_stream_is_not_the_answer(place: Place) -> None:
     place.model.script(CutOff("The owl sl"))
     async with place.session() as talk:
         events = await talk.events(Say("Hello"))
@@ -133,7 +133,7 @@ async def test_a_question_is_answered_in_words(place: Place) -> None:
         (Continue(), SessionError, "turn"),
     ],
 )
-async def test_what_cannot_be_is_refused(place: Place, turn: Turn, error: type[InputError], says: str) -> None:
+async def test_invalid_inputs_are_refused(place: Place, turn: UserInput, error: type[InputError], says: str) -> None:
     place.model.script("Hello to you.")
     async with place.session() as talk:
         before = await talk.answer(Say("Hello"))
@@ -146,7 +146,7 @@ async def test_an_empty_reply_is_refused(place: Place) -> None:
     place.model.script(*WRITE)
     async with place.session(allow_write_tools=True) as talk:
         await talk.question(Say("Write hello owl to plan.txt"))
-        with pytest.raises(RequestError, match="must say something"):
+        with pytest.raises(RequestError, match="reply is empty"):
             await talk.events(Reply(None))
 
 
@@ -157,7 +157,7 @@ async def records_of(talk: Conversation) -> int:
     return len((await read_usage(talk.sessions.store, thread)).records)
 
 
-async def test_a_forgotten_session_begins_anew(place: Place) -> None:
+async def test_a_deleted_session_starts_empty(place: Place) -> None:
     place.model.script("Hello to you.", "Hello once more.")
     async with place.session() as talk:
         await talk.answer(Say("Hello"))
@@ -170,7 +170,7 @@ async def test_a_forgotten_session_begins_anew(place: Place) -> None:
     assert (len(packet.messages), packet.header.parent_packet_id) == (2, None)
 
 
-async def test_two_turns_at_once_come_one_after_the_other(place: Place) -> None:
+async def test_concurrent_turns_run_one_after_the_other(place: Place) -> None:
     place.model.script("One.", "Two.")
     async with place.session() as talk:
         both = await asyncio.gather(talk.events(Say("Hello")), talk.events(Say("Thanks")))
@@ -182,7 +182,7 @@ async def test_two_turns_at_once_come_one_after_the_other(place: Place) -> None:
     assert len(second.packet.messages) == 4
 
 
-async def test_never_mind_denies_the_call_that_waits(place: Place) -> None:
+async def test_never_mind_denies_the_pending_call(place: Place) -> None:
     place.model.script(*WRITE)
     async with place.session(allow_write_tools=True) as talk:
         assert isinstance((await talk.events(Say("Write hello owl to plan.txt")))[-1], Asked)

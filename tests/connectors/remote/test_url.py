@@ -21,7 +21,7 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def run(cli: CommandLine, langgraph_server: LangGraphServer) -> Run:
-    """Run `packetgate` with its turns on the server."""
+    """Run `packetgate` with `--url` of the server."""
 
     def run(*args: str, **variables: str) -> Outcome:
         url = {"PACKETGATE_URL": langgraph_server.url, "NO_PROXY": "127.0.0.1"}
@@ -40,7 +40,7 @@ def test_the_servers_own_files_are_read(run: Run, langgraph_server: LangGraphSer
     assert "execute_tool" in done.out
 
 
-def test_a_write_is_approved_there(run: Run, langgraph_server: LangGraphServer) -> None:
+def test_a_write_is_approved_on_the_server(run: Run, langgraph_server: LangGraphServer) -> None:
     target = langgraph_server.root / "url-written.txt"
     asked = run("ask", "--session", "url-write", "--allow-writes", 'Write "hello" to url-written.txt')
     assert asked.status == 3, asked.err
@@ -53,7 +53,7 @@ def test_a_write_is_approved_there(run: Run, langgraph_server: LangGraphServer) 
     assert target.read_text() == "hello"
 
 
-def test_of_the_settings_only_what_was_set_goes_there(
+def test_only_explicit_settings_are_sent_to_the_server(
     run: Run, cli: CommandLine, langgraph_server: LangGraphServer
 ) -> None:
     (langgraph_server.root / "settings.txt").write_text("a quiet place\n")
@@ -67,7 +67,7 @@ def test_of_the_settings_only_what_was_set_goes_there(
     assert run(*ask).status == 2
 
 
-def test_a_chat_there(run: Run, cli: CommandLine, langgraph_server: LangGraphServer) -> None:
+def test_chat_runs_on_the_server(run: Run, cli: CommandLine, langgraph_server: LangGraphServer) -> None:
     (langgraph_server.root / "chat.txt").write_text("four owls and a breeze\n")
     reached = {"PACKETGATE_URL": langgraph_server.url, "NO_PROXY": "127.0.0.1"}
 
@@ -87,7 +87,7 @@ def test_a_chat_there(run: Run, cli: CommandLine, langgraph_server: LangGraphSer
     assert langgraph_server.within(talk) == 0
 
 
-def test_ctrl_c_stops_a_turn_there_and_keeps_the_session(
+def test_ctrl_c_stops_a_turn_on_the_server_and_keeps_the_session(
     cli: CommandLine, langgraph_server_with_model: tuple[LangGraphServer, ScriptedOpenAI]
 ) -> None:
     server, model = langgraph_server_with_model
@@ -127,7 +127,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_what_cannot_be_is_one_line(case: Case, cli: CommandLine) -> None:
+def test_errors_are_one_line(case: Case, cli: CommandLine) -> None:
     done = cli.run("ask", *case.args, NO_PROXY="127.0.0.1")
     assert (done.status, done.out) == (2, "")
     assert done.err.count("\n") == 1

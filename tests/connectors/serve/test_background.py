@@ -41,7 +41,7 @@ def test_other_messages_are_the_users(request_: ChatRequest) -> None:
     assert not is_background(request_)
 
 
-async def test_it_runs_nothing_and_leaves_a_waiting_question_open(cli: CommandLine) -> None:
+async def test_a_background_prompt_runs_nothing_and_leaves_a_question_open(cli: CommandLine) -> None:
     (cli.folder / "old.txt").write_text("old")
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
@@ -57,7 +57,7 @@ async def test_it_runs_nothing_and_leaves_a_waiting_question_open(cli: CommandLi
         assert not (cli.folder / "old.txt").exists()
 
 
-async def test_the_model_answers_it_alone(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+async def test_the_model_alone_answers_a_background_prompt(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     variables = {"OPENAI_BASE_URL": scripted_openai.base_url}
     async with serving(cli, "--prime", "openai:scripted", **variables) as served:
         scripted_openai.script('{"title": "Tidying up"}')

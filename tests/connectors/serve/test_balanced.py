@@ -1,4 +1,4 @@
-"""Two machines behind nginx, by deploy/nginx.conf: either takes any request, and a dead one gets none."""
+"""Two machines behind nginx with deploy/nginx.conf: each serves any request, and a dead one gets none."""
 
 import asyncio
 import tempfile
@@ -27,7 +27,7 @@ BEFORE, AFTER = 10, 4
 
 @asynccontextmanager
 async def balanced(*machines: Started) -> AsyncIterator[openai.AsyncOpenAI]:
-    """Run nginx in front of the machines, and yield a client of it. It listens on a socket."""
+    """Run nginx on a socket in front of the machines, and yield a client of it."""
     with tempfile.TemporaryDirectory(prefix="nginx-") as name:  # a socket's path is limited to about 100 characters
         folder = Path(name)
         await asyncio.to_thread(folder.chmod, 0o755)  # its workers are another user

@@ -44,7 +44,7 @@ def turns_by_session(cli: CommandLine) -> Counter[str]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_conversation_with_an_approval(cli: CommandLine, *, stream: bool) -> None:
+async def test_a_call_is_approved_in_the_conversation(cli: CommandLine, *, stream: bool) -> None:
     new = cli.folder / "new.txt"
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
@@ -70,7 +70,7 @@ async def test_a_conversation_with_an_approval(cli: CommandLine, *, stream: bool
     ("words", "written"),
     [("No.", {}), ("skip", {}), ('edit {"path": "other.txt", "content": "eight"}', {"other.txt": "eight"})],
 )
-async def test_replies_to_a_question(cli: CommandLine, words: str, written: dict[str, str]) -> None:
+async def test_each_form_of_reply_has_its_effect(cli: CommandLine, words: str, written: dict[str, str]) -> None:
     before = {*cli.folder.iterdir()}
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
@@ -81,7 +81,7 @@ async def test_replies_to_a_question(cli: CommandLine, words: str, written: dict
     assert {file.name: file.read_text() for file in {*cli.folder.iterdir()} - before} == written
 
 
-async def test_a_remark_is_answered_by_the_model_and_the_question_stays(
+async def test_the_model_answers_a_remark_and_the_question_stays_open(
     cli: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
     model = ("--lite", "openai:scripted", "--prime", "openai:scripted")
@@ -124,7 +124,7 @@ async def test_an_approval_counts_only_in_its_own_conversation(cli: CommandLine)
             await Chat(served.client("cat-token-0123456789")).say("Hello")
 
 
-async def test_a_remembered_answer_holds_for_the_person_who_gave_it(cli: CommandLine) -> None:
+async def test_a_remembered_answer_applies_to_the_user_who_gave_it(cli: CommandLine) -> None:
     (cli.folder / "packetgate.toml").write_text(f'[policy]\nremember = "always"\n{CLIENTS}')
     new = cli.folder / "new.txt"
     async with serving(cli, "--allow-writes") as served:
@@ -217,7 +217,7 @@ async def test_an_interrupted_turn_continues(cli: CommandLine, slow_weather: Pat
 
 
 @pytest.mark.parametrize("still_allowed", [True, False])
-async def test_a_question_outlives_the_process_with_the_rights_of_now(cli: CommandLine, *, still_allowed: bool) -> None:
+async def test_a_question_survives_a_restart_with_current_rights(cli: CommandLine, *, still_allowed: bool) -> None:
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client(), {"user": "ann"})
         await chat.say("Read plan.txt")
@@ -246,7 +246,7 @@ async def test_concurrent_answers_run_a_call_once(cli: CommandLine) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_fifty_conversations_at_once(cli: CommandLine) -> None:
+async def test_fifty_concurrent_conversations_do_not_mix(cli: CommandLine) -> None:
     for number in range(PEOPLE):
         (cli.folder / f"diary{number:02}.txt").write_text(f"vesper{number:02} of the diary")
     async with serving(cli, "--allow-writes") as served:
@@ -321,7 +321,7 @@ async def test_bad_requests_are_refused_in_openais_format(cli: CommandLine) -> N
         assert answer.json()["choices"][0]["message"]["content"].startswith("Hello!")
 
 
-async def test_a_failed_servers_log_tells_nothing_about_this_machine(cli: CommandLine) -> None:
+async def test_server_errors_reveal_nothing_about_this_machine(cli: CommandLine) -> None:
     failing = {"command": sys.executable, "args": ["-c", "import sys; sys.exit('no')"]}
     (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"dead": failing}, "builtin": True}))
     async with serving(cli) as served:
@@ -332,7 +332,7 @@ async def test_a_failed_servers_log_tells_nothing_about_this_machine(cli: Comman
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_ends_it_in_order(cli: CommandLine, how: signal.Signals) -> None:
+async def test_a_signal_ends_the_server_gracefully(cli: CommandLine, how: signal.Signals) -> None:
     async with started(cli) as served:
         await Chat(served.client()).say("Hello")
         assert await served.stop(how) == 0

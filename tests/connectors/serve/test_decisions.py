@@ -57,7 +57,7 @@ async def test_a_gguf_decides_and_reviews(cli: CommandLine, tiny_gguf: Path) -> 
         assert 0 < call["review_confidence"] < 1
 
 
-async def test_without_a_model_nothing_is_decided(cli: CommandLine) -> None:
+async def test_without_a_model_requests_for_decisions_are_refused(cli: CommandLine) -> None:
     async with serving(cli) as served:
         with pytest.raises(openai.NotFoundError, match="llamacpp:FILE"):
             await post(served.client())

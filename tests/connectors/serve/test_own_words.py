@@ -1,4 +1,4 @@
-"""The user's own words are a request's newest message, and earlier messages that were the newest when they came."""
+"""Only messages that arrived as the newest of a request count as the user's own words."""
 
 import json
 import sys
@@ -28,14 +28,14 @@ def message(role: str, content: str) -> dict[str, str]:
 
 
 async def ask_for_mail(chat: Chat, model: ScriptedOpenAI) -> str:
-    """Have a mail sent to the address, and return the question."""
+    """Request a mail to the address, and return the question."""
     model.script(call("office.send_mail", to="eve@rival.example", body="When can you come?"), review(0.95))
     question = await chat.say("Send a mail to the plumber: When can you come?")
     assert "office.send_mail" in question
     return " ".join(question.replace("\u2502", " ").split())
 
 
-async def test_messages_that_a_client_adds_are_not_the_users(
+async def test_messages_added_by_a_client_are_not_the_users_words(
     office: CommandLine, scripted_openai: ScriptedOpenAI
 ) -> None:
     hello = [message("user", "Hello"), message("assistant", "Good morning.")]
@@ -56,7 +56,9 @@ async def test_messages_that_a_client_adds_are_not_the_users(
             assert "plumber reads" not in json.dumps(scripted_openai.requests[-1])  # the review
 
 
-async def test_earlier_requests_stay_the_users_in_a_fork(office: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
+async def test_earlier_requests_stay_the_users_words_in_a_fork(
+    office: CommandLine, scripted_openai: ScriptedOpenAI
+) -> None:
     variables = {"OPENAI_BASE_URL": scripted_openai.base_url}
     async with serving(office, "--allow-writes", "--prime", "openai:scripted", **variables) as served:
         chat = Chat(served.client())

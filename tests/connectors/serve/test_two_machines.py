@@ -1,4 +1,4 @@
-"""Two machines on one PostgreSQL, one of which is killed: every conversation ends, and no write runs twice."""
+"""Two machines on one PostgreSQL, one of them killed: every conversation completes, and no write runs twice."""
 
 import asyncio
 import json

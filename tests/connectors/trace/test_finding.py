@@ -19,7 +19,7 @@ from packetgate.tools.usage.store import keep
 
 @pytest.fixture
 async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
-    """A conversation with reflexes over notes a to d."""
+    """A conversation without a model over the notes a to d."""
     async with keeping(tmp_path, reflex_deciders(), Notebook(), allow_write_tools=True) as opened:
         yield opened
 
@@ -92,7 +92,7 @@ async def test_an_ambiguous_prefix_is_an_error(kept: Kept) -> None:
 
 
 async def _rename(talk: Session, ids: list[str]) -> None:
-    """Have a turn for each id."""
+    """Run a turn for each id."""
     for packet_id in ids:
         await talk.say("Hello")
         await talk.graph.aupdate_state(talk.config, {"header": Header(packet_id=packet_id)}, as_node="respond")

@@ -1,4 +1,4 @@
-"""deploy/dashboard.json asks Prometheus for nothing that real turns do not tell it, by the names that it has there."""
+"""deploy/dashboard.json queries only metrics and labels that real turns record."""
 
 import json
 import re
@@ -27,7 +27,7 @@ Told = dict[str, dict[str, set[str]]]
 
 
 def told() -> Told:
-    """Return what Prometheus would read of this process: by metric and label, the values."""
+    """Return the label values by metric and label, as Prometheus would read them."""
     found: Told = defaultdict(lambda: defaultdict(set))
     for family in REGISTRY.collect():
         for sample in family.samples:
@@ -37,7 +37,7 @@ def told() -> Told:
 
 
 async def every_kind_of_turn(by_model: Deciders, server: ScriptedOpenAI) -> None:
-    """Run turns that have what the panels count: a call, a miss, a fallback, a broken stage, a denial."""
+    """Run turns with everything that the panels count: a call, a miss, a fallback, a failed stage, a denial."""
     read_a, write_a = call("notebook.read_note", name="a"), call("notebook.write_note", name="a", text="b")
     async with session(by_model, Notebook(), allow_write_tools=True) as talk:
         server.script(read_a, review(0.9), "It says apples.")
@@ -57,7 +57,7 @@ async def every_kind_of_turn(by_model: Deciders, server: ScriptedOpenAI) -> None
         await talk.ask("Read note nowhere")
 
 
-async def test_each_panel_asks_for_what_is_told(
+async def test_each_panel_queries_recorded_metrics(
     telemetry: Telemetry, by_model: Deciders, scripted_openai: ScriptedOpenAI
 ) -> None:
     await every_kind_of_turn(by_model, scripted_openai)

@@ -1,4 +1,4 @@
-"""User's words, arguments and what tools return stay out of telemetry until the user lets them in."""
+"""Telemetry contains no user text, arguments or results unless the user allows it."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 @pytest.fixture
 def telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
-    """What is recorded during the test."""
+    """The telemetry recorded during the test."""
     monkeypatch.delenv(CAPTURE, raising=False)
     recorded = recording()
     recorded.clear()
@@ -29,7 +29,7 @@ def telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
 
 
 async def confidential_turn() -> None:
-    """Miss a tool, read a note, and fail at the weather, all with words of which each is a secret."""
+    """Run a turn with a miss, a read and a failure, in which every word is secret."""
     missing = call("sing_zanzibar")
     both = calls(wanted(READ, name="aardvark"), wanted(WEATHER, city="zanzibar"))
     deciders = scripted(missing, both)
@@ -48,7 +48,7 @@ def all_that_was_told(telemetry: Telemetry) -> str:
     return "\n".join([*(span.to_json() for span in telemetry.everyones), repr(telemetry.measured())])
 
 
-async def test_nothing_is_told_of_content(telemetry: Telemetry):
+async def test_content_is_not_recorded(telemetry: Telemetry):
     await confidential_turn()
     said = all_that_was_told(telemetry)
     assert "execute_tool notebook.check_weather" in said
@@ -59,7 +59,7 @@ async def test_nothing_is_told_of_content(telemetry: Telemetry):
 
 
 @pytest.mark.parametrize("value", ["true", "SPAN_ONLY", "span_and_event"])
-async def test_content_that_is_let_in(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch, value: str):
+async def test_content_is_recorded_if_allowed(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch, value: str):
     monkeypatch.setenv(CAPTURE, value)
     await confidential_turn()
     (read,) = telemetry.named(f"execute_tool {READ}")

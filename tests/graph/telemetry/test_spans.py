@@ -1,4 +1,4 @@
-"""What a turn tells OpenTelemetry, through the real SDK."""
+"""The spans and metrics of a turn, with the real OpenTelemetry SDK."""
 
 import logging
 
@@ -21,13 +21,13 @@ READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.ch
 
 
 class FailingReviewer:
-    """Spends tokens, and comes to no review."""
+    """Uses tokens and raises an error."""
 
     async def __call__(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         raise DecisionError("bread is no note", TokenUsage(input_tokens=7, output_tokens=1))
 
 
-async def test_a_span_for_each_stage(notebook: Notebook, telemetry: Telemetry):
+async def test_each_stage_has_a_span(notebook: Notebook, telemetry: Telemetry):
     async with session(reflex_deciders(), notebook) as talk:
         packet = await talk.say("Read note name=b")
         steps = await talk.steps()
@@ -41,7 +41,7 @@ async def test_a_span_for_each_stage(notebook: Notebook, telemetry: Telemetry):
     assert loaded == tuple(entry.tool_name for entry in packet.context.palette)
 
 
-async def test_a_span_for_each_tool_call(notebook: Notebook, telemetry: Telemetry):
+async def test_each_tool_call_has_a_span(notebook: Notebook, telemetry: Telemetry):
     both = calls(wanted(READ, name="a"), wanted(WEATHER, city="Bern"))
     async with session(scripted(both), notebook) as talk:
         packet = await talk.say("Read a, and check the weather")
@@ -65,7 +65,7 @@ async def test_a_span_for_each_tool_call(notebook: Notebook, telemetry: Telemetr
         assert parent.start_time <= span.start_time < span.end_time <= parent.end_time
 
 
-async def test_a_review_is_an_evaluation(notebook: Notebook, telemetry: Telemetry):
+async def test_a_review_is_recorded_as_an_evaluation(notebook: Notebook, telemetry: Telemetry):
     async with session(scripted(call(READ, name="a")), notebook) as talk:
         packet = await talk.say("Read a")
     (event,) = telemetry.stage("review_selection").events
@@ -79,7 +79,7 @@ async def test_a_review_is_an_evaluation(notebook: Notebook, telemetry: Telemetr
     }
 
 
-async def test_a_stage_that_breaks(notebook: Notebook, telemetry: Telemetry):
+async def test_a_failed_stage_records_its_error(notebook: Notebook, telemetry: Telemetry):
     deciders = scripted(call(READ, name="a"), reviewer=FailingReviewer())
     async with session(deciders, notebook, on_low_confidence="skip") as talk:
         await talk.say("Read a")
@@ -96,7 +96,7 @@ async def test_a_stage_that_breaks(notebook: Notebook, telemetry: Telemetry):
     assert [(one.attributes["gen_ai.token.type"], one.sum) for one in tokens] == [("input", 7), ("output", 1)]
 
 
-async def test_what_is_measured(notebook: Notebook, telemetry: Telemetry):
+async def test_durations_tokens_and_counts_are_measured(notebook: Notebook, telemetry: Telemetry):
     usage = TokenUsage(input_tokens=100, output_tokens=9)
     missing = call("notebook.sing").model_copy(update={"usage": usage, "is_fallback": True})
     async with session(scripted(missing, call(READ, name="a")), notebook) as talk:
@@ -126,7 +126,7 @@ async def test_what_is_measured(notebook: Notebook, telemetry: Telemetry):
     assert (counts["select_tool"], counts["execute_tool"], counts["respond"]) == (2, 1, 1)
 
 
-async def test_telemetry_that_breaks_is_logged_once_and_the_turn_goes_on(
+async def test_failing_telemetry_is_logged_once_and_the_turn_continues(
     notebook: Notebook, telemetry: Telemetry, caplog: pytest.LogCaptureFixture
 ):
     telemetry.faulty.broken = True

@@ -1,4 +1,4 @@
-"""Each stage of a turn says on the custom stream what it decided, changed and cost."""
+"""Each stage reports its decisions, changes and cost on the custom stream."""
 
 import orjson
 from langgraph.types import Command
@@ -14,7 +14,7 @@ READ = "notebook.read_note"
 WRITE = "notebook.write_note"
 
 
-async def test_each_stage_begins_and_ends_once(notebook: Notebook):
+async def test_each_stage_starts_and_finishes_once(notebook: Notebook):
     async with session(reflex_deciders(), notebook) as talk:
         events = await events_of(talk, "Read note name=b")
         state = await talk.graph.aget_state(talk.config)
@@ -32,7 +32,7 @@ async def test_each_stage_begins_and_ends_once(notebook: Notebook):
         assert read_event(as_a_server_sends_it) == event
 
 
-async def test_what_a_read_by_reflex_changes(notebook: Notebook):
+async def test_the_events_of_a_read_name_its_changes(notebook: Notebook):
     async with session(reflex_deciders(), notebook) as talk:
         events = await events_of(talk, "Read note name=b")
         again = await events_of(talk, "Hello")
@@ -59,7 +59,7 @@ async def test_what_a_read_by_reflex_changes(notebook: Notebook):
     assert finished(again, "open_packet")[0].removed == palette.loaded
 
 
-async def test_a_question_stops_the_stage_and_the_reply_ends_it(notebook: Notebook):
+async def test_a_question_stops_the_stage_and_the_reply_finishes_it(notebook: Notebook):
     both = calls(wanted(WRITE, name="a", text="x"), wanted(READ, name="b"))
     async with session(scripted(both), notebook, allow_write_tools=True) as talk:
         events = await events_of(talk, "Write x to a, and read b")

@@ -7,7 +7,7 @@ from support.origins import origins
 from packetgate.state.origins import Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
-from packetgate.state.sections import AskedCall, Question
+from packetgate.state.sections import AskedCall, OpenQuestion
 from packetgate.tools.approval.questions import payload
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
@@ -34,7 +34,7 @@ def test_an_approval_suits_both_front_ends():
     )
     calls = (call, call.model_copy(update={"call_id": "c2", "started_at": AT}))
     diff = "-```\n+y"
-    question = Question(question_id="q", expires_at=AT, calls=(AskedCall(call_id="c1", digest="", preview=diff),))
+    question = OpenQuestion(question_id="q", expires_at=AT, calls=(AskedCall(call_id="c1", digest="", preview=diff),))
     packet = CognitionPacket(tool_routing=ToolRouting(outcome="call", calls=calls))
     shown = payload(packet, question, "that was no reply")
     assert (shown["kind"], shown["problem"], shown["question_id"]) == ("approval", "that was no reply", "q")
@@ -61,7 +61,7 @@ def test_an_approval_suits_both_front_ends():
 
 def test_a_question_that_wants_words():
     packet = CognitionPacket(tool_routing=ToolRouting(outcome="clarify", question="Which file?"))
-    shown = payload(packet, Question(expires_at=AT))
+    shown = payload(packet, OpenQuestion(expires_at=AT))
     assert (shown["kind"], shown["question"]) == ("question", "Which file?")
     assert "problem" not in shown
     (request,) = shown["action_requests"]

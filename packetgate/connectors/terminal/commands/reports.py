@@ -32,7 +32,7 @@ async def tools(
     as_json: AsJson = False,
 ) -> int:
     """List the tools with risk, category and description, or their past use."""
-    settings = settings_from(mcp_config=mcp_config, own=True)
+    settings = settings_from(mcp_config=mcp_config, local=True)
     from packetgate.connectors.terminal import reports
 
     if forget:
@@ -48,7 +48,7 @@ async def policy(
     as_json: AsJson = False,
 ) -> int:
     """List the policy rules of packetgate.toml, and remembered answers."""
-    settings = settings_from(own=True)
+    settings = settings_from(local=True)
     from packetgate.connectors.terminal import reports
 
     if revoke is not None:
@@ -59,7 +59,7 @@ async def policy(
 async def settings(
     allow_writes: Writes = None,
     allow_commands: Commands = None,
-    chosen: Set = None,
+    overrides: Set = None,
     lite: Lite = None,
     prime: Prime = None,
     as_json: AsJson = False,
@@ -68,12 +68,14 @@ async def settings(
 
     With the options of another command, it shows what would apply there.
     """
-    given = settings_from(lite=lite, prime=prime, own=True)
-    found = run_settings_from(given, chosen, allow_writes, allow_commands)
+    process_settings = settings_from(lite=lite, prime=prime, local=True)
+    run_settings = run_settings_from(process_settings, overrides, allow_writes, allow_commands)
     from packetgate.connectors.terminal.reports import show_settings
     from packetgate.graph.composition import model_names, model_pool
 
-    return show_settings(found, model_names(given), model_pool(given).given, as_json=as_json)
+    return show_settings(
+        run_settings, model_names(process_settings), model_pool(process_settings).given, as_json=as_json
+    )
 
 
 async def calibrate(
@@ -82,7 +84,7 @@ async def calibrate(
     as_json: AsJson = False,
 ) -> int:
     """Fit the review's confidence to your answers, and show how reliable it is."""
-    settings = settings_from(own=True)
+    settings = settings_from(local=True)
     from packetgate.connectors.terminal import calibrate as calibration
 
     if undo:
@@ -98,7 +100,7 @@ async def evaluate(
     kinds: Annotated[
         list[str] | None, typer.Option("--kinds", help="Only cases of this kind, such as acts; can be repeated.")
     ] = None,
-    cases: Annotated[int | None, typer.Option("--cases", min=1, help="At most so many cases of each kind.")] = None,
+    cases: Annotated[int | None, typer.Option("--cases", min=1, help="Maximum number of cases of each kind.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Try a model on eighty cases: what it does well, how reliable its reviews are, which settings fit.
@@ -106,7 +108,7 @@ async def evaluate(
     Nothing is executed. Each result is stored, so that the same command continues. From then on the gate reads this
     model's confidence by these results.
     """
-    settings = settings_from(own=True)
+    settings = settings_from(local=True)
     from packetgate.connectors.terminal import evaluate as evaluation
 
     played, context = evaluation.chosen(kinds or (), cases), run_settings_from(settings).context
@@ -127,7 +129,7 @@ async def doctor(
 
     Exit status 1 means that something is missing; with --models, 2 that a model cannot be loaded or asked.
     """
-    settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, own=True)
+    settings = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, local=True)
     from packetgate.connectors.terminal.doctor import run_doctor
 
     return await run_doctor(settings, models=models, as_json=as_json)
@@ -149,7 +151,7 @@ async def audit(
     """
     if (session is not None or as_json) if verify else head is not None:
         raise typer.BadParameter("--verify takes --head, and neither --session nor --json", param_hint="--verify")
-    settings = settings_from(own=True)
+    settings = settings_from(local=True)
     from packetgate.connectors.terminal import audit as audits
 
     return await (audits.verify(settings, head) if verify else audits.show_audit(settings, session, as_json=as_json))

@@ -28,7 +28,7 @@ from packetgate.connectors.options import (
 from packetgate.state.errors import InputError
 
 if TYPE_CHECKING:
-    from packetgate.connectors.turn import Turn
+    from packetgate.connectors.turn import UserInput
     from packetgate.state.context import RoutingContext
     from packetgate.state.request import TurnRequest
 
@@ -57,7 +57,7 @@ async def init(
     It looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and in the usual folders for GGUF files and
     other clients' settings. Nothing is downloaded and no key is sent.
     """
-    settings = settings_from(own=True)
+    settings = settings_from(local=True)
     from packetgate.connectors.terminal import init as setup
     from packetgate.connectors.terminal.reading import at_a_terminal, reader
 
@@ -81,15 +81,15 @@ async def ask(
     as_json: AsJson = False,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
-    chosen: Set = None,
+    overrides: Set = None,
 ) -> int:
     """Run one turn: print the answer and the packet's trace.
 
     Exit status 3 means that it waits for your answer, 1 that a tool failed.
     """
-    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
 
-    def start(question_id: str) -> "Turn":
+    def start(question_id: str) -> "UserInput":
         from packetgate.connectors.terminal.reading import file_part
         from packetgate.connectors.turn import Say
         from packetgate.state.request import check_request
@@ -100,7 +100,7 @@ async def ask(
             text if files else check_request(text), turn_request(context_type, SHELL_HINTS), question_id, files=files
         )
 
-    return await _turn(start, session_name(session), given, as_json, chosen, allow_writes, allow_commands)
+    return await _turn(start, session_name(session), options, as_json, overrides, allow_writes, allow_commands)
 
 
 async def answer(
@@ -130,14 +130,14 @@ async def answer(
 
     The settings of the run that asked apply. Exit status 3 means that it waits for another answer.
     """
-    given = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
 
-    def start(question_id: str) -> "Turn":
+    def start(question_id: str) -> "UserInput":
         from packetgate.connectors.terminal.reading import reply_or_continue
 
         return reply_or_continue(reply, edit, question or question_id)
 
-    return await _turn(start, None if session is None else session_name(session), given, as_json)
+    return await _turn(start, None if session is None else session_name(session), options, as_json)
 
 
 async def chat(
@@ -150,21 +150,25 @@ async def chat(
     assistant: Assistant = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
-    chosen: Set = None,
+    overrides: Set = None,
 ) -> int:
     """Run turn after turn. Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands."""
     request = turn_request(context_type, CHAT_HINTS)
     settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
-    context = run_settings_from(settings, chosen, allow_writes, allow_commands).context
+    context = run_settings_from(settings, overrides, allow_writes, allow_commands).context
     from packetgate.connectors.terminal.chat import run_chat
 
     return await run_chat(settings, session_name(session), context, request)
 
 
 async def _turn(
-    start: "Callable[[str], Turn]", session: str | None, given: dict[str, Any], as_json: bool, *run_options: Any
+    start: "Callable[[str], UserInput]",
+    session: str | None,
+    process_options: dict[str, Any],
+    as_json: bool,
+    *run_options: Any,
 ) -> int:
-    settings = settings_from(**given)
+    settings = settings_from(**process_options)
     from packetgate.connectors.terminal.last_question import LastQuestion, only_open
 
     last = LastQuestion(settings)
@@ -179,7 +183,9 @@ async def _turn(
         if session is None:
             session = await only_open(sessions, last)
             turn = start(last.of(session))
-        options = [(f"--{name.replace('_', '-')}", str(value)) for name, value in given.items() if value is not None]
+        options = [
+            (f"--{name.replace('_', '-')}", str(value)) for name, value in process_options.items() if value is not None
+        ]
         terminal = Terminal(
             *(sessions, session, context, last, result_store(settings), as_json),
             interactive=at_a_terminal() and not as_json,
@@ -207,11 +213,11 @@ def turn_request(context_type: str | None, hints: tuple[str, str, str]) -> "Turn
     return TurnRequest(origin="terminal", person=person, context_type=kind, way_out=SwitchHints.by(*hints))
 
 
-def _request_text(given: str | None) -> str:
+def _request_text(argument: str | None) -> str:
     from packetgate.state.request import decode_request
 
-    if given is not None and given != "-":
-        return decode_request(os.fsencode(given), "the request")
-    if given is None and sys.stdin.isatty():
+    if argument is not None and argument != "-":
+        return decode_request(os.fsencode(argument), "the request")
+    if argument is None and sys.stdin.isatty():
         return ""
     return decode_request(sys.stdin.buffer.read(), "standard input")
