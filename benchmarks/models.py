@@ -35,7 +35,7 @@ from benchmarks.tokens.sets import filesystem, livemcpbench
 from packetgate.deciders.choosing import language_deciders
 from packetgate.graph.building import build_graph
 from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.model import Asking, FormAnswer, Model
+from packetgate.models.model import ChatCaller, FormAnswer, Model
 from packetgate.models.openai.schemas import openai_tool, schema_format
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.context import RoutingContext
@@ -159,7 +159,7 @@ class _Model(ReadyModel):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
-        asking: Asking | None = None,
+        asking: ChatCaller | None = None,
     ) -> CallAnswer:
         """Call rightly, and as briefly as can be."""
         answer = await super().call(messages, tools, most=most, sampling=sampling, must=must, asking=asking)

@@ -15,13 +15,14 @@ from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
 from packetgate.deciders.language.offer import SHOW
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
-from packetgate.models.model import Asking, FormAnswer, Model
+from packetgate.models.model import ChatCaller, FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.ranking.encoder import Floats, encoded_text, sentence_encoder
+from packetgate.tools.ranking.encoder import encoded_text, sentence_encoder
 from packetgate.tools.ranking.ranking import SemanticModel
+from packetgate.tools.ranking.trees import Floats
 from packetgate.tools.ranking.vectors import Vectors
 from packetgate.tools.spec.descriptions import listed_name
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -86,7 +87,7 @@ class ReadyModel(Model):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
-        asking: Asking | None = None,
+        asking: ChatCaller | None = None,
     ) -> CallAnswer:
         """Call rightly, and as briefly as can be."""
         if isinstance(messages[-1], ToolMessage):

@@ -6,7 +6,7 @@ from typing import Any
 
 from packetgate.deciders.protocols import IntentDecision, Selection, WantedCall
 from packetgate.deciders.reflex.intent import detect_by_reflex
-from packetgate.deciders.values.filling import fill
+from packetgate.deciders.values.filling import fill_parameters
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket
@@ -61,7 +61,7 @@ async def select_carelessly(packet: CognitionPacket, catalogue: Catalogue, conte
     text = packet.content.user_words
     offered = packet.context.palette[:4]
     spec = catalogue[offered[zlib.crc32(text.encode()) % len(offered)].tool_name]
-    found = fill(spec, text)
+    found = fill_parameters(spec, text)
     invented = {name: INVENTED.get(type_name(spec.parameters[name]), "something") for name in found.missing}
     return Selection(
         action="call",

@@ -41,11 +41,11 @@ from packetgate.state.sections import (
 )
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.decisions import TAKEN
-from packetgate.tools.approval.questions import payload
+from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.execution.journal import MemoryJournal
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette, with_recent
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.functions import as_tool, spec_of_tool
 from packetgate.tools.servers.results import to_result_async
@@ -209,7 +209,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
                 access=access_of(words),
                 size=self.max_tools,
                 token_budget=_TOKEN_BUDGET,
-                recent=with_recent((), reversed(used)),
+                recent=recent_after((), reversed(used)),
             ),
             self._toolbox.known,
         )
@@ -284,7 +284,9 @@ class _Step:
     def question(self) -> dict[str, Any]:
         """Return the question about all calls that wait."""
         questions = [
-            payload(item, item.governance.question) for item in self._packets.values() if item.governance.question
+            interrupt_payload(item, item.governance.question)
+            for item in self._packets.values()
+            if item.governance.question
         ]
         requests = [
             {**item, "name": _own_name(item["name"])} for question in questions for item in question["action_requests"]

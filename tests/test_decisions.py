@@ -80,7 +80,7 @@ def unchecked(noul: float) -> ClassifierResponse:
         Case(0.9, 0.9, EXECUTED),
         Case(0.69, 0.69),
         Case(0.2, 0.5),
-        Case(ClassifierResponse(model="told", answers={}), 0.0, told="answered none of the questions"),
+        Case(ClassifierResponse(model="told", answers={}), 0.0, told="answered no question"),
         Case(unchecked(2.0), 0.0, told="Told raised ValidationError"),
         Case("yes", 0.0, told="Told raised AttributeError"),
         Case(ZeroDivisionError("no orders"), 0.0, told="the review failed: ZeroDivisionError: no orders"),
@@ -102,7 +102,7 @@ def test_a_chat_model_reviews_and_answers():
     with create_router(chat, [list_late_orders], prime=Told(answer=0.8)) as router:
         turn = router.invoke("Which orders are late?")
     assert turn.answer == "Two are late."
-    assert turn.calls[0].review_reasoning == "told: 0.80 that it should run"
+    assert turn.calls[0].review_reasoning == "told: probability that the call should run: 0.80"
 
 
 QUESTIONS: dict[str, Question] = {
@@ -132,7 +132,7 @@ def test_the_gates_model_is_a_decision_model(tiny_gguf: Path):
         ({"messages": [HumanMessage([picture])]}, QUESTIONS["wet"], "pictures"),
         ({"seen": picture}, QUESTIONS["wet"], "pictures"),
         ({"when": object()}, QUESTIONS["wet"], "object"),
-        ("long " * 50_000, QUESTIONS["wet"], "longer than"),
+        ("long " * 50_000, QUESTIONS["wet"], "exceed the context"),
         ("It rains.", Box(instructions="the umbrella"), "box"),
         ("It rains.", many, "at most 62"),
     ]

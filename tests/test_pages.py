@@ -18,7 +18,7 @@ from packetgate.connectors.commands import COMMAND_MODULES, CommandGroup
 from packetgate.graph import routes
 from packetgate.graph.diagram import mermaid
 from packetgate.graph.settings import Settings
-from packetgate.models.options import variables
+from packetgate.models.options import option_variables
 from packetgate.state.context import RoutingContext
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -79,7 +79,7 @@ def test_extras_exist(page: Path) -> None:
 @each_page
 def test_variables_are_used_in_the_code(page: Path) -> None:
     read = {f"PACKETGATE_{field.upper()}" for field in (*Settings.model_fields, *RoutingContext.model_fields)}
-    read |= {*variables(), "PACKETGATE_EMBEDDINGS_BASE_URL", "PACKETGATE_EMBEDDINGS_API_KEY"}
+    read |= {*option_variables(), "PACKETGATE_EMBEDDINGS_BASE_URL", "PACKETGATE_EMBEDDINGS_API_KEY"}
     read |= set(re.findall(r"environ(?:\.get\(|\[)\"(PACKETGATE_[A-Z_]*)\"", TESTS))
     for variable in re.findall(r"PACKETGATE_[A-Z_]*[A-Z]", page.read_text()):
         assert variable in read or re.search(rf"\b{variable}\b", SOURCE), variable

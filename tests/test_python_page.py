@@ -28,7 +28,7 @@ PRINTS: dict[str, tuple[tuple[str, ...], tuple[Reply, ...]]] = {
     "mcp_servers.py": (("roses", "garden ready"), ()),
     "fastmcp_server.py": (("roses", "watered roses"), ()),
     "chat_model.py": (("A-17 and B-4 are late.\nA-17 and B-4 are late.\n", "input_tokens="), TURN * 2),
-    "decision_model.py": (("executed cautious: 0.80 that it should run", "wet: 0.90"), (DECIDED,)),
+    "decision_model.py": (("executed cautious: probability that the call should run: 0.80", "wet: 0.90"), (DECIDED,)),
     "changes.py": (("cancelled A-17", "cancelled B-4", "you denied it", "need `order`", "['A-17', 'B-4', 'C-1']"), ()),
     "streaming.py": (("review_selection: ", "A-17 and B-4 are late.", "[('functions.late_orders', 'executed')]"), TURN),
     "checkpointer.py": (("11 pears", "11 plums", "4 messages in the conversation"), ()),

@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks.everyday.asked import Asked as Request
 from benchmarks.everyday.playing import Made, Played
-from packetgate.deciders.language.offer import offered
+from packetgate.deciders.language.offer import offered_tool
 from packetgate.models.model import Model
 from packetgate.models.requests import usage_of
 from packetgate.state.errors import PacketgateError
@@ -26,7 +26,7 @@ async def played_plainly(hub: McpHub, model: Model, request: Request, site: str)
     Raises:
         DecisionError: the model cannot be asked.
     """
-    chat = model.chat.bind_tools([offered(spec).as_openai for spec in (await hub.catalogue()).values()])
+    chat = model.chat.bind_tools([offered_tool(spec).as_openai for spec in (await hub.catalogue()).values()])
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
     told, messages, begun = Played(), list[BaseMessage](), perf_counter()
     for words in request.say:

@@ -21,8 +21,8 @@ from packetgate.state.base import now
 from packetgate.state.errors import InputError
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.learning import ConfirmedUse, sharpened, surprise
-from packetgate.tools.usage.store import keep_use, read_learned
+from packetgate.tools.usage.learning import ConfirmedUse, rank_surprise, with_support
+from packetgate.tools.usage.store import read_learned, store_use
 
 CUTOFFS = (1, 5)
 DEPTH = 50
@@ -39,7 +39,7 @@ def uses_of(catalogue: Catalogue, queries: Sequence[Query], count: int) -> list[
     for tool, asked in sorted(by_tool.items()):
         for request in random.Random(tool).sample(asked, min(count, len(asked))):
             scores = {hit.name: hit.score for hit in catalogue.ranking.rank(request, DEPTH)}
-            weight = surprise(scores.get(tool, 0.0), max(scores.values(), default=0.0))
+            weight = rank_surprise(scores.get(tool, 0.0), max(scores.values(), default=0.0))
             use = {"tool": tool, "asked": request, "context_type": "general", "session_id": "s", "at": now()}
             uses.append(ConfirmedUse.model_validate({**use, "weight": weight}))
     return uses
@@ -56,12 +56,12 @@ async def measure(data: Path, count: int, step: int) -> dict[str, float]:
         settings = Settings(home=Path(made))
         async with open_store(settings) as store:
             for number, use in enumerate(uses):
-                await keep_use(store, ME, str(number), use)
+                await store_use(store, ME, str(number), use)
         async with open_store(settings) as store:
             learned = await read_learned(store, ME)
     figures: dict[str, float] = {"tools": len(tools), "uses": len(uses), "queries": len(queries)}
     ranked = [(query, catalogue.ranking.rank(query.text, DEPTH)) for query in queries]
-    taught = [(query, sharpened(hits, learned.support(query.text, "general"))[:DEPTH]) for query, hits in ranked]
+    taught = [(query, with_support(hits, learned.support(query.text, "general"))[:DEPTH]) for query, hits in ranked]
     for name, found in (("before", ranked), ("after", taught)):
         for cutoff in CUTOFFS:
             reached = [recall([hit.name for hit in hits[:cutoff]], query) for query, hits in found]

@@ -10,7 +10,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.risk.call import rated
+from packetgate.tools.risk.call import with_risk
 
 
 async def outcomes(cases: Sequence[Case], deciders: Deciders) -> list[Outcome]:
@@ -35,7 +35,7 @@ async def _outcome(case: Case, deciders: Deciders) -> Outcome:
     )
     if not selection.calls:
         return outcome
-    calls = tuple(rated(_call(call, selection), catalogue[call.tool_name]) for call in selection.calls)
+    calls = tuple(with_risk(_call(call, selection), catalogue[call.tool_name]) for call in selection.calls)
     chosen = packet.model_copy(update={"tool_routing": ToolRouting(calls=calls)})
     review = await deciders.reviewer(chosen, catalogue, RoutingContext())
     judged = [review.of(call.call_id) for call in calls]

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.selection.figures import Call, auroc, same
 from benchmarks.train.logistic import Bounds, Logistic
 from benchmarks.train.own import catalogues
-from packetgate.deciders.outcome import traced
+from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.reflex.fit import fits_of
 from packetgate.deciders.reflex.review import call_signals
 from packetgate.deciders.reflex.signals import CALL_SIGNALS_FITTED, CallSignals
@@ -102,7 +102,7 @@ def _examples(most: int) -> Iterator[Example]:
 
 def _signals(text: str, call: Call, catalogue: Catalogue) -> CallSignals:
     packet = CognitionPacket(content=Content(original_prompt=text), context=Context(), tool_routing=ToolRouting())
-    made = traced(call.name, call.arguments or {}, catalogue[call.name], source_texts(packet))
+    made = traced_call(call.name, call.arguments or {}, catalogue[call.name], source_texts(packet))
     return call_signals(made, packet, catalogue)
 
 

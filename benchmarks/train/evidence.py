@@ -28,15 +28,15 @@ from benchmarks.train.own import FOLDER, Request, catalogues
 from packetgate.deciders.language.evidence import (
     EVIDENCE_FITTED,
     YES,
-    Acting,
     CallEvidence,
-    odds_of,
+    CallNeedEvidence,
+    probability_of_tool,
     request_evidence,
-    serves,
+    yes_no_probabilities,
 )
 from packetgate.deciders.language.native_selection import NativeSelection
 from packetgate.deciders.language.offer import offer_of, turn_messages
-from packetgate.deciders.outcome import traced
+from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.reflex.selection import select
 from packetgate.deciders.reflex.signals import log_odds
 from packetgate.models.model import Model
@@ -185,12 +185,12 @@ def _read(row: Row, question: Question) -> Row:
     own, known = select(packet, catalogue), source_texts(packet)
     candidates = []
     for one in row.candidates:
-        call = traced(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)
+        call = traced_call(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)
         read = request_evidence(call, packet, catalogue, own)
         if row.acts is not None and "written" not in read | one.evidence:
             read |= {"acts": round(log_odds(row.acts), DIGITS), "passed_over": 1.0}
         candidates.append(one.model_copy(update={"evidence": one.evidence | read, "right": question.right(one.call)}))
-    return row.model_copy(update={"serves": serves(packet, catalogue), "candidates": tuple(candidates)})
+    return row.model_copy(update={"serves": probability_of_tool(packet, catalogue), "candidates": tuple(candidates)})
 
 
 async def _row(question: Question, model: Model) -> Row:
@@ -210,7 +210,7 @@ async def _row(question: Question, model: Model) -> Row:
         call = Call(name=one.tool_name, arguments=one.params)
         if call.model_dump_json() in found:
             continue
-        odds = await odds_of(model, question.words, catalogue[one.tool_name], one.params)
+        odds = await yes_no_probabilities(model, question.words, catalogue[one.tool_name], one.params)
         evidence = {**one.evidence, "yes": round(log_odds(odds.of[YES]), DIGITS)}
         found[call.model_dump_json()] = Candidate(
             call=call, evidence=evidence, right=question.right(call), by_model=who
@@ -221,7 +221,7 @@ async def _row(question: Question, model: Model) -> Row:
         id=question.id,
         wanted=question.wanted,
         acts=acts,
-        serves=serves(packet, catalogue),
+        serves=probability_of_tool(packet, catalogue),
         candidates=tuple(found.values()),
     )
 
@@ -248,9 +248,9 @@ def fit(rows: Sequence[Row]) -> None:
     told = [row for row in rows if row.acts is not None]
     inputs = np.array([[1.0, log_odds(row.acts or 0.0), log_odds(row.serves)] for row in told])
     wanted = np.array([float(row.wanted) for row in told])
-    logistic = Logistic([0.0, 0.5, 0.5], [*map(_bounds, Acting._fields)], DRAWN)
+    logistic = Logistic([0.0, 0.5, 0.5], [*map(_bounds, CallNeedEvidence._fields)], DRAWN)
     _print("acting, each set left out", logistic.left_out(inputs, wanted, np.array([row.set for row in told])), wanted)
-    held["acting"] = _named(Acting._fields, logistic.fitted(inputs, wanted))
+    held["acting"] = _named(CallNeedEvidence._fields, logistic.fitted(inputs, wanted))
     EVIDENCE_FITTED.write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
 
 

@@ -12,7 +12,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks.train.own import Own, Request, catalogues
-from packetgate.deciders.reflex.builtin_requests import NO_TOOL, PRACTICE_WEIGHTS, Floats, Practice, row_of, words_for
+from packetgate.deciders.reflex.builtin_requests import (
+    NO_TOOL,
+    PRACTICE_WEIGHTS,
+    Doubles,
+    RequestClassifier,
+    row_of,
+    words_for,
+)
 
 LEAST_SEEN = 3
 """Requests in which a word must stand to count."""
@@ -39,7 +46,7 @@ def _requests(held: Iterable[Own]) -> Iterator[Request]:
     yield from (request for one in held if "ai.read" in one.tools for request in one.requests)
 
 
-def learned(requests: Sequence[Request]) -> Practice:
+def learned(requests: Sequence[Request]) -> RequestClassifier:
     """Return the model that fits the requests best."""
     seen = Counter(word for one in requests for word in {*words_for(one.text)})
     words = {word: at for at, word in enumerate(sorted(word for word, count in seen.items() if count >= LEAST_SEEN))}
@@ -49,7 +56,7 @@ def learned(requests: Sequence[Request]) -> Practice:
     free = np.ones((rows.shape[1], 1))
     free[-1] = 0
 
-    def loss(flat: Floats) -> tuple[float, Floats]:
+    def loss(flat: Doubles) -> tuple[float, Doubles]:
         table = flat.reshape(rows.shape[1], len(tools))
         scores = rows @ table
         scores -= scores.max(axis=1, keepdims=True)
@@ -61,10 +68,10 @@ def learned(requests: Sequence[Request]) -> Practice:
     found = minimize(
         loss, np.zeros(rows.shape[1] * len(tools)), jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS}
     )
-    return Practice(tools, words, found.x.reshape(rows.shape[1], len(tools)))
+    return RequestClassifier(tools, words, found.x.reshape(rows.shape[1], len(tools)))
 
 
-def _report(made: Practice, requests: Sequence[Request]) -> None:
+def _report(made: RequestClassifier, requests: Sequence[Request]) -> None:
     likely = [made.probabilities(one.text) for one in requests]
     first = [max(one, key=one.__getitem__) for one in likely]
     for title, chosen in (("a tool", True), ("none", False)):

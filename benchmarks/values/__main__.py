@@ -17,7 +17,7 @@ from benchmarks.selection.cases import as_json_schema
 from benchmarks.selection.figures import same
 from benchmarks.train.data import held_out, rows
 from benchmarks.train.own import catalogues
-from packetgate.deciders.values.filling import fill
+from packetgate.deciders.values.filling import fill_parameters
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 
@@ -47,7 +47,7 @@ def main() -> None:
     wrong: list[str] = []
     for title, cases in sets.items():
         began = time.perf_counter()
-        found = [fill(case.tool, case.request).params for case in cases]
+        found = [fill_parameters(case.tool, case.request).params for case in cases]
         cost = (time.perf_counter() - began) / max(1, len(cases)) * 1000
         right = [_fits(params, case) for params, case in zip(found, cases, strict=True)]
         print(f"| {title} | {len(cases)} | {sum(right) / max(1, len(cases)):.3f} | {cost:.0f} |")

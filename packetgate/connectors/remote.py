@@ -27,7 +27,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError, AuthenticationError, NotFoundError, PermissionDeniedError
 
 from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState
-from packetgate.models.endpoint import shown
+from packetgate.models.endpoint import without_credentials
 from packetgate.state import errors
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
@@ -52,7 +52,7 @@ async def open_remote(url: str, assistant: str) -> AsyncIterator["RemoteSessions
     Raises:
         ConfigError: the address is invalid, no server answers, or it has no such assistant.
     """
-    address = shown(url)
+    address = without_credentials(url)
     async with _client(url) as client:
         with translated_errors(address):
             graph = RemoteGraph(await _assistant(client, assistant, address), client=client)
@@ -179,7 +179,7 @@ def _client(url: str) -> LangGraphClient:
     except InvalidURL:
         base = URL()
     if base.scheme not in {"http", "https"} or not base.host or not 0 < (base.port or 80) < 2**16:
-        raise ConfigError(f"{shown(url)!r} is not the address of a server, such as http://127.0.0.1:2024")
+        raise ConfigError(f"{without_credentials(url)!r} is not the address of a server, such as http://127.0.0.1:2024")
     key = os.environ.get(KEY, "").strip()
     return LangGraphClient(
         AsyncClient(

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from packetgate.graph.settings import Settings
-from packetgate.models.options import variables
+from packetgate.models.options import option_variables
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError
 from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
@@ -80,7 +80,7 @@ def _from_file(path: Path | None) -> dict[str, SettingValue]:
 
 def _from_environment() -> dict[str, SettingValue]:
     known = {f"{ENV_PREFIX}{name.upper()}": name for name in _FIELDS}
-    others = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | variables()
+    others = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields} | option_variables()
     values = {}
     for variable, text in os.environ.items():
         if variable in known:

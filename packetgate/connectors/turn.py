@@ -17,7 +17,7 @@ from packetgate.state.events import StageEvent, StageFinished
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.request import TurnRequest, check_reply, check_request
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.replies import decides
+from packetgate.tools.approval.replies import decides_all_calls
 from packetgate.tools.attached.parts import SEE_ATTACHED, Part
 
 
@@ -173,14 +173,14 @@ def _as_reply(turn: UserInput, state: SessionState) -> UserInput:
         return turn
     if turn.files or turn.request.attachments:
         return turn
-    return Reply(turn.text, turn.question_id) if decides(turn.text, state.question) else turn
+    return Reply(turn.text, turn.question_id) if decides_all_calls(turn.text, state.question) else turn
 
 
 def _as_request(turn: UserInput, state: SessionState) -> UserInput:
     """Return a reply to a closed question as a new request, unless it is only a decision."""
     if not isinstance(turn, Reply) or state.question is None or _is_meant(turn, state.question):
         return turn
-    if not isinstance(turn.value, str) or not turn.question_id or decides(turn.value, state.question):
+    if not isinstance(turn.value, str) or not turn.question_id or decides_all_calls(turn.value, state.question):
         return turn
     header = state.packet.header
     request = TurnRequest(origin=header.origin, person=header.person, way_out=header.way_out, is_new=True)

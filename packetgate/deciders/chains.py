@@ -10,13 +10,13 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ChainStep, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.chains import CHAINS, filled, is_constant
+from packetgate.tools.catalogue.chains import CHAINS, fill_template, is_constant
 from packetgate.tools.checks.checking import checked_call
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import source_texts
-from packetgate.tools.risk.call import rated
+from packetgate.tools.risk.call import with_risk
 
-CHOSEN = "a step of a chain that packetgate.toml names"
+CHOSEN = "a step of a chain in packetgate.toml"
 
 
 def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
@@ -42,7 +42,7 @@ def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
         return f"{stopped}{failed[0].tool_name} is {failed[0].status.replace('_', ' ')}"
     results = {str(call.chain.number): call.result for call in earlier if call.chain and call.result}
     try:
-        params = {name: filled(value, run.params, results) for name, value in step.params.items()}
+        params = {name: fill_template(value, run.params, results) for name, value in step.params.items()}
     except ToolCallError as error:
         return f"{stopped}{error}"
     checked = checked_call(step.tool_name, params, packet.context.palette_names, catalogue)
@@ -54,7 +54,7 @@ def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
     schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}
     origins = origins_of(checked.params, replace(spec, input_schema=schema), source_texts(packet))
-    return rated(step.filled(checked.tool_name, checked.params, origins, CHOSEN), spec)
+    return with_risk(step.filled(checked.tool_name, checked.params, origins, CHOSEN), spec)
 
 
 def review_of_steps(packet: CognitionPacket) -> Review | None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from packetgate.deciders.protocols import D, Decider, Deciders, Review, Selection, T
 from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.deciders.reflex.intent import detect_by_reflex, left_to_selection
-from packetgate.models.source import Known, ModelSource
-from packetgate.models.turns import in_turn
+from packetgate.models.source import ModelSource, NamedDecider
+from packetgate.models.turns import turn_budget
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
 from packetgate.state.packet import CognitionPacket
@@ -57,13 +57,13 @@ def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore 
     A failed review has no fallback: it counts 0.0, and the gate stays closed.
     """
     from packetgate.deciders.language.answer import respond_by_model
-    from packetgate.deciders.language.review import review_by_model, unless_spared
+    from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model
 
     return Deciders(
         intent=left_to_selection,
         selector=with_reflex(in_budget(partial(select_by_model, lite, store=store, prime=prime)), select_by_reflex),
-        reviewer=in_budget(unless_spared(partial(review_by_model, prime, lite=lite))),
+        reviewer=in_budget(skipping_harmless_calls(partial(review_by_model, prime, lite=lite))),
         responder=with_reflex(in_budget(partial(respond_by_model, prime, store=store)), respond_by_reflex),
         lite=lite,
         prime=prime,
@@ -73,13 +73,13 @@ def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore 
 def reviewed_by(deciders: Deciders, source: "DecisionSource") -> Deciders:
     """Return deciders of which a decision model reviews."""
     from packetgate.deciders.language.decisions import review_by_decisions
-    from packetgate.deciders.language.review import unless_spared
+    from packetgate.deciders.language.review import skipping_harmless_calls
 
-    async def identify() -> Known:
+    async def identify() -> NamedDecider:
         model = await source()
-        return Known(model.model, getattr(model, "provider", None))
+        return NamedDecider(model.model, getattr(model, "provider", None))
 
-    reviewer = in_budget(unless_spared(partial(review_by_decisions, source)))
+    reviewer = in_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
     return replace(deciders, reviewer=reviewer, reviewing=identify)
 
 
@@ -99,7 +99,7 @@ def in_budget(model: Decider[T, D]) -> Decider[T, D]:
     """Return a decider that keeps the turn's time budget, which all stages share."""
 
     async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
-        with in_turn(packet.header.packet_id, context.turn_budget_s):
+        with turn_budget(packet.header.packet_id, context.turn_budget_s):
             return await model(packet, tools, context)
 
     return decide

@@ -13,7 +13,7 @@ NOT_APPROVED_CAP = 0.5
 FAILED_REVIEW = Review(reviews=(), decided_by="model")  # stands for a review that could not be made
 
 
-def gated(
+def apply_gate(
     calls: tuple[ToolCall, ...], review: Review, context: RoutingContext, needs: Mapping[str, Need], *, can_ask: bool
 ) -> tuple[ToolCall, ...]:
     """Return the calls with their review and status. `needs` are what calls need besides the review, by call id."""
@@ -53,7 +53,7 @@ def _passed(need: Need, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
         return ToolExecutionStatus.APPROVED, f"allowed by {need.by}" if need.by else ""
     if can_ask:
         return ToolExecutionStatus.AWAITING_APPROVAL, need.why
-    return ToolExecutionStatus.SKIPPED, f"{need.why}, and nobody can be asked"
+    return ToolExecutionStatus.SKIPPED, f"{need.why}, and there is no user to ask"
 
 
 def _stopped(

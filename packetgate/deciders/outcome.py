@@ -15,11 +15,11 @@ from packetgate.tools.checks.checking import CheckedCall, checked_call, with_pro
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import SourceTexts, source_texts
-from packetgate.tools.risk.call import rated
+from packetgate.tools.risk.call import with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 ALL_TOOLS = "*"  # asks for the descriptions of all tools
-REPEATED = "the same call was already made, asked about or turned down, so it is not made again"
+REPEATED = "the same call was already made, asked about or denied, so it is not repeated"
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2
 MAX_SUGGESTIONS = 5
@@ -38,7 +38,7 @@ def routing_after(
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
             return _described(routing, selection.tool_names, packet, catalogue)
         case "clarify" | "describe":
-            return routing.ended(f"selection asked to {selection.action} again and again, without a result")
+            return routing.ended(f"selection repeated {selection.action} without a result")
     if not selection.needs_tool:
         return routing.ended("")
     # widened once a turn, and only before a tool's output was read
@@ -140,10 +140,10 @@ def _traced_call(
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
-    made = traced(call.tool_name, call.params, spec, evidence)
+    made = traced_call(call.tool_name, call.params, spec, evidence)
     return made.selected(wanted.reasoning or selection.reasoning, confidence, source, wanted.evidence)
 
 
-def traced(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: SourceTexts) -> ToolCall:
+def traced_call(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: SourceTexts) -> ToolCall:
     """Return a call with the origins of its arguments and its risk."""
-    return rated(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, evidence)), spec)
+    return with_risk(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, evidence)), spec)

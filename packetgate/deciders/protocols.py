@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from packetgate.models.source import ModelSource, Named
+from packetgate.models.source import ModelSource, NamedModel
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, NotAskedError
@@ -102,7 +102,7 @@ class Selection(StageDecision):
         return self.changed(
             alternatives=(*others, *self.alternatives)[:5],
             corrections=chosen.corrections,
-            reasoning=f"{self.reasoning}; more likely right than what the model chose",
+            reasoning=f"{self.reasoning}; more likely right than the model's choice",
             acts=chosen.acts,
             usage=chosen.usage,
         )
@@ -182,5 +182,5 @@ class Deciders:
     responder: Responder
     lite: ModelSource | None = None  # the selecting model; None for reflex
     prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
-    reviewing: Callable[[], Awaitable[Named]] | None = None  # a reviewer in place of the prime model
+    reviewing: Callable[[], Awaitable[NamedModel]] | None = None  # a reviewer in place of the prime model
     known_as: KnownAs | None = None  # of the model that selects and reviews

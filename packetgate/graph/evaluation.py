@@ -8,12 +8,12 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from packetgate.deciders.language.review import risks_nothing
+from packetgate.deciders.language.review import is_harmless
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.graph.records import evaluation_version
-from packetgate.models.requests import collected
+from packetgate.models.requests import collect_requests
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, TurnInput
@@ -22,7 +22,7 @@ from packetgate.state.sections import Content, Governance, Header, ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.evaluation.cases import Case, MadeCall, load_cases
-from packetgate.tools.evaluation.passport import Played, PlayedCall
+from packetgate.tools.evaluation.passport import CaseResult, PlayedCall
 
 STOPS = ["ask_user", "execute_tool", "respond"]
 
@@ -41,7 +41,7 @@ class _Tools:
         raise NotImplementedError(f"{tool_name}: turns of an evaluation stop before this")
 
 
-async def play(case: Case, deciders: Deciders, context: RoutingContext) -> Played:
+async def play(case: Case, deciders: Deciders, context: RoutingContext) -> CaseResult:
     """Return the result of a case."""
     toolbox = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
     saver = InMemorySaver(serde=PacketSerializer())
@@ -50,7 +50,7 @@ async def play(case: Case, deciders: Deciders, context: RoutingContext) -> Playe
     if case.after:
         await graph.aupdate_state(config, _begun(case, case.after, context), as_node="execute_tool")
     started = perf_counter()
-    with collected() as requests:
+    with collect_requests() as requests:
         turn = None if case.after else TurnInput(messages=[HumanMessage(case.says)])
         state = await graph.ainvoke(turn, config, context=context)
     packet = CognitionPacket.model_validate({name: state[name] for name in CognitionPacket.model_fields})
@@ -72,14 +72,14 @@ def _begun(case: Case, earlier_call: MadeCall, context: RoutingContext) -> dict[
     return {name: getattr(packet, name) for name in CognitionPacket.model_fields}
 
 
-def _played(case: Case, packet: CognitionPacket, seconds: float, problem: str) -> Played:
+def _played(case: Case, packet: CognitionPacket, seconds: float, problem: str) -> CaseResult:
     routing = packet.tool_routing or ToolRouting()
     calls = [call for call in routing.calls if call.status is not ToolExecutionStatus.EXECUTED]
     judged = case.judged([(call.tool_name, call.params) for call in calls])
     reviews = {evaluation.subject: evaluation for evaluation in packet.reasoning.evaluations}
     spent = sum(packet.metrics.token_usage.values(), start=TokenUsage())
     answered = not problem and bool(routing.question) == case.asks
-    return Played(
+    return CaseResult(
         version=evaluation_version(),
         case=case.name,
         kind=case.kind,
@@ -91,7 +91,7 @@ def _played(case: Case, packet: CognitionPacket, seconds: float, problem: str) -
                 review=review.kind,
                 score=review.score if review.stated is None else review.stated,
                 passed=review.label == "approved",
-                only_reads=risks_nothing(call),
+                only_reads=is_harmless(call),
             )
             for call, right in zip(calls, judged, strict=True)
             if (review := reviews.get(call.call_id))

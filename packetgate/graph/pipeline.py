@@ -26,17 +26,17 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.sections import PacketState, PaletteEntry, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import CHANGED, TAKEN, claim, decision_of, expired
-from packetgate.tools.approval.questions import asking_about
+from packetgate.tools.approval.decisions import CHANGED, TAKEN, claim, decision_of, expire_question
+from packetgate.tools.approval.questions import approval_update
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
-from packetgate.tools.checks.checking import CheckedCall, repair, with_problems
+from packetgate.tools.checks.checking import CheckedCall, repair_call, with_problems
 from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
 from packetgate.tools.execution.permission import call_digest, code_of
-from packetgate.tools.execution.running import rehearse
+from packetgate.tools.execution.running import run_dry_runs
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import source_texts
-from packetgate.tools.risk.call import rated
+from packetgate.tools.risk.call import with_risk
 from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.tool_spec import digest_of
 
@@ -130,8 +130,8 @@ class Pipeline:
         if call.status is ToolExecutionStatus.APPROVED and (began := await self._unfinished(call, packet, catalogue)):
             doubted = call.in_doubt(began)
             packet = packet.merged({"tool_routing": packet.routing.with_calls((doubted,))})
-            packet, dry_runs = await rehearse((doubted,), packet, catalogue, toolbox, self.journal)
-            packet = packet.merged(asking_about((doubted,), packet, catalogue, dry_runs))
+            packet, dry_runs = await run_dry_runs((doubted,), packet, catalogue, toolbox, self.journal)
+            packet = packet.merged(approval_update((doubted,), packet, catalogue, dry_runs))
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
             self._proposed[packet.header.packet_id] = entries
         else:
@@ -149,7 +149,7 @@ class Pipeline:
         if question is None:
             return packet
         if question.has_lapsed:
-            update = expired(packet)
+            update = expire_question(packet)
         else:
             catalogue = await self.toolbox(packet.governance.settings).catalogue()
             decision = await decision_of(reply, question, packet, catalogue)
@@ -217,7 +217,7 @@ def _proposal(
     requested: RequestedCall, caller: Caller, catalogue: Catalogue, hint: str, *, own_thread: bool
 ) -> tuple[CognitionPacket, PacketUpdate]:
     """Return a packet with the call, and its new sections. Blocking."""
-    checked = repair(requested.name, requested.params, catalogue)
+    checked = repair_call(requested.name, requested.params, catalogue)
     if checked.tool_name not in catalogue:
         raise CallRefusedError(_no_such_tool(requested.name, catalogue) + hint, code=Code.TOOL_UNKNOWN)
     checked = with_problems(checked, frozenset({checked.tool_name}), catalogue)
@@ -252,7 +252,7 @@ def _traced(
         provenance=origins_of(checked.params, spec, evidence),
         selection_reasoning=CHOSEN_BY_CLIENT,
     )
-    return rated(call, spec)
+    return with_risk(call, spec)
 
 
 def _accepted(call: ToolCall) -> CallReview:

@@ -20,7 +20,7 @@ from packetgate.models.requests import ModelRequest
 from packetgate.state.base import Section, new_id
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
-from packetgate.tools.evaluation.passport import Passport, Played, PlayedCall
+from packetgate.tools.evaluation.passport import CaseResult, Passport, PlayedCall
 from packetgate.tools.usage.calibration import Calibration, read_calibration
 from packetgate.tools.usage.learning import Learned
 from packetgate.tools.usage.record import record_of
@@ -28,12 +28,12 @@ from packetgate.tools.usage.store import (
     LEARNED,
     USAGE,
     day_of,
-    delete,
-    forget,
-    keep,
+    delete_items,
+    delete_old_items,
+    delete_uses,
     namespace,
-    prune,
     read_learned,
+    store_record,
     store_uses,
 )
 
@@ -72,7 +72,7 @@ def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, Bas
         with guarded(ended.header.packet_id):
             async with asyncio.timeout(TIMEOUT_S):
                 if days:
-                    await keep(store, record_of(ended))
+                    await store_record(store, record_of(ended))
                     await store_uses(store, ended)
                 if next(turns) % PRUNE_EVERY == 0:
                     await prune_records(store, days, prompt_days)
@@ -114,18 +114,18 @@ async def read_prompts(store: BaseStore, session_id: str, packet_id: str) -> tup
 async def prune_records(store: BaseStore, days: int, prompt_days: int) -> None:
     """Delete turns and lessons older than `days`, and prompts older than `prompt_days`; 0 deletes nothing."""
     if days:
-        await prune(store, days)
-        await prune(store, days, root=LEARNED)
+        await delete_old_items(store, days)
+        await delete_old_items(store, days, root=LEARNED)
     if prompt_days:
-        await prune(store, prompt_days, MAX_PROMPTS, PROMPTS)
+        await delete_old_items(store, prompt_days, MAX_PROMPTS, PROMPTS)
 
 
 async def forget_records(store: BaseStore, session_id: str) -> None:
     """Delete all records of a session."""
     for root in (USAGE, PROMPTS):
-        await delete(store, await store.asearch(namespace(root, session_id), limit=_ALL))
-    await delete(store, await store.asearch(CONVERSATIONS, filter={"session": session_id}, limit=_ALL))
-    await forget(store, session=session_id)
+        await delete_items(store, await store.asearch(namespace(root, session_id), limit=_ALL))
+    await delete_items(store, await store.asearch(CONVERSATIONS, filter={"session": session_id}, limit=_ALL))
+    await delete_uses(store, session=session_id)
 
 
 async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
@@ -163,14 +163,14 @@ def evaluation_version() -> str:
     from packetgate.deciders.language.evidence import EVIDENCE_FITTED  # imports numpy
     from packetgate.tools.evaluation.cases import FILE
 
-    form = f"{[*PlayedCall.model_fields, *Played.model_fields]}"
+    form = f"{[*PlayedCall.model_fields, *CaseResult.model_fields]}"
     return hashlib.sha256(FILE.read_bytes() + EVIDENCE_FITTED.read_bytes() + form.encode()).hexdigest()[:16]
 
 
-async def read_played(store: BaseStore, known_as: str) -> dict[str, Played]:
+async def read_played(store: BaseStore, known_as: str) -> dict[str, CaseResult]:
     """Return a model's results of cases, by case."""
     items = await store.asearch((*EVALUATIONS, known_as), filter={"version": evaluation_version()}, limit=_ALL)
-    return {item.key: Played.model_validate(item.value) for item in items if item.key != _PASSPORT}
+    return {item.key: CaseResult.model_validate(item.value) for item in items if item.key != _PASSPORT}
 
 
 async def read_passport(store: BaseStore, known_as: str) -> Passport | None:
@@ -182,7 +182,7 @@ async def read_passport(store: BaseStore, known_as: str) -> Passport | None:
         return None
 
 
-async def save_evaluation(store: BaseStore, known_as: str, result: Played | Passport) -> None:
+async def save_evaluation(store: BaseStore, known_as: str, result: CaseResult | Passport) -> None:
     """Store the result of a case, or replace the passport."""
     key = _PASSPORT if isinstance(result, Passport) else result.case
     await store.aput((*EVALUATIONS, known_as), key, result.model_dump(mode="json"), index=False)
@@ -190,4 +190,4 @@ async def save_evaluation(store: BaseStore, known_as: str, result: Played | Pass
 
 async def forget_evaluation(store: BaseStore, known_as: str) -> None:
     """Delete all evaluation results of a model."""
-    await delete(store, await store.asearch((*EVALUATIONS, known_as), limit=_ALL))
+    await delete_items(store, await store.asearch((*EVALUATIONS, known_as), limit=_ALL))

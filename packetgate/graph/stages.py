@@ -25,8 +25,8 @@ from packetgate.graph.telemetry import (
     record_change,
     started_span,
 )
-from packetgate.models.requests import ModelRequest, collected
-from packetgate.models.source import Named
+from packetgate.models.requests import ModelRequest, collect_requests
+from packetgate.models.source import NamedModel
 from packetgate.nodes.review_selection import reviewed
 from packetgate.state.base import TokenUsage, ms_since
 from packetgate.state.context import RoutingContext, routing_context
@@ -51,7 +51,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
     journal: Journal
     needs: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the node."""
-    model: Callable[[], Awaitable[Named]] | None = None
+    model: Callable[[], Awaitable[NamedModel]] | None = None
     """The model whose tokens the stage spends."""
     settings: RoutingContext | None = None
     """Default settings of a graph inside another graph."""
@@ -81,7 +81,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
             if span.is_recording():
                 stack.callback(ended_span, span, packet_id)
                 stack.enter_context(use_span(span, record_exception=False, set_status_on_exception=False))
-            requests = stack.enter_context(collected()) if self.record_requests else []
+            requests = stack.enter_context(collect_requests()) if self.record_requests else []
             started = time.perf_counter()
             try:
                 update, change = await self._journaled(state, runtime)

@@ -18,7 +18,7 @@ from opentelemetry.trace import INVALID_SPAN, Span, StatusCode, get_tracer
 from opentelemetry.util.types import AttributeValue
 
 from packetgate.graph.changes import StageChange
-from packetgate.models.source import Named
+from packetgate.models.source import NamedModel
 from packetgate.state.base import TokenUsage
 from packetgate.state.events import StageFinished, StageStopped
 from packetgate.state.routing import ToolCall
@@ -138,7 +138,7 @@ def record_break(span: Span, event: StageStopped, error: Exception, model: Attri
             span.record_exception(error)
 
 
-async def model_attributes(source: Callable[[], Awaitable[Named]] | None, usage: TokenUsage) -> Attributes:
+async def model_attributes(source: Callable[[], Awaitable[NamedModel]] | None, usage: TokenUsage) -> Attributes:
     """Return the attributes of the model whose tokens were used; nothing if none were."""
     if source is None or usage == TokenUsage():
         return {}

@@ -12,18 +12,18 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from packetgate.models.calling import OfferedTool
 from packetgate.models.links import LinkFilter
-from packetgate.models.model import HIDDEN, PICTURES_REFUSED, Asking, Model, was_cut_off
+from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, was_cut_off
 from packetgate.models.pictures import pictures_in
-from packetgate.models.requests import exchange, join_pieces, usage_of
+from packetgate.models.requests import join_pieces, record_request, usage_of
 from packetgate.models.stripping import NOTHING_LEFT, MarkupFilter
 from packetgate.models.thoughts import Room, cut_off_in_thought, ended_in_thought
-from packetgate.models.transport import check_answered, named_errors, timeout_of
-from packetgate.models.turns import attempt
+from packetgate.models.transport import as_decision_errors, check_answered, timeout_of
+from packetgate.models.turns import limited_request
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
-UNSEEN = "\n\n[Not shown to {}, which knows it by name alone: {}.]"
-CUT_OFF = "\n\n[Cut off: an answer may be {:,} tokens long. answer_max_tokens says so.]"
+UNSEEN = "\n\n[Not shown to {}, only named: {}.]"
+CUT_OFF = "\n\n[Cut off at {:,} tokens: raise answer_max_tokens for longer answers.]"
 HELD = 300
 """Characters to hold back: words beside a call are not shown, as the call may not be made."""
 
@@ -68,7 +68,7 @@ class _Shown(BaseChatModel):
         return "shown"
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError("call ainvoke: models are only asked on the event loop")
+        raise NotImplementedError("synchronous calls are not supported: use ainvoke or astream")
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         return await agenerate_from_stream(self._astream(messages))
@@ -142,7 +142,7 @@ async def complete(
     return Completion(written, room.spent, message.id, problem)
 
 
-def streaming_asker(user_words: str) -> Asking:
+def streaming_asker(user_words: str) -> ChatCaller:
     """Return a function like `ask` that streams the words of answers without calls.
 
     Args:
@@ -182,12 +182,12 @@ async def stream(
         first_s: longest wait for the first piece; None: as for any piece.
     """
     pieces = chat.astream(list(messages), HIDDEN, **options)
-    with attempt(chat, streamed=True) as limit, exchange(chat, messages, options) as record:
+    with limited_request(chat, streamed=True) as limit, record_request(chat, messages, options) as record:
         deadline = limit.deadline
         if deadline is not None and first_s is not None:
             deadline = min(deadline, asyncio.get_running_loop().time() + first_s)
         while True:
-            with named_errors(chat, limit.advice):
+            with as_decision_errors(chat, limit.advice):
                 async with asyncio.timeout_at(deadline):
                     piece: BaseMessage | None = await anext(pieces, None)
                 if piece is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from packetgate.models.schemas import BOUNDS, Schema, without
+from packetgate.models.schemas import BOUNDS, Schema, without_keywords
 from packetgate.state.base import TokenUsage
 
 HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
@@ -39,7 +39,7 @@ class OfferedTool:
     @property
     def for_prompt(self) -> dict[str, Any]:
         """The tool without argument bounds, for a model that a grammar holds to its schema."""
-        return self._with(without(self.shown or self.parameters, BOUNDS))
+        return self._with(without_keywords(self.shown or self.parameters, BOUNDS))
 
     def _with(self, parameters: Schema) -> dict[str, Any]:
         function = {"name": self.name, "description": self.description, "parameters": parameters}
@@ -87,7 +87,7 @@ class CallAnswer:
 
 
 @dataclass(frozen=True)
-class Odds:
+class WordProbabilities:
     """Probabilities of words as the beginning of an answer; they sum to 1."""
 
     of: Mapping[str, float]

@@ -18,7 +18,7 @@ _AFTER_VALUE = b",}]" + _SPACE
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredChoice:
     """One measured choice of an answer."""
 
     path: Path
@@ -40,7 +40,7 @@ class ChoiceMeter:
     """Measures choices token by token; a choice of several tokens over all of them."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
-        self.measured: list[Measured] = []
+        self.measured: list[MeasuredChoice] = []
         self._choices = choices
         self._paths = JsonPaths()
         self._open: _OpenChoice | None = None
@@ -81,11 +81,11 @@ class _OpenChoice:
         self._options = {option: text for option, text in self._options.items() if self._fits(text)}
         self.ended = all(self._has_ended(text) for text in self._options.values())
 
-    def result(self) -> Iterable[Measured]:
+    def result(self) -> Iterable[MeasuredChoice]:
         for option, text in self._options.items():
             probability = min(1.0, self._earned[option] + self._undecided)
             if self._has_ended(text) and probability > 0:
-                yield Measured(self.path, option, probability, {**self._earned, option: probability})
+                yield MeasuredChoice(self.path, option, probability, {**self._earned, option: probability})
 
     def _weigh(self, token: bytes, before: int, weights: TokenWeights) -> None:
         done = len(self._written)

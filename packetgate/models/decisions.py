@@ -9,9 +9,9 @@ from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Ques
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_openai_messages
 from pydantic import JsonValue
 
-from packetgate.models.requests import exchange
-from packetgate.models.transport import named_errors
-from packetgate.models.turns import attempt
+from packetgate.models.requests import record_request
+from packetgate.models.transport import as_decision_errors
+from packetgate.models.turns import limited_request
 from packetgate.state.base import TokenUsage, storable
 from packetgate.state.errors import RequestError
 
@@ -29,8 +29,8 @@ async def ask_decision_model(
         DecisionError: it cannot be asked, raises an error of its own, or its answer cannot be read.
     """
     sent = [HumanMessage(state), *(HumanMessage(state_text(one.instructions)) for one in questions.values())]
-    with exchange(model, sent, {}) as record, attempt(model) as limit:
-        with named_errors(model, limit.advice):
+    with record_request(model, sent, {}) as record, limited_request(model) as limit:
+        with as_decision_errors(model, limit.advice):
             async with asyncio.timeout_at(limit.deadline):
                 response = await model.ainvoke({"state": state, "questions": dict(questions)})
             answers = ClassifierResponse.model_validate(response.model_dump(warnings=False))
@@ -51,16 +51,16 @@ def state_text(state: State | JsonValue) -> str:
         text = json.dumps(state, ensure_ascii=False, default=_message_as_json)
         json.loads(text, object_hook=_refuse_media)
     except (TypeError, ValueError, RecursionError) as error:
-        raise RequestError(f"the state of a decision is text, JSON and messages: {error}") from error
+        raise RequestError(f"the state of a decision must be text, JSON or messages: {error}") from error
     return storable(text)
 
 
 def _message_as_json(value: object) -> Any:
     if isinstance(value, BaseMessage):
         return convert_to_openai_messages(value)
-    raise TypeError(f"{type(value).__name__} is none of these")
+    raise TypeError(f"the state is a {type(value).__name__}")
 
 
 def _refuse_media(part: dict[str, Any]) -> None:
     if part.get("type") in _MEDIA and part.keys() & _CONTENT:
-        raise RequestError(f"{part['type']}: pictures, sounds and files are not read here, only text")
+        raise RequestError(f"{part['type']}: decision models read only text, no pictures, sounds or files")

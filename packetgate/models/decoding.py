@@ -115,12 +115,12 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     """
     places = _places(entry)
     if any(map(_is_definition, places)):
-        raise ValueError("it defines a tool, and calls none")
+        raise ValueError("it defines a tool instead of calling one")
     fields: dict[str, Any] = {}
     for part, keys in CALL_KEYS.items():
         given = [place[key] for place in places for key in keys if key in place and place[key] is not places[-1]]
         if any(value != given[0] for value in given):
-            raise ValueError(f"one call gives its {part} twice, and differently")
+            raise ValueError(f"a call has two different values for its {part}")
         if given:
             fields[part] = given[0]
     if "arguments" in fields:
@@ -128,7 +128,7 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
     elif isinstance(fields.get("name"), str):
         unread = [key for place in places for key in place if key not in _OTHER_KEYS]
         if unread:
-            raise ValueError(f"a tool call has no arguments, but {unread[0][:60]!r}")
+            raise ValueError(f"a tool call has no arguments, only the unknown field {unread[0][:60]!r}")
     return fields
 
 
@@ -174,7 +174,7 @@ def _decoded(arguments: Any) -> Any:
         return {} if arguments is None else arguments
     value = whole_json(arguments) if arguments.strip() else {}
     if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004  one error for everything that is no call
+        raise ValueError("it is not a JSON object")  # noqa: TRY004  one error for everything that is no call
     return value
 
 
@@ -184,9 +184,9 @@ def _call(entry: object) -> NativeCall:
     fields = call_fields(entry)
     name, arguments = fields.get("name"), fields.get("arguments", {})
     if not isinstance(name, str) or not name.strip():
-        raise ValueError("a tool call names no tool")
+        raise ValueError("a tool call has no tool name")
     if not isinstance(arguments, dict):
-        raise ValueError(f"the arguments of {name[:60]!r} are no JSON object")  # noqa: TRY004
+        raise ValueError(f"the arguments of {name[:60]!r} are not a JSON object")  # noqa: TRY004
     return NativeCall(name.strip(), arguments)
 
 
@@ -195,7 +195,7 @@ def _normal(values: list[Any]) -> dict[str, Any]:
         last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))][::-1]
         calls = [call for one in last_calls for call in one]
         if () in last_calls[:-1] or not calls:
-            raise DecisionError("a tool call of the answer cannot be read, so that none of them counts")
+            raise DecisionError("a tool call of the answer cannot be read, so all of them are ignored")
         return {"tool_calls": [call.as_entry() for call in calls]}
     answer: dict[str, Any] = values[-1]
     if looks_like_call(answer) and any(one != answer and (one == () or looks_like_call(one)) for one in values):
@@ -314,7 +314,7 @@ def _unless_example(text: str, at: int, reading: JsonReading) -> JsonReading:
         return reading
     end = len(text[: reading.end].rstrip("` \t\r\n"))
     if _WORDS_AFTER.match(text, end):
-        return JsonReading((), reading.end, "it may be an example: words follow it")
+        return JsonReading((), reading.end, "it may be an example, because text follows it")
     return reading
 
 
@@ -356,7 +356,7 @@ def _calls(text: str, at: int) -> JsonReading:
         calls += body.value
         end = body.end
     if not calls:
-        return JsonReading((), _after(_GAP, text, at), "its tool call is no JSON that names a tool")
+        return JsonReading((), _after(_GAP, text, at), "its tool call is not JSON with a tool name")
     return JsonReading(tuple(calls), _after(_END_MARKS, text, end))
 
 
@@ -406,7 +406,7 @@ def _body(text: str, at: int) -> JsonReading | None:
 
 def _named(name: str, arguments: JsonReading) -> JsonReading:
     if not isinstance(arguments.value, dict):
-        return JsonReading((), -1, arguments.problem or "the arguments of its tool call are no object")
+        return JsonReading((), -1, arguments.problem or "the arguments of its tool call are not an object")
     return JsonReading((NativeCall(name.strip(), arguments.value),), arguments.end)
 
 

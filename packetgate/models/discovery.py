@@ -15,7 +15,15 @@ from pathlib import Path
 
 import httpx
 
-from packetgate.models.endpoint import HOSTED, LOCAL_SERVERS, SERVERS, Endpoint, base_url_of, is_here, shown
+from packetgate.models.endpoint import (
+    HOSTED,
+    LOCAL_SERVERS,
+    SERVERS,
+    Endpoint,
+    base_url_of,
+    is_here,
+    without_credentials,
+)
 from packetgate.models.llama.loading import check_installed
 from packetgate.state.errors import ModelError
 from packetgate.state.printing import printable
@@ -69,7 +77,11 @@ async def check_served(model: str, endpoint: Endpoint) -> None:
     Raises:
         ModelError: it does not; the message says what to start or to write.
     """
-    server, where, is_ollama = SERVERS[endpoint.server], shown(endpoint.base_url), endpoint.server == "ollama"
+    server, where, is_ollama = (
+        SERVERS[endpoint.server],
+        without_credentials(endpoint.base_url),
+        endpoint.server == "ollama",
+    )
     try:
         known = await _served(endpoint.base_url, endpoint.api_key, _CHECK_S)
     except httpx.HTTPStatusError as error:
@@ -119,7 +131,7 @@ async def _served(base_url: str, key: str | None, timeout_s: float) -> list[str]
         listed = answer.raise_for_status().json()
     entries = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(entries, list):
-        raise ValueError(f"{shown(base_url)}: /models holds no list")  # noqa: TRY004
+        raise ValueError(f"{without_credentials(base_url)}: /models returned no list")  # noqa: TRY004
     names = [one.get("id") for one in entries if isinstance(one, dict)]
     return [one for one in names if isinstance(one, str) and 0 < len(one) <= 300 and one.isprintable()]
 
@@ -127,15 +139,15 @@ async def _served(base_url: str, key: str | None, timeout_s: float) -> list[str]
 async def _probe(name: str) -> tuple[list[ModelOffer], str]:
     """Return the models of a server, or why it has none."""
     base_url = base_url_of(name)
-    where = f"server at {shown(base_url)}"
+    where = f"server at {without_credentials(base_url)}"
     if not is_here(base_url):
-        return [], f"{where}, another machine, was not asked: name its model yourself, as {name}:NAME"
+        return [], f"{where} is on another machine and was not queried: set its model yourself, as {name}:NAME"
     try:
         async with asyncio.timeout(2 * _PROBE_S):
             known = await _served(base_url, None, _PROBE_S)
     except httpx.HTTPStatusError as error:
         wants_key = error.response.status_code in {401, 403}
-        note = f"{where} wants a key: set PACKETGATE_LITE_API_KEY and name its model yourself, as {name}:NAME"
+        note = f"{where} requires a key: set PACKETGATE_LITE_API_KEY, and set its model yourself, as {name}:NAME"
         return [], note if wants_key else ""
     except (httpx.HTTPError, ValueError, TimeoutError):
         return [], ""  # no such server runs

@@ -19,7 +19,7 @@ def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embed
     """
     spec = parse_model(name)
     if spec.provider != "openai":
-        raise ModelError(f"{setting}: {name!r} is no embedding model: use openai:NAME")
+        raise ModelError(f"{setting}: {name!r} is not an embedding model: use openai:NAME")
     from langchain_openai import OpenAIEmbeddings
 
     endpoint = endpoint_of("embeddings", server=spec.server)

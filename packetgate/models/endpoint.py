@@ -133,14 +133,14 @@ def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None
     if not usable:
         other = "OLLAMA_HOST" if server == "ollama" else "OPENAI_BASE_URL"
         raise ModelError(
-            f"the base URL of the {role} model, {shown(base_url)!r}, is no http or https address: "
+            f"the base URL of the {role} model, {without_credentials(base_url)!r}, is not an http or https URL: "
             f"set PACKETGATE_{role.upper()}_BASE_URL or {other} to one, such as http://localhost:11434/v1"
         )
     variable = _key_variable(role, server)
     return Endpoint(base_url, _value(variable), timeout or _timeout(), variable, server)
 
 
-def shown(base_url: str) -> str:
+def without_credentials(base_url: str) -> str:
     """Return a base URL without user name, password and query."""
     scheme, separator, rest = base_url.partition("?")[0].partition("#")[0].partition("://")
     return scheme + separator + rest.rpartition("@")[2]

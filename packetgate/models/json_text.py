@@ -93,7 +93,7 @@ def literal_value(node: ast.expr) -> Any:
     try:
         return whole_json(json.dumps(ast.literal_eval(_JsonWords().visit(node))))
     except (TypeError, MemoryError, RecursionError) as error:
-        raise ValueError(f"it is no JSON: {error}") from error
+        raise ValueError(f"it is not JSON: {error}") from error
 
 
 def whole_json(text: str) -> Any:
@@ -168,7 +168,7 @@ def _int(digits: str) -> int:
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"its JSON holds {digits[:20]}, which is no JSON number")
+        raise ValueError(f"its JSON contains {digits[:20]}, which is not a JSON number")
     return value
 
 

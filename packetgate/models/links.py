@@ -25,7 +25,7 @@ _MAY_OPEN = re.compile(rf"{_MARKERS}(?:[-*+]|\d{{1,9}}+[.)]?|`++[^`]*+|~.*+|\$)?
 _MAY_CLOSE = re.compile(r"[ \t]*+(?:`*+|~*+)[ \t]*+")
 
 
-def inert(markdown: str, user_words: str) -> str:
+def with_inert_links(markdown: str, user_words: str) -> str:
     """Return Markdown with only the addresses of the user's words intact."""
     links = LinkFilter(user_words)
     return links.feed(markdown) + links.close()

@@ -13,15 +13,15 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableBinding, RunnableConfig
 
-from packetgate.models.calling import CallAnswer, HeldBy, Odds, OfferedTool, Timing, WrittenCall
-from packetgate.models.choices import Measured
+from packetgate.models.calling import CallAnswer, HeldBy, OfferedTool, Timing, WordProbabilities, WrittenCall
+from packetgate.models.choices import MeasuredChoice
 from packetgate.models.decoding import calls_in
 from packetgate.models.options import ModelOptions
-from packetgate.models.requests import exchange, usage_of
+from packetgate.models.requests import record_request, usage_of
 from packetgate.models.schemas import AnswerForm
 from packetgate.models.thoughts import Thoughts
-from packetgate.models.transport import check_answered, model_label, named_errors, timeout_of
-from packetgate.models.turns import attempt
+from packetgate.models.transport import as_decision_errors, check_answered, model_label, timeout_of
+from packetgate.models.turns import limited_request
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import ToolsRefusedError
 
@@ -53,7 +53,7 @@ class FormAnswer:
     usage: TokenUsage
     held_by: HeldBy = "prompt"
     cut_off: bool = False
-    choices: tuple[Measured, ...] = ()
+    choices: tuple[MeasuredChoice, ...] = ()
     widened: tuple[str, ...] = ()
     """Parts of the form that only validation checks."""
     timing: Timing | None = None
@@ -65,7 +65,7 @@ class FormAnswer:
         return bool(self.choices)
 
 
-class Asking(Protocol):
+class ChatCaller(Protocol):
     """Asks a chat model once."""
 
     async def __call__(
@@ -145,9 +145,9 @@ class Model:
         message = await ask_chat(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
-    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
+    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
         """Return the probability of each word as the beginning of the answer; they sum to 1."""
-        raise NotImplementedError(f"{self.label} tells no probabilities of words")
+        raise NotImplementedError(f"{self.label} returns no token probabilities")
 
     async def call(
         self,
@@ -157,7 +157,7 @@ class Model:
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
-        asking: Asking | None = None,
+        asking: ChatCaller | None = None,
     ) -> CallAnswer:
         """Ask once for calls of these tools, or for words, in the model's own language.
 
@@ -172,7 +172,7 @@ class Model:
         offered = [one.as_openai for one in tools]
         bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
         if not isinstance(bound, RunnableBinding):
-            raise ToolsRefusedError(f"{self.label} does not take tools as LangChain gives them")
+            raise ToolsRefusedError(f"{self.label} does not support LangChain's `bind_tools`")
         return self.read_calls(await (asking or ask_chat)(self.chat, messages, {**bound.kwargs, **sampling}))
 
     def read_calls(self, answer: AIMessage) -> CallAnswer:
@@ -206,8 +206,8 @@ async def ask_chat(
     """
     timeout = timeout_of(chat)
     longer: dict[str, Any] = {"timeout": 2 * timeout} if patient and timeout else {}
-    with attempt(chat, twice=patient) as limit, exchange(chat, messages, options) as record:
-        with named_errors(chat, limit.advice):
+    with limited_request(chat, twice=patient) as limit, record_request(chat, messages, options) as record:
+        with as_decision_errors(chat, limit.advice):
             async with asyncio.timeout_at(limit.deadline):
                 answer: BaseMessage = await chat.ainvoke(list(messages), HIDDEN, stream=False, **options, **longer)
             if not isinstance(answer, AIMessage):  # the endpoint chooses the role
@@ -224,7 +224,7 @@ async def measured_speed(model: Model) -> str:
     begun = perf_counter()
     answer = await ask_chat(model.chat, [HumanMessage(_SPEED_PROMPT)], options | {"max_tokens": 48})
     speed = usage_of(answer).output_tokens / (perf_counter() - begun)
-    return f"writes {speed:,.1f} tokens per second" if speed else "answers; its server does not count tokens"
+    return f"writes {speed:,.1f} tokens per second" if speed else "answers; its server reports no token counts"
 
 
 def was_cut_off(answer: AIMessage) -> bool:

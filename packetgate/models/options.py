@@ -82,7 +82,7 @@ KNOWN: dict[Provider, tuple[str, ...]] = {
 """The options of each kind of model."""
 
 
-def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+def parsed_options(role: Role, spec: ModelSpec, tables: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """Return the options given for a role's model.
 
     Args:
@@ -109,7 +109,7 @@ def given_options(role: Role, spec: ModelSpec, tables: Mapping[str, SettingValue
     return {**tables, **read}
 
 
-def options_of(given: Mapping[str, SettingValue]) -> ModelOptions:
+def effective_options(given: Mapping[str, SettingValue]) -> ModelOptions:
     """Return the effective options, with variables in headers filled in.
 
     Raises:
@@ -125,10 +125,10 @@ def file_options(models: Any, path: str) -> dict[str, dict[str, SettingValue]]:
     """Read the file's table `models`, by role.
 
     Raises:
-        ConfigError: as `given_options`, or the name of a model is not text.
+        ConfigError: as `parsed_options`, or the name of a model is not text.
     """
     if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
-        raise ConfigError(f"{path}: models: it must hold tables: [models.lite] and [models.prime]")
+        raise ConfigError(f"{path}: models: must contain tables: [models.lite] and [models.prime]")
     found: dict[str, dict[str, SettingValue]] = {}
     for role, table in models.items():
         _check_name(role, ROLES, f"{path}: models.{role}", "there are", what="role")
@@ -137,7 +137,7 @@ def file_options(models: Any, path: str) -> dict[str, dict[str, SettingValue]]:
             if name == MODEL and isinstance(value, str):
                 continue
             if name == MODEL:
-                raise ConfigError(f'{where}: it takes a model\'s name, such as "ollama:qwen3:4b"')
+                raise ConfigError(f'{where}: it must be a model name, such as "ollama:qwen3:4b"')
             _check_name(name, tuple(ModelOptions.model_fields), where, "there are")
             found.setdefault(role, {})[name] = check_setting(ModelOptions, name, value, where)
     return found
@@ -150,7 +150,7 @@ def named_models(models: Any) -> dict[str, str]:
     return {role: name for role, name in found.items() if isinstance(name, str)}
 
 
-def variables() -> frozenset[str]:
+def option_variables() -> frozenset[str]:
     """Return the names of all environment variables of roles."""
     names = (*(name.upper() for name in ModelOptions.model_fields), *ELSEWHERE)
     return frozenset(f"PACKETGATE_{role.upper()}_{name}" for role in ROLES for name in names)
@@ -161,7 +161,7 @@ def _check_name(name: str, known: tuple[str, ...], where: str, there_are: str, w
         return
     near = get_close_matches(name, known, n=2, cutoff=0.6)
     way_out = f"did you mean {' or '.join(near)}?" if near else f"{there_are} {', '.join(known)}"
-    raise ConfigError(f"{where}: no {what} {name!r} here: {way_out}")
+    raise ConfigError(f"{where}: unknown {what} {name!r}: {way_out}")
 
 
 def _check_headers(given: SettingValue | None) -> None:
@@ -169,7 +169,7 @@ def _check_headers(given: SettingValue | None) -> None:
         is_key = is_secret_name(name) or name.lower().endswith(_KEYS)
         if is_key and not _FILLED_IN.search(value):
             raise ConfigError(
-                f"{given.where if given else ''}: {name} reads like a key, which must not stand here: "
+                f"{given.where if given else ''}: {name} looks like a key, which must not be written here: "
                 f'put it into an environment variable, and write {{"{name}": "${{MY_VARIABLE}}"}}'
             )
 
@@ -182,7 +182,7 @@ def _filled_in(given: SettingValue) -> dict[str, str]:
             raise ConfigError(f"{given.where}: {name}: the environment variable {missing[0]} is not set: set it")
         filled = _FILLED_IN.sub(lambda found: os.environ[found[1]], value).strip()
         if not _HEADER.fullmatch(name) or not filled.isascii() or not filled.isprintable():
-            raise ConfigError(f"{given.where}: {name!r} is no HTTP header that can be sent: check its name and value")
+            raise ConfigError(f"{given.where}: {name!r} is not a valid HTTP header: check its name and value")
         if filled != value:
             learn(name, filled)
         headers[name] = filled

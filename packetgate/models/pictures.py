@@ -44,7 +44,7 @@ def without_pictures(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return [HumanMessage("\n".join(_words(one.content))) if _has_parts(one) else one for one in messages]
 
 
-def announced(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+def without_picture_data(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return messages without pictures, but with the texts that announce them."""
     return [
         HumanMessage([part for part in one.content if not _is_picture(part)]) if _has_parts(one) else one

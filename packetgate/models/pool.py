@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packetgate.models.endpoint import LOCAL_SERVERS, Role, endpoint_of, shown
+from packetgate.models.endpoint import LOCAL_SERVERS, Role, endpoint_of, without_credentials
 from packetgate.models.llama.loading import check_gguf, check_installed, sample_digest
-from packetgate.models.options import ANSWERING, ModelOptions, given_options, options_of
+from packetgate.models.options import ANSWERING, ModelOptions, effective_options, parsed_options
 from packetgate.models.spec import REFLEX, ModelSpec, parse_model
 from packetgate.state.errors import ModelError
 from packetgate.state.setting_values import SettingValue
@@ -44,11 +44,11 @@ class ModelPool:
         """
         specs: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
         if specs["lite"].provider == "decisions":
-            raise ModelError(f"{lite!r} answers questions with a probability, and nothing else: it can only be prime")
+            raise ModelError(f"{lite!r} only answers questions with probabilities: use it as prime")
         tables, files = from_file or {}, _Files()
         self._reviewer: _RoleModel | None = None
         if specs["prime"].provider == "decisions":
-            options = options_of(given_options("prime", specs["prime"], tables.get("prime", {})))
+            options = effective_options(parsed_options("prime", specs["prime"], tables.get("prime", {})))
             self._reviewer, specs["prime"] = _RoleModel(specs["prime"], "prime", options, files), REFLEX
         real: list[Role] = [role for role, spec in specs.items() if spec.provider != "reflex"]
         self.given: dict[Role, dict[str, SettingValue]] = {}
@@ -57,8 +57,8 @@ class ModelPool:
         for role in specs:
             player = real[0] if len(real) == 1 else role
             named: Role = "lite" if self._reviewer else role  # prime's options are the reviewer's
-            self.given[role] = given_options(named, specs[player], tables.get(named, {}))
-            self._models[role] = _RoleModel(specs[player], player, options_of(self.given[role]), files)
+            self.given[role] = parsed_options(named, specs[player], tables.get(named, {}))
+            self._models[role] = _RoleModel(specs[player], player, effective_options(self.given[role]), files)
         if self._models["lite"].key == self._models["prime"].key:
             self._models["prime"] = self._models["lite"]
 
@@ -83,7 +83,9 @@ class ModelPool:
             ModelError: there is none, or it has no key.
         """
         if self._reviewer is None:
-            raise ModelError("no decision endpoint reviews: set PACKETGATE_PRIME to decisions:NAME or systemone:NAME")
+            raise ModelError(
+                "no decision endpoint is set as reviewer: set PACKETGATE_PRIME to decisions:NAME or systemone:NAME"
+            )
         endpoint: DecisionEndpoint = await asyncio.to_thread(self._reviewer.load)
         return endpoint
 
@@ -152,7 +154,7 @@ class _RoleModel:
     @property
     def description(self) -> str:
         if self._endpoint:
-            return f"{self.spec.name} at {shown(self._endpoint.base_url)}"
+            return f"{self.spec.name} at {without_credentials(self._endpoint.base_url)}"
         return f"{Path(self.spec.name).name} in llama.cpp" if self.spec.name else "reflex (no model)"
 
     @cached_property

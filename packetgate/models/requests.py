@@ -19,7 +19,7 @@ from langchain_core.messages import (
 )
 from pydantic import ConfigDict
 
-from packetgate.models.pictures import announced
+from packetgate.models.pictures import without_picture_data
 from packetgate.models.thoughts import thought_in
 from packetgate.models.transport import model_label
 from packetgate.state.base import Section, TokenUsage, now, storable
@@ -62,7 +62,7 @@ _collected: ContextVar[list[ModelRequest] | None] = ContextVar("collected", defa
 
 
 @contextmanager
-def collected() -> Iterator[list[ModelRequest]]:
+def collect_requests() -> Iterator[list[ModelRequest]]:
     """Collect the requests within the block, including those of tasks that start there."""
     requests: list[ModelRequest] = []
     token = _collected.set(requests)
@@ -73,7 +73,7 @@ def collected() -> Iterator[list[ModelRequest]]:
 
 
 @contextmanager
-def exchange(
+def record_request(
     chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> Iterator[Callable[[AIMessage], None]]:
     """Record a request if requests are collected. Yields a function that takes the answer or its pieces."""
@@ -140,7 +140,7 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
 
 
 def _sent(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
-    sent: list[dict[str, Any]] = convert_to_openai_messages(announced(messages), text_format="string")
+    sent: list[dict[str, Any]] = convert_to_openai_messages(without_picture_data(messages), text_format="string")
     return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:_MAX_CHARS])) for one in sent)
 
 

@@ -43,13 +43,13 @@ BOUNDS = frozenset(
 """Keywords that a reader does not need."""
 
 
-def without(schema: Schema, keywords: Set[str]) -> Schema:
+def without_keywords(schema: Schema, keywords: Set[str]) -> Schema:
     """Return the schema without these keywords."""
     found: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in keywords})
     return found
 
 
-def rebased(schema: Any, place: str) -> Any:
+def with_moved_references(schema: Any, place: str) -> Any:
     """Return the schema with its internal references moved to `place`, such as `#/$defs/tool`.
 
     Its `$id` is dropped, because references would resolve against it.
@@ -65,7 +65,7 @@ def rebased(schema: Any, place: str) -> Any:
     return {key: value for key, value in moved.items() if key != "$id"} if isinstance(moved, dict) else moved
 
 
-def bounded(schema: Any, *, items: int, characters: int) -> Any:
+def with_size_limits(schema: Any, *, items: int, characters: int) -> Any:
     """Return the schema narrowed so that any answer ends.
 
     Arrays, texts and numbers get limits, and objects that list their properties are closed.
@@ -165,11 +165,15 @@ class AnswerForm:
         """Return the whole schema; any object fits the `widened` parts."""
         open_to_any = [{"$ref": f"#/$defs/{name}"} for name in widened]
         body = map_schema(self.body, lambda one: ANY_OBJECT if one in open_to_any else one) if widened else self.body
-        parts = {name: rebased(part, f"#/$defs/{name}") for name, part in self.parts.items() if name not in widened}
+        parts = {
+            name: with_moved_references(part, f"#/$defs/{name}")
+            for name, part in self.parts.items()
+            if name not in widened
+        }
         return {**body, "$defs": parts} if parts else dict(body)
 
 
-def obj(**properties: Schema) -> Schema:
+def object_schema(**properties: Schema) -> Schema:
     """Return the schema of an object with exactly these properties."""
     return {
         "type": "object",
@@ -179,6 +183,6 @@ def obj(**properties: Schema) -> Schema:
     }
 
 
-def text(limit: int) -> Schema:
+def text_schema(limit: int) -> Schema:
     """Return the schema of a text of at most `limit` characters."""
     return {"type": "string", "maxLength": limit}

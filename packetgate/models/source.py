@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from packetgate.models.model import Model
 
 
-class Named(Protocol):
+class NamedModel(Protocol):
     """A model with the names that telemetry records."""
 
     @property
@@ -23,7 +23,7 @@ class Named(Protocol):
 
 
 @dataclass(frozen=True)
-class Known:
+class NamedDecider:
     """A decider that is no `Model`, such as the reflex or a decision model."""
 
     name: str

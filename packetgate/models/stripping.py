@@ -17,7 +17,7 @@ from packetgate.models.call_formats import (
 )
 from packetgate.models.decoding import is_line_of_calls, is_only_calls
 
-NOTHING_LEFT = "I have no answer: what the model wrote was a tool call in the wrong place, and was not run."
+NOTHING_LEFT = "I have no answer: the model wrote a tool call in place of the answer. It was not run."
 """Shown in place of an answer that was only markup."""
 
 _LONGEST = 240

@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ValidationError
 
-from packetgate.models.choices import Measured
+from packetgate.models.choices import MeasuredChoice
 from packetgate.models.decoding import decode_json
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
-from packetgate.models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
+from packetgate.models.thoughts import Thoughts, ask_with_room, cut_off_in_thought, ended_in_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -21,13 +21,13 @@ T = TypeVar("T", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Structured(Generic[T]):
+class StructuredResult(Generic[T]):
     """A validated answer."""
 
     value: T
     usage: TokenUsage
     """Over both rounds."""
-    choices: tuple[Measured, ...] = ()
+    choices: tuple[MeasuredChoice, ...] = ()
     """In the order written."""
     widened: tuple[str, ...] = ()
     """Parts of the form that only validation checked."""
@@ -47,7 +47,7 @@ async def structured_answer(
     max_tokens: int,
     top_p: float | None = None,
     validate: Callable[[T], str | None] | None = None,
-) -> Structured[T]:
+) -> StructuredResult[T]:
     """Ask for an object of `schema` in `form`; on an error, ask once more and quote it.
 
     Args:
@@ -60,7 +60,7 @@ async def structured_answer(
     thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
 
     async def ask(asked: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
-        return await with_room(
+        return await ask_with_room(
             thoughts, length, lambda most: model.answer(asked, form, sampling=sampling | {"max_tokens": most})
         )
 
@@ -80,12 +80,12 @@ async def structured_answer(
     except DecisionError as error:
         if ended_in_thought(answer):
             raise cut_off_in_thought(model.label, thoughts, spent) from error
-        raise DecisionError(f"{model.label} gave no usable {schema.__name__}, asked twice: {error}", spent) from error
+        raise DecisionError(f"{model.label} gave no valid {schema.__name__} in two attempts: {error}", spent) from error
 
 
 def _read(
     answer: FormAnswer, schema: type[T], validate: Callable[[T], str | None] | None, usage: TokenUsage
-) -> Structured[T]:
+) -> StructuredResult[T]:
     try:
         value = schema.model_validate(decode_json(answer.text))
     except ValidationError as error:
@@ -94,9 +94,9 @@ def _read(
         raise DecisionError("; ".join(problems)) from error
     except DecisionError as error:
         if answer.cut_off:
-            raise DecisionError(f"the answer is longer than it may be, so it was cut off: {error}") from error
+            raise DecisionError(f"the answer was cut off at its length limit: {error}") from error
         raise
     objection = validate(value) if validate else None
     if objection:
         raise DecisionError(objection)
-    return Structured(value, usage, answer.choices, answer.widened)
+    return StructuredResult(value, usage, answer.choices, answer.widened)

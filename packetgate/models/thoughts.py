@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 from langchain_core.messages import AIMessage
 
 from packetgate.models.transport import is_too_long
-from packetgate.models.turns import give_up
+from packetgate.models.turns import stop_asking
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
@@ -91,7 +91,7 @@ class Room:
 A = TypeVar("A", bound=LimitedAnswer)
 
 
-async def with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> tuple[A, TokenUsage]:
+async def ask_with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> tuple[A, TokenUsage]:
     """Ask with room for thoughts, again if necessary; return the answer and all tokens spent."""
     room = Room(thoughts, length)
     while True:
@@ -112,13 +112,13 @@ def ended_in_thought(answer: LimitedAnswer) -> bool:
 
 def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> DecisionError:
     """Return the error for a model that thought until it was cut off. The turn does not ask it again."""
-    give_up(label)
+    stop_asking(label)
     if thoughts.budget is not None:
         advice = f"raise its thinking_budget, {thoughts.budget:,}"
     else:
-        advice = "have it think less, by reasoning_effort=low or enable_thinking=false, or give it a larger context"
+        advice = "set reasoning_effort=low or enable_thinking=false, or use a larger context"
     tokens = f"{spent.output_tokens:,} tokens, " if spent.output_tokens else ""
-    return DecisionError(f"{label} was cut off in its thoughts ({tokens}no answer): {advice}", spent)
+    return DecisionError(f"{label} was cut off while thinking ({tokens}no answer): {advice}", spent)
 
 
 def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:

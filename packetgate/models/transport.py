@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from langchain_core.messages import AIMessage
 from pydantic import SecretStr
 
-from packetgate.models.endpoint import shown
+from packetgate.models.endpoint import without_credentials
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
 
@@ -25,7 +25,7 @@ _FEATURES = re.compile(r"tool|function|response_format|schema|grammar|image|pict
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
 _ADVICE = {
     404: "check the model's name and the base URL",
-    429: "it is asked too often, or its quota is used up: wait, or use another model",
+    429: "too many requests, or its quota is used up: wait, or use another model",
 }
 _LATE = {"APITimeoutError", "TimeoutError", "TimeoutException"}
 _BROKEN = {"DecodingError", "RemoteProtocolError", "ReadError", "WriteError"}
@@ -44,7 +44,7 @@ def model_label(model: object) -> str:
 
 def endpoint_label(model: object) -> str:
     """Return the endpoint of a model, without secrets; empty without one."""
-    return shown(str(getattr(model, "openai_api_base", None) or ""))
+    return without_credentials(str(getattr(model, "openai_api_base", None) or ""))
 
 
 def timeout_of(model: object) -> float | None:
@@ -54,7 +54,7 @@ def timeout_of(model: object) -> float | None:
 
 
 @contextmanager
-def named_errors(model: object, timeout_advice: Callable[[], str] = lambda: TIMEOUT_ADVICE) -> Iterator[None]:
+def as_decision_errors(model: object, timeout_advice: Callable[[], str] = lambda: TIMEOUT_ADVICE) -> Iterator[None]:
     """Raise a `DecisionError` that names model and endpoint for what is raised while the model is asked."""
     try:
         yield
@@ -132,7 +132,7 @@ def _described(model: object, error: Exception, timeout_advice: str) -> str:
     if status == 401:
         return f"refuses the API key (HTTP 401): check {key}"
     if status == 403:
-        return f"does not allow this (HTTP 403): {quoted}; check {key}, and what it allows"
+        return f"does not allow this (HTTP 403): {quoted}; check {key} and its permissions"
     if status is not None:
         advice = _ADVICE.get(status) or ("try again later, or check the server" if status >= 500 else "")
         return f"answered HTTP {status}: {quoted}{f'; {advice}' if advice else ''}"
@@ -140,7 +140,7 @@ def _described(model: object, error: Exception, timeout_advice: str) -> str:
     if kinds & _LATE:
         return f"did not answer in time: {timeout_advice}"
     if kinds & _BROKEN:
-        return "broke off, or answered with something that is no HTTP: check the server and the base URL"
+        return "closed the connection, or its answer is not HTTP: check the server and the base URL"
     if kinds & _UNREACHED:
         return "cannot be reached: check that the server runs and that the base URL is right"
     return f"failed: {type(error).__name__}: {quoted}"

@@ -74,7 +74,7 @@ _turn: ContextVar[_TurnBudget | None] = ContextVar("turn", default=None)
 
 
 @contextmanager
-def in_turn(packet_id: str, budget_s: float) -> Iterator[None]:
+def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
     """Count the requests within the block towards a turn."""
     turn = _turns.setdefault(packet_id, _TurnBudget(budget_s))
     while len(_turns) > _MAX_TURNS:
@@ -87,7 +87,7 @@ def in_turn(packet_id: str, budget_s: float) -> Iterator[None]:
 
 
 @contextmanager
-def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Iterator[Limit]:
+def limited_request(chat: object, *, streamed: bool = False, twice: bool = False) -> Iterator[Limit]:
     """Limit one request to an endpoint; yields the limit. Models in this process have none.
 
     Args:
@@ -109,8 +109,8 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
     if breaker.failures >= FAILURES and begun < breaker.rests_until:
         turn.given_up.add(where)
         raise DecisionError(
-            f"{label} is left alone for {breaker.rests_until - begun:.0f} s, as nobody answered there "
-            f"{breaker.failures} times in a row: check the server"
+            f"{label} is not asked for {breaker.rests_until - begun:.0f} s, because "
+            f"{breaker.failures} requests in a row had no answer: check the server"
         )
     limit = _limit(label, 2 * timeout if twice else timeout, turn, streamed=streamed)
     try:
@@ -130,7 +130,7 @@ def attempt(chat: object, *, streamed: bool = False, twice: bool = False) -> Ite
         turn.spent_s += monotonic() - begun
 
 
-def give_up(label: str) -> None:
+def stop_asking(label: str) -> None:
     """Do not ask this model again in the current turn."""
     if turn := _turn.get():
         turn.given_up.add(label)
@@ -139,7 +139,7 @@ def give_up(label: str) -> None:
 def _limit(label: str, timeout: float, turn: _TurnBudget, *, streamed: bool) -> Limit:
     if turn.left_s <= 0:
         turn.given_up.add(BUDGET)
-        raise DecisionError(f"{label} was not asked, as the turn's time is used up: {_advice(turn)}")
+        raise DecisionError(f"{label} was not asked, because the turn's time budget is used up: {_advice(turn)}")
     own = max(timeout, STREAM_S) if streamed else timeout  # a stream shows that it goes on
     if own <= turn.left_s:
         return Limit(monotonic() + own)
@@ -147,4 +147,4 @@ def _limit(label: str, timeout: float, turn: _TurnBudget, *, streamed: bool) -> 
 
 
 def _advice(turn: _TurnBudget) -> str:
-    return f"a turn waits {turn.budget_s:g} s for its models: raise turn_budget_s, or use a faster model"
+    return f"a turn waits at most {turn.budget_s:g} s for its models: raise turn_budget_s, or use a faster model"

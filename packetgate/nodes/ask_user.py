@@ -11,8 +11,16 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import CHANGED, TAKEN, check_names, claim, decision_of, expired, reopened
-from packetgate.tools.approval.questions import parked, payload
+from packetgate.tools.approval.decisions import (
+    CHANGED,
+    TAKEN,
+    check_names,
+    claim,
+    decision_of,
+    expire_question,
+    review_again,
+)
+from packetgate.tools.approval.questions import interrupt_payload, parked_turns
 from packetgate.tools.approval.replies import reply_text
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
@@ -28,7 +36,7 @@ async def ask_user(
     if question is None:
         raise ValueError("ask_user runs only with an open question")
     typed = question.reply
-    reply = typed or interrupt(payload(packet, question))
+    reply = typed or interrupt(interrupt_payload(packet, question))
     try:
         check_names(reply, question, packet)
     except RequestError as error:
@@ -39,7 +47,7 @@ async def ask_user(
     if said.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
     if question.has_lapsed:
-        return _answered(packet, expired(packet), "the question lapsed unanswered")
+        return _answered(packet, expire_question(packet), "the question lapsed unanswered")
     if said.kind == "neither":
         return _ask_again(packet, {}, question, said.problem)
     try:
@@ -47,15 +55,17 @@ async def ask_user(
     except RequestError as error:
         return _ask_again(packet, {}, question, str(error))
     if decision.changed:
-        return _ask_again(packet, reopened(packet, catalogue), question, f"{', '.join(decision.changed)}: {CHANGED}")
+        return _ask_again(
+            packet, review_again(packet, catalogue), question, f"{', '.join(decision.changed)}: {CHANGED}"
+        )
     if not await claim(decision, question, packet, journal):
         # The later of two answers ends here. In a fork or a replay, LangGraph first returns the accepted answer again,
         # and here the new one, which does not belong to the new question.
         if not typed:
-            interrupt(payload(packet, question, TAKEN))
+            interrupt(interrupt_payload(packet, question, TAKEN))
         return _ask_again(packet, {}, question, TAKEN)
     update = _answered(packet, decision.update, "the user answered" if packet.routing.question else "the user decided")
-    return {**update, "parked": parked(packet)} if _is_corrected(packet, update) else update
+    return {**update, "parked": parked_turns(packet)} if _is_corrected(packet, update) else update
 
 
 def _is_corrected(packet: CognitionPacket, update: PacketUpdate) -> bool:

@@ -8,10 +8,10 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import AuditEntry, Reflection, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.questions import asking_about, nobody_to_ask
+from packetgate.tools.approval.questions import approval_update, nobody_to_ask
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.execution.running import execute_all, rehearse
+from packetgate.tools.execution.running import execute_all, run_dry_runs
 
 _STAGE = "execute_tool"
 
@@ -33,7 +33,7 @@ async def execute_tool(
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
     packet = packet.merged({"governance": packet.governance.audited(*map(_audit, done))})
     asks = any(call.status.awaits_user for call in done)
-    packet, dry_runs = await rehearse(done, packet, catalogue, toolbox, journal)
+    packet, dry_runs = await run_dry_runs(done, packet, catalogue, toolbox, journal)
     routing = packet.routing.with_calls(calls)
     if steps := steps_after(done, catalogue):
         routing = routing.changed(queued_calls=routing.queued_calls + steps)
@@ -42,7 +42,7 @@ async def execute_tool(
         "intent": packet.intent.changed(system_task=SystemTask.TOOL_EXECUTION),
         "tool_routing": routing,
         "governance": packet.governance,
-        **(asking_about(done, packet, catalogue, dry_runs) if asks else {}),
+        **(approval_update(done, packet, catalogue, dry_runs) if asks else {}),
         "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
     }
 

@@ -8,7 +8,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.execution.running import result_text
-from packetgate.tools.palette.choice import with_recent
+from packetgate.tools.palette.choice import recent_after
 from packetgate.tools.provenance.sources import address_fields
 
 _STAGE = "inject_result"
@@ -29,7 +29,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     summary = f"{len(served)} of {len(routing.calls)} succeeded; {used}"
     return {
         "content": content.changed(data_fields=content.data_fields + tuple(map(_data_field, routing.calls))),
-        "context": context.remembering(with_recent(context.recent_tools, served), ledger),
+        "context": context.remembering(recent_after(context.recent_tools, served), ledger),
         "tool_routing": counted,
         "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).noted(
             Reflection(step=_STAGE, summary=summary)

@@ -24,7 +24,7 @@ from packetgate.state.sections import (
     Status,
     check_version,
 )
-from packetgate.tools.approval.questions import parked
+from packetgate.tools.approval.questions import parked_turns
 from packetgate.tools.execution.call_log import interrupted_writes
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.palette.subject import context_shift
@@ -52,7 +52,7 @@ async def open_packet(
             "governance": packet.governance.asking(question.changed(reply=prompt)),
             "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"to the question: {prompt!r}")),
         }
-    waits = ", while a question waits" if len(parked(packet)) > len(packet.parked) else ""
+    waits = ", while a question waits" if len(parked_turns(packet)) > len(packet.parked) else ""
     settings = routing_context(runtime.context)
     previous = (packet.header.packet_id,) if packet.content.original_prompt else ()
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
@@ -94,7 +94,7 @@ async def open_packet(
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
         "tool_routing": None,
-        "parked": parked(packet),
+        "parked": parked_turns(packet),
         "request": TurnRequest(),
     }
 

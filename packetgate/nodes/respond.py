@@ -4,7 +4,7 @@ from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
 from packetgate.deciders.protocols import Responder
-from packetgate.models.links import inert
+from packetgate.models.links import with_inert_links
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
 from packetgate.state.sections import PacketState, Response, Status
@@ -26,7 +26,7 @@ async def respond(
         text, violations = clean.text or NOTHING_LEFT, clean.violations
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
     notes = _result_notes(packet)
-    shown = inert(dropped + (answer.markdown or text) + answer.below, packet.session_words) + notes
+    shown = with_inert_links(dropped + (answer.markdown or text) + answer.below, packet.session_words) + notes
     model_text = {MODEL_TEXT: text} if answer.below else {}
     removed = f", {violations} pieces of tool markup removed" if violations else ""
     metrics = packet.metrics.spent(_STAGE, answer.usage).failed(*answer.errors(_STAGE))

@@ -6,19 +6,19 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.deciders.chains import review_of_steps
-from packetgate.deciders.gate import NOT_APPROVED_CAP, calibrated, gated, passes
+from packetgate.deciders.gate import NOT_APPROVED_CAP, apply_gate, calibrated, passes
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Evaluation, Reflection
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.questions import asking_about, nobody_to_ask
+from packetgate.tools.approval.questions import approval_update, nobody_to_ask
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import approvals_without_question, needs_of
-from packetgate.tools.execution.running import rehearse
+from packetgate.tools.execution.running import run_dry_runs
 from packetgate.tools.usage.calibration import Calibration, curve_name
 
 _STAGE = "review_selection"
@@ -56,15 +56,15 @@ async def reviewed(
     """Return the changes of a review, including a question to the user if one is needed."""
     settings, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     needs = await needs_of(packet, catalogue, journal)
-    gate = gated(packet.routing.calls, review, settings, needs, can_ask=can_ask)
+    gate = apply_gate(packet.routing.calls, review, settings, needs, can_ask=can_ask)
     approvals = approvals_without_question(gate, needs, packet, catalogue)
     packet = packet.merged({"governance": packet.governance.decided(*approvals)})
-    packet, dry_runs = await rehearse(gate, packet, catalogue, toolbox, journal)
+    packet, dry_runs = await run_dry_runs(gate, packet, catalogue, toolbox, journal)
     calls = tuple(_unless_failed(call, dry_runs.get(call.call_id)) for call in gate)
     evaluations = packet.reasoning.evaluations + tuple(_evaluation(call, review, settings) for call in calls)
     return {
         "tool_routing": packet.routing.with_calls(calls),
-        **asking_about(calls, packet, catalogue, dry_runs),
+        **approval_update(calls, packet, catalogue, dry_runs),
         "metrics": packet.metrics.spent(_STAGE, review.usage),
         "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(
             Reflection(

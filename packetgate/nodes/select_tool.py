@@ -10,7 +10,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Reflection, Response, SystemTask
-from packetgate.tools.approval.questions import asking, nobody_to_ask, without_replaced
+from packetgate.tools.approval.questions import drop_replaced_calls, nobody_to_ask, waiting_update
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "select_tool"
@@ -26,14 +26,14 @@ async def select_tool(
         summary = f"the calls left over from the last pass: {_outcome(routing)}"
         return {
             "tool_routing": routing,
-            **asking(packet, asks=False),
+            **waiting_update(packet, asks=False),
             "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
         }
     selection = await decider(packet, catalogue, settings)
     routing = await asyncio.to_thread(routing_after, selection, packet, catalogue, settings)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.ended(selection.question)
-    update: PacketUpdate = {"tool_routing": routing, **asking(packet, asks=routing.outcome == "clarify")}
+    update: PacketUpdate = {"tool_routing": routing, **waiting_update(packet, asks=routing.outcome == "clarify")}
     if not selection.needs_tool:
         update["intent"] = packet.intent.changed(
             needs_tool=False,
@@ -44,7 +44,7 @@ async def select_tool(
     if selection.text and routing.outcome == "none":
         update["response"] = Response(candidate=selection.text, message_id=selection.message_id)
     if routing.outcome in ("call", "clarify"):
-        update.update(without_replaced(packet))
+        update.update(drop_replaced_calls(packet))
     summary = _outcome(routing)
     if selection.only_validated:
         summary += f"; no grammar for the schema of {', '.join(selection.only_validated)}"

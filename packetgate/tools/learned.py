@@ -57,7 +57,7 @@ def load_tokenizer(path: Path) -> Any:
     return tokenizer
 
 
-def readable(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Return a text with lone surrogates replaced, which a tokenizer does not accept."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -90,4 +90,4 @@ def load_json(path: Path, form: Callable[[Any], Form]) -> Form:
 
 
 def _broken(path: Path, error: Exception) -> WeightsError:
-    return WeightsError(f"{path}: these weights are missing or broken; install Packetgate anew: {error}")
+    return WeightsError(f"{path}: these weights are missing or broken; reinstall Packetgate: {error}")

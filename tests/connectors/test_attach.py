@@ -64,7 +64,7 @@ def test_a_model_without_vision_gets_the_name(seen: CommandLine, scripted_openai
     scripted_openai.script(NO_TOOL, "A cat, I guess.")
     done = ask(seen, scripted_openai, "What colour is it?", "--attach", "cat.png")
     assert done.status == 0
-    assert "A cat, I guess.\n\n[Not shown to scripted, which knows it by name alone: cat.png.]" in done.out
+    assert "A cat, I guess.\n\n[Not shown to scripted, only named: cat.png.]" in done.out
     assert "! pictures were refused: HTTP 400" in done.out
     assert "not a multimodal model" in done.out
     assert shown(scripted_openai) == []
@@ -84,7 +84,7 @@ def test_a_gguf_model_gets_the_name(cli: CommandLine, tiny_gguf: Path) -> None:
     (cli.folder / "cat.png").write_bytes(CAT)
     done = cli.run("ask", "Hello", "--attach", "cat.png", "--lite", "reflex", "--prime", f"llamacpp:{tiny_gguf}")
     assert done.status == 0, done.err
-    assert f"[Not shown to {tiny_gguf.name}, which knows it by name alone: cat.png.]" in done.out
+    assert f"[Not shown to {tiny_gguf.name}, only named: cat.png.]" in done.out
     refused = cli.run("ask", "Hello", "--prime", f"llamacpp:{tiny_gguf}?vision=true")
     assert (refused.status, refused.out) == (2, "")
     assert "no option 'vision' here: llamacpp models take" in refused.err
@@ -92,7 +92,7 @@ def test_a_gguf_model_gets_the_name(cli: CommandLine, tiny_gguf: Path) -> None:
 
 def test_without_a_model_attachments_are_named_as_unread(seen: CommandLine) -> None:
     done = seen.run("ask", "Read notes.txt", "--attach", "cat.png")
-    assert "Without a language model I cannot read what came with it: cat.png." in done.out
+    assert "Attachments were not read, because no language model is configured: cat.png." in done.out
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from support.usage import turn, used
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.usage.store import keep
+from packetgate.tools.usage.store import store_record
 
 
 def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: int) -> None:
@@ -22,7 +22,7 @@ def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: i
         async with open_store(Settings(home=cli.home)) as store:
             for place, outcome in enumerate(outcomes):
                 call = used("ai.write", approval=outcome, review_score=score, review_kind=kind)
-                await keep(store, turn(f"{kind}-{score}-{place}", call))
+                await store_record(store, turn(f"{kind}-{score}-{place}", call))
 
     asyncio.run(record())
 

@@ -18,7 +18,7 @@ from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import ConfidenceSource
 from packetgate.tools.evaluation.cases import load_cases
-from packetgate.tools.evaluation.passport import Played, PlayedCall
+from packetgate.tools.evaluation.passport import CaseResult, PlayedCall
 from packetgate.tools.usage.calibration import curve_name
 
 CASES = load_cases().cases
@@ -44,7 +44,7 @@ def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
                     PlayedCall(tool="files.read", right=right, review=kind, score=0.93, passed=True, only_reads=True)
                     for kind in kinds
                 )
-                row = Played(
+                row = CaseResult(
                     version=evaluation_version(), case=case.name, kind=case.kind, right=right, calls=calls, seconds=3.0
                 )
                 await save_evaluation(store, name, row)

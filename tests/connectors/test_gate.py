@@ -52,13 +52,14 @@ def test_an_unvouched_read_is_a_dry_run_until_the_configuration_vouches_for_it(c
     serve(cli, "Read an entry by its title.", READER, trusted=False)
     request = ("ask", 'Read the entry with title "May" by db.read_entry')
     told = " ".join(cli.run(*request).out.split())
-    assert "it looks like a read and counts as write, which is switched off, because nothing vouches" in told
+    assert "it looks like a read and counts as write, which is switched off, because nothing confirms" in told
     assert LINE in told
     asked = cli.run("ask", "--allow-writes", *request[1:])
     assert asked.status == 3
     assert "If it only reads say so by a line at the top of packetgate toml" in " ".join(re.findall(r"\w+", asked.out))
     assert not (cli.folder / "ran.txt").exists()
-    assert "they look like, as nothing vouches for them: 1 (read_entry)" in " ".join(cli.run("doctor").out.split())
+    doctor = " ".join(cli.run("doctor").out.split())
+    assert "look like reads but count as writes, because nothing confirms it: 1 (read_entry)" in doctor
     (cli.folder / "packetgate.toml").write_text(f"{LINE}\n")
     assert "done" in cli.run(*request).out
     assert (cli.folder / "ran.txt").read_text() == "May"

@@ -70,7 +70,7 @@ def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
             ("/help", "Alt.Enter"),
             ("what does it do?", "Write text to a file"),
             ("Read plan.txt", "The gate opens at seven.*This still waits"),
-            ("hmm, not sure", "This decides nothing"),
+            ("hmm, not sure", "This is not a clear answer"),
         ):
             child.sendline(words)
             child.expect(f"(?s){says}")

@@ -20,11 +20,11 @@ async def no_model() -> Model:
     raise ModelError("no such file: /models/small.gguf")
 
 
-async def test_reflexes_estimate():
+async def test_without_a_model_tokens_are_estimated():
     assert await token_counter(reflex_deciders().lite) is ESTIMATE
 
 
-async def test_the_selecting_models_own_tokenizer_counts(tiny_gguf: Path):
+async def test_a_local_models_tokenizer_counts(tiny_gguf: Path):
     async def lite() -> Model:
         return LlamaCppModel.load(str(tiny_gguf), {"n_ctx": 256})
 
@@ -32,14 +32,14 @@ async def test_the_selecting_models_own_tokenizer_counts(tiny_gguf: Path):
     assert (counter.count(TEXT), counter.is_exact) == (len(TEXT), True)
 
 
-async def test_a_model_elsewhere_is_estimated_for(scripted_openai: ScriptedOpenAI):
+async def test_for_a_remote_model_tokens_are_estimated(scripted_openai: ScriptedOpenAI):
     async def lite() -> Model:
         return await model_at(scripted_openai)
 
     assert await token_counter(lite) is ESTIMATE
 
 
-async def test_a_model_that_cannot_be_loaded_is_told_of_by_the_selection():
+async def test_for_a_model_that_cannot_be_loaded_tokens_are_estimated():
     deciders = language_deciders(no_model, no_model)
     assert await token_counter(deciders.lite) is ESTIMATE
     with pytest.raises(ModelError, match="no such file"):

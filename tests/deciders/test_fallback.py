@@ -23,12 +23,12 @@ class _Failing:
 REFLEX = ScriptedResponder("by reflex")
 
 
-async def test_a_model_that_decides_is_believed():
+async def test_a_models_decision_is_used():
     answer = await with_reflex(ScriptedResponder("by model"), REFLEX)(packet("Hi"), FILES, CONTEXT)
     assert (answer.text, answer.is_fallback, answer.errors("respond")) == ("by model", False, ())
 
 
-async def test_a_model_that_cannot_decide_is_stood_in_for():
+async def test_reflex_decides_if_the_model_cannot():
     failing = _Failing(DecisionError("it rambled"))
     answer = await with_reflex(failing, REFLEX)(packet("Hi"), FILES, CONTEXT)
     assert (answer.text, answer.is_fallback, answer.fallback_reason) == ("by reflex", True, "it rambled")
@@ -36,6 +36,6 @@ async def test_a_model_that_cannot_decide_is_stood_in_for():
 
 
 @pytest.mark.parametrize("error", [ModelError("no such file"), RuntimeError("a bug"), KeyError("another")])
-async def test_what_is_not_a_failed_decision_is_not_covered_up(error: Exception):
+async def test_other_exceptions_are_raised(error: Exception):
     with pytest.raises(type(error)):
         await with_reflex(_Failing(error), REFLEX)(packet("Hi"), FILES, CONTEXT)

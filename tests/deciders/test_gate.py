@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, done, needs
 
-from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, gated
+from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, apply_gate
 from packetgate.deciders.protocols import CallReview, Review
 from packetgate.state.context import RoutingContext
 from packetgate.state.origins import Origin, OriginKind
@@ -19,7 +19,7 @@ def judged(confidence: float, risk: Risk, *, approved: bool = True, can_ask: boo
     one = CallReview(call_id=call.call_id, approved=approved, confidence=confidence, reasoning="so")
     review = Review(reviews=(one,), confidence=confidence, decided_by="model")
     settings = RoutingContext(**context)
-    (result,) = gated((call,), review, settings, needs((call,), settings), can_ask=can_ask)
+    (result,) = apply_gate((call,), review, settings, needs((call,), settings), can_ask=can_ask)
     return result
 
 
@@ -42,7 +42,9 @@ def judged(confidence: float, risk: Risk, *, approved: bool = True, can_ask: boo
         (0.0, Risk.WRITE, True, {**ON, "confidence_threshold": 0.0}, S.AWAITING_APPROVAL),
     ],
 )
-def test_status(confidence: float, risk: Risk, can_ask: bool, context: dict, status: ToolExecutionStatus):
+def test_the_status_of_a_reviewed_call(
+    confidence: float, risk: Risk, can_ask: bool, context: dict, status: ToolExecutionStatus
+):
     call = judged(confidence, risk, can_ask=can_ask, **context)
     assert (call.status, call.review_confidence) == (status, confidence)
     assert (call.review_reasoning == "so") is (status is S.APPROVED)
@@ -50,7 +52,7 @@ def test_status(confidence: float, risk: Risk, can_ask: bool, context: dict, sta
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 0.7])
 @pytest.mark.parametrize("stated", [0.0, 0.5, 1.0])
-def test_what_is_not_approved_never_runs(stated: float, threshold: float):
+def test_a_call_without_approval_never_runs(stated: float, threshold: float):
     """However low the threshold, and however sure the review is that it does not approve."""
     for risk, context in [(Risk.READ, {}), (Risk.WRITE, {}), (Risk.WRITE, ON)]:
         call = judged(stated, risk, approved=False, confidence_threshold=threshold, **context)
@@ -58,18 +60,18 @@ def test_what_is_not_approved_never_runs(stated: float, threshold: float):
         assert call.status is not S.AWAITING_APPROVAL
     unjudged = done("x.y", S.PENDING)
     settings = RoutingContext(confidence_threshold=threshold)
-    (call,) = gated((unjudged,), FAILED_REVIEW, settings, needs((unjudged,), settings), can_ask=False)
+    (call,) = apply_gate((unjudged,), FAILED_REVIEW, settings, needs((unjudged,), settings), can_ask=False)
     assert call.status is S.SKIPPED
 
 
 @pytest.mark.parametrize(("stated", "counts"), [(1.0, 0.5), (0.5, 0.5), (0.2, 0.2), (0.0, 0.0)])
-def test_not_approved_is_capped(stated: float, counts: float):
+def test_the_confidence_of_a_call_without_approval_is_limited(stated: float, counts: float):
     assert judged(stated, Risk.READ, approved=False).review_confidence == counts <= NOT_APPROVED_CAP
 
 
-def test_a_failed_review_judges_nothing():
+def test_a_failed_review_counts_as_zero():
     calls = (done("x.y", S.PENDING), done("x.z", S.PENDING))
-    for call in gated(calls, FAILED_REVIEW, CONTEXT, needs(calls, CONTEXT), can_ask=True):
+    for call in apply_gate(calls, FAILED_REVIEW, CONTEXT, needs(calls, CONTEXT), can_ask=True):
         assert (call.review_confidence, call.status) == (0.0, S.AWAITING_CONFIDENCE)
         assert "the review failed" in call.review_reasoning
 
@@ -79,17 +81,17 @@ def loud(**context) -> ToolCall:
     call = done("x.y", S.PENDING).model_copy(update={"risk": Risk.READ, "provenance": {"url": origin}})
     one = CallReview(call_id=call.call_id, approved=True, confidence=1.0, reasoning="so")
     review = Review(reviews=(one,), confidence=1.0, decided_by="model")
-    (result,) = gated((call,), review, CONTEXT, needs((call,), CONTEXT), **context)
+    (result,) = apply_gate((call,), review, CONTEXT, needs((call,), CONTEXT), **context)
     return result
 
 
-def test_a_read_with_a_loud_argument_asks_and_says_why():
+def test_a_read_with_a_flagged_argument_asks_the_user():
     call = loud(can_ask=True)
     assert call.status is S.AWAITING_APPROVAL
     assert "`url`: it stands in a text only" in call.review_reasoning
 
 
-def test_a_read_with_a_loud_argument_is_refused_where_nobody_can_be_asked():
+def test_without_a_user_to_ask_a_flagged_read_is_refused():
     call = loud(can_ask=False)
     assert call.status is S.SKIPPED
-    assert "it stands in a text only, and nobody can be asked" in call.review_reasoning
+    assert "it stands in a text only, and there is no user to ask" in call.review_reasoning

@@ -34,7 +34,7 @@ def settled(selection: Selection, given: CognitionPacket | None = None) -> ToolR
     return routing_after(selection, given or asked(), TOOLS, CONTEXT)
 
 
-def test_the_first_time_the_better_tool_joins_the_palette():
+def test_the_first_objection_adds_the_better_tool_to_the_palette():
     routing = settled(WRONG)
     assert (routing.outcome, routing.calls) == ("miss", ())
     assert (routing.missed_tools, routing.objections) == ((), (IMAGE,))
@@ -54,18 +54,18 @@ def test_the_first_time_the_better_tool_joins_the_palette():
         (WRONG, asked("Make ASCII art of a fox")),
     ],
 )
-def test_not_objected_to(selection: Selection, given: CognitionPacket):
+def test_calls_without_an_objection(selection: Selection, given: CognitionPacket):
     routing = settled(selection, given)
     assert (routing.outcome, len(routing.calls)) == ("call", len(selection.calls))
     assert routing.objections == given.routing.objections
 
 
-def test_two_of_the_wrong_kind_are_one_objection():
+def test_two_calls_of_a_wrong_category_are_one_objection():
     routing = settled(calls(wanted(ASCII, text="fox"), wanted(COW, text="fox")))
     assert (routing.missed_tools, routing.objections) == ((), (IMAGE,))
     assert len(routing.corrections) == 2
 
 
-def test_a_call_that_cannot_be_made_is_not_a_matter_of_kind():
+def test_an_invalid_call_gets_no_objection_to_its_category():
     routing = settled(call(ASCII))
     assert (routing.outcome, [one.problem for one in routing.corrections]) == ("none", ["missing_parameter"])

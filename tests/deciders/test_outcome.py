@@ -21,7 +21,7 @@ def settled(selection: Selection, given: CognitionPacket | None = None) -> ToolR
     return routing_after(selection, given or packet("Read a.txt"), FILES, CONTEXT)
 
 
-def test_a_good_call():
+def test_a_valid_call_is_recorded():
     routing = settled(READ)
     (made,) = routing.calls
     assert routing.outcome == "call"
@@ -29,7 +29,7 @@ def test_a_good_call():
     assert (words(made.provenance), made.selection_confidence) == ({"path": "user"}, 0.8)
 
 
-def test_each_confidence_says_where_it_comes_from():
+def test_each_confidence_has_its_source():
     """Of two calls, the model's tokens could be read for one."""
     read = wanted("files.read_file", path="a.txt").model_copy(update={"confidence": 0.6})
     selection = calls(read, wanted("files.list_directory", path="a.txt"))
@@ -40,7 +40,7 @@ def test_each_confidence_says_where_it_comes_from():
     ]
 
 
-def test_a_call_is_mended_before_it_is_checked():
+def test_a_call_is_repaired_before_it_is_checked():
     routing = settled(call("call_tool", name="mcp__files__read_file", arguments={"pth": "a.txt"}))
     (made,) = routing.calls
     assert (made.tool_name, made.params, words(made.provenance)) == (
@@ -56,7 +56,7 @@ def test_a_call_is_mended_before_it_is_checked():
 
 
 @pytest.mark.parametrize("name", ["files.no_such_tool", "files_read_file", ""])
-def test_a_check_that_a_decider_claims_is_made_again(name: str):
+def test_a_check_by_the_decider_is_repeated(name: str):
     claimed = wanted(name, path="a.txt").model_copy(update={"checked": CheckedCall(name, {"path": "a.txt"})})
     assert settled(calls(claimed)).calls == ()
     sound = wanted("x").model_copy(update={"checked": CheckedCall("files.read_file", {"path": 5})})
@@ -85,7 +85,7 @@ def test_a_check_that_a_decider_claims_is_made_again(name: str):
         (READ, packet("Read a.txt", done("files.list_directory", path="a.txt")), "call"),
     ],
 )
-def test_outcome(selection: Selection, given: CognitionPacket, outcome: str):
+def test_the_outcome_of_a_selection(selection: Selection, given: CognitionPacket, outcome: str):
     routing = settled(selection, given)
     assert routing.outcome == outcome
     assert bool(routing.calls) is (outcome == "call")
@@ -93,7 +93,7 @@ def test_outcome(selection: Selection, given: CognitionPacket, outcome: str):
     assert routing.past_calls == given.routing.all_calls
 
 
-def test_no_more_calls_than_allowed():
+def test_calls_are_limited_to_the_maximum():
     many = calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9)))
     routing = settled(many)
     assert len(routing.calls) == CONTEXT.max_parallel_calls == 4
@@ -106,7 +106,7 @@ def from_queue(routing: ToolRouting) -> ToolRouting:
     return routing_from_queue(given, FILES, CONTEXT)
 
 
-def test_the_next_pass_makes_the_calls_that_are_left_over():
+def test_the_next_pass_makes_the_remaining_calls():
     first = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9))))
     ran = tuple(one.reviewed(S.APPROVED, 1.0, ConfidenceSource.RULE, "") for one in first.calls)
     second = from_queue(first.with_calls(ran))
@@ -118,14 +118,14 @@ def test_the_next_pass_makes_the_calls_that_are_left_over():
     assert (last.next_pass().step, last.next_pass().step_calls) == (1, ())
 
 
-def test_what_no_pass_is_left_for_is_named():
+def test_calls_beyond_the_last_pass_are_named():
     routing = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(6))))
     stopped = routing.stopped_at_cap()
     assert "files.read_file(path=4.txt), files.read_file(path=5.txt)" in stopped.note
     assert stopped.queued_calls == ()
 
 
-def test_describe_takes_aliases_and_gives_the_nearest_for_the_rest():
+def test_describe_accepts_aliases_and_suggests_near_names():
     routing = settled(describe("read_file", "files.read_file", "files.writ_file"))
     assert routing.described_tools == ("files.read_file",)
     assert "files.write_file" in routing.suggestions
@@ -140,7 +140,7 @@ def test_describe_takes_aliases_and_gives_the_nearest_for_the_rest():
         ("reflex", 3, False, "none"),
     ],
 )
-def test_none_of_a_narrow_palette_widens_it_once(decided_by: str, left_out: int, widened: bool, outcome: str):
+def test_no_choice_from_a_narrow_palette_widens_it_once(decided_by: str, left_out: int, widened: bool, outcome: str):
     given = packet("Read a.txt", widened=widened)
     given = given.model_copy(update={"context": given.context.model_copy(update={"palette_left_out": left_out})})
     routing = settled(none("no").model_copy(update={"decided_by": decided_by}), given)

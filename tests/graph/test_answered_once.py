@@ -188,5 +188,5 @@ async def test_an_expired_approval_runs_nothing(notebook: Notebook) -> None:
         await asyncio.sleep(max(left.total_seconds(), 0) + 0.01)
         out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
     assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.FAILED
-    assert "or it has lapsed" in out["response"].candidate
+    assert "or it has expired" in out["response"].candidate
     assert notebook.called == []

@@ -107,5 +107,5 @@ async def test_a_chain_ends_at_an_invalid_step(notebook: Notebook, said: Prefere
 async def test_a_server_cannot_define_tools_of_the_chain_namespace(tmp_path: Any):
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"chain": {"command": "x"}}}')
     config: McpConfig = load_config(tmp_path / "mcp.json", tmp_path)
-    with pytest.raises(ConfigError, match="a server is called 'chain'"):
+    with pytest.raises(ConfigError, match="the server name 'chain' is reserved"):
         await open_hub(config, tmp_path, tmp_path, None, patience_s=1.0, preferences=COPY)

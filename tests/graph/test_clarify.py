@@ -43,7 +43,7 @@ async def test_an_unusable_answer_repeats_the_question(notebook: Notebook):
     async with session(scripted(WHICH, READ_B), notebook) as talk:
         await talk.ask("Read a note")
         again = await talk.ask_again({"decisions": [{"type": "approve"}]})
-        assert "wants words for an answer" in again.question["problem"]
+        assert "needs an answer in words" in again.question["problem"]
         assert again.question["question"] == "Which note?"
         await talk.reply("b")
     assert notebook.called == ["read_note"]

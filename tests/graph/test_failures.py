@@ -37,7 +37,7 @@ async def test_a_tools_error_reaches_the_answer_the_ledger_and_the_data_fields(n
 async def test_a_dead_server_is_named_and_the_others_answer(notebook: Notebook):
     packet = await run_once(scripted(call("notebook.read_note", name="a")), "Read a", notebook, gone())
     assert "apples" in packet.response.candidate
-    assert "Not everything was reachable: gone: " in packet.response.candidate
+    assert "Some servers are not available: gone: " in packet.response.candidate
     health = {one.name: one.state for one in packet.context.servers}
     assert health == {"gone": "failed", "notebook": "ready"}
     assert packet.metrics.errors[0].stage == "build_palette"

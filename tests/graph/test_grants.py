@@ -58,35 +58,35 @@ class Granted:
 SEND = Granted(
     "Send a mail to everybody whom you find",
     (PEOPLE, mail("ann@office.example")),
-    'allow desk.send_mail with to "ann@office.example" or as you say or a field from desk gives, any body, '
-    "cc as you say",
+    'allow desk.send_mail with to "ann@office.example" or from your words or a field of desk, any body, '
+    "cc from your words",
 )
 CANCEL = Granted(
     "Cancel event 24",
     (EVENTS, cancel("24")),
-    "allow desk.cancel_event with event_id as you say or a field from desk gives",
+    "allow desk.cancel_event with event_id from your words or a field of desk",
 )
 CREATE = Granted(
     "Create an event on 2026-05-01 10:00 called Lunch",
     (event("Lunch", "2026-05-01 10:00"),),
-    "allow desk.create_event with any title, any start, any location, invitees as you say",
+    "allow desk.create_event with any title, any start, any location, invitees from your words",
 )
 PAY = Granted(
     "Send money to Ann, 12.5",
     (pay("Ann", 12.5),),
-    "allow desk.send_money with speed as you say, recipient as you say or a field from desk gives, "
-    "amount any number that no text gave",
+    "allow desk.send_money with speed from your words, recipient from your words or a field of desk, "
+    "amount any number that does not come only from free text",
 )
 TABLE = Granted(
     "Update the rows as I said yesterday",
     (call("desk.update_table", statement="INSERT INTO t VALUES (1)"),),
-    'allow desk.update_table with statement "INSERT INTO t VALUES (1)" or as you say',
+    'allow desk.update_table with statement "INSERT INTO t VALUES (1)" or from your words',
 )
 POST = Granted(
     "Post hello in the first channel",
     (CHANNELS, post("general", "hello")),
-    'allow desk.post_message with message "{"channel": "general", "text": "hello"}" or as you say or a field from '
-    "desk gives",
+    'allow desk.post_message with message "{"channel": "general", "text": "hello"}" or from your words or a field of '
+    "desk",
 )
 
 

@@ -63,7 +63,7 @@ async def test_a_new_request_runs_and_the_question_stays_open(
     assert isinstance(aside, Aside)
     assert [status for _, _, status in called(aside.packet)] == ["executed"]
     assert isinstance(asked, Asked)
-    assert asked.question["problem"] == "This still waits, and has not run."
+    assert asked.question["problem"] == "Waiting for your decision; not run."
     assert asked.packet.content.original_prompt == request_
 
 
@@ -71,16 +71,16 @@ async def test_a_new_request_runs_and_the_question_stays_open(
     ("request_", "words", "told"),
     [
         *[(WRITE, words, "ai.write: `Write text") for words in ("what does it do?", "why?", "are you sure?", "yes?")],
-        *[(WRITE, words, "decides nothing") for words in ("hmm, not sure", "thanks", "yes, write everything")],
-        (WRITE, "go ahead and also read plan.txt", "decides nothing"),
-        *[(WRITE, words, "decides nothing") for words in ("yes if plan.txt is empty", "ok, unless it is there")],
-        *[(WRITE, words, "decides nothing") for words in ("/etc/hosts", "b.txt")],
-        (READ, "wait", "no value"),
-        (READ, "plan.txt or a.txt", "no value"),
-        *[(WRITE, words, "There is no command") for words in ("/help", "/quit")],
-        (READ, "/help", "There is no command"),
+        *[(WRITE, words, "not a clear answer") for words in ("hmm, not sure", "thanks", "yes, write everything")],
+        (WRITE, "go ahead and also read plan.txt", "not a clear answer"),
+        *[(WRITE, words, "not a clear answer") for words in ("yes if plan.txt is empty", "ok, unless it is there")],
+        *[(WRITE, words, "not a clear answer") for words in ("/etc/hosts", "b.txt")],
+        (READ, "wait", "not a valid value"),
+        (READ, "plan.txt or a.txt", "not a valid value"),
+        *[(WRITE, words, "Unknown command") for words in ("/help", "/quit")],
+        (READ, "/help", "Unknown command"),
         (READ, "why do you need that?", "ai.read still waits for `path`"),
-        (TEXT, "/writes on", "There is no command"),
+        (TEXT, "/writes on", "Unknown command"),
     ],
 )
 async def test_an_unclear_message_leaves_the_question_open(
@@ -134,7 +134,7 @@ async def test_a_remark_without_a_new_call_leaves_the_call_pending(notebook: Not
         assert isinstance(aside, Aside)
         assert aside.packet.response.candidate == "Ha."
         assert isinstance(asked, Asked)
-        assert asked.question["problem"] == "This still waits, and has not run."
+        assert asked.question["problem"] == "Waiting for your decision; not run."
         assert notebook.calls == []
         done = await opened.reply("yes")
     assert notebook.calls == [("write_note", {"name": "a", "text": "hello", "mode": "replace"})]

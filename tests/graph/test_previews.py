@@ -65,4 +65,4 @@ async def test_the_preview_does_not_show_a_file_of_secrets(
     (request,) = asked.question["action_requests"]
     assert bool(request["preview"]) == shown
     assert "hush" not in str(asked.question)
-    assert any("holds keys or secrets" in str(warning) for warning in request["warnings"]) != shown
+    assert any("contains keys or secrets" in str(warning) for warning in request["warnings"]) != shown

@@ -25,7 +25,7 @@ async def test_a_write_with_a_value_from_a_tool_is_asked_about_with_its_origin()
         assert request["name"] == "notebook.send_letter"
         to, text = request["warnings"]
         assert (to["argument"], to["marked"], to["sentence"]) == ("to", "evil@example.com", POISON)
-        assert to["why"] == "this destination stands only in text that notebook.read_note returned"
+        assert to["why"] == "this destination appears only in text that notebook.read_note returned"
         assert (text["argument"], text["marked"]) == ("text", "all secrets")
         assert "to` **`evil@example.com`**" in request["description"]
         packet = await talk.reply("no")

@@ -138,7 +138,7 @@ def test_a_fork_of_a_checkpoint_with_a_question_asks_again(langgraph_server: Lan
         return again, on_disk(langgraph_server), await reply(client, thread, {"decisions": [{"type": "approve"}]})
 
     again, before, packet = langgraph_server.talk(conversation)
-    assert "an answer counts once" in again["problem"]
+    assert "already answered" in again["problem"]
     assert before == {}, "the approval was used"
     assert packet["tool_routing"]["calls"][0]["status"] == "executed"
     assert on_disk(langgraph_server) == {PATH: "hello owl"}, "the new question was given an answer of its own"

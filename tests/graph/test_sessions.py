@@ -56,7 +56,7 @@ async def test_a_question_stays_open_during_a_new_turn(notebook: Notebook):
     assert [one.tool_name for one in aside.packet.routing.all_calls] == ["notebook.read_note"]
     assert aside.packet.header.parent_packet_id == asked.packet.header.packet_id
     assert isinstance(again, Asked)
-    assert again.question["problem"] == "This still waits, and has not run."
+    assert again.question["problem"] == "Waiting for your decision; not run."
     assert again.question["question_id"] != asked.question["question_id"]
     assert packet.header.packet_id == asked.packet.header.packet_id
     assert packet.context.recent_tools == ("notebook.write_note", "notebook.read_note")

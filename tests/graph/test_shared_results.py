@@ -11,7 +11,7 @@ from packetgate.connectors.turn import Finished, Say, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.context import RoutingContext
-from packetgate.tools.attached.parts import part_of
+from packetgate.tools.attached.parts import message_part
 from packetgate.tools.text.result_store import ResultStore, session_results
 
 
@@ -52,7 +52,7 @@ async def test_the_results_of_all_sessions_together_are_limited(
 async def test_a_picture_attached_on_one_machine_is_available_on_another(tmp_path: Path, postgres: str) -> None:
     settings = Settings(root=tmp_path, home=tmp_path / "here", database_url=postgres)
     async with open_sessions(settings) as sessions:
-        turn = Say("Hello", files=(part_of("dot.png", png()),))
+        turn = Say("Hello", files=(message_part("dot.png", png()),))
         told = [event async for event in run_turn(sessions, turn, "one", RoutingContext())]
     assert isinstance(told[-1], Finished)
     (attached,) = told[-1].packet.content.attachments

@@ -19,7 +19,7 @@ from packetgate.graph.composition import open_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.routing import ToolExecutionStatus as Status
-from packetgate.tools.usage.store import keep, read_usage
+from packetgate.tools.usage.store import read_usage, store_record
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 
@@ -93,8 +93,8 @@ async def test_a_hanging_store_is_abandoned_after_a_timeout(
 async def test_opening_a_graph_prunes_old_records(tmp_path: Path, days: int, left: list[str]) -> None:
     settings = Settings(home=tmp_path, root=tmp_path, usage_days=days)
     async with open_store(settings) as store:
-        await keep(store, turn("old", days_ago=100))
-        await keep(store, turn("new"))
+        await store_record(store, turn("old", days_ago=100))
+        await store_record(store, turn("new"))
     async with open_graph(settings) as graph:
         assert graph.store is not None
         assert [record.packet_id for record in (await read_usage(graph.store)).records] == left

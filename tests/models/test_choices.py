@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from packetgate.models.choices import ChoiceMeter, Measured, TokenWeights, continues
+from packetgate.models.choices import ChoiceMeter, MeasuredChoice, TokenWeights, continues
 from packetgate.models.schemas import Choice
 from packetgate.state.printing import compact_json
 
@@ -23,7 +23,7 @@ def offering(tokens: Mapping[bytes, float]) -> TokenWeights:
     return lambda texts: {one: weight for one, weight in tokens.items() if any(continues(one, text) for text in texts)}
 
 
-def metered(choice: Choice, *steps: Step) -> list[Measured]:
+def metered(choice: Choice, *steps: Step) -> list[MeasuredChoice]:
     meter = ChoiceMeter([choice])
     for token, others in steps:
         meter.feed(token.encode(), None if others is None else offering({one.encode(): w for one, w in others.items()}))
@@ -59,7 +59,7 @@ CUTS = [
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.name)
-def test_every_cut_of_an_answer(cut: Cut):
+def test_every_tokenization_gives_the_same_probability(cut: Cut):
     (found,) = metered(APPROVED, *cut.steps)
     assert (found.path, found.value) == (("approved",), "true")
     assert found.probability == pytest.approx(0.75)
@@ -83,20 +83,20 @@ def test_every_cut_of_an_answer(cut: Cut):
         '{"why":"approved","of":"true"}',
     ],
 )
-def test_where_no_option_stands_nothing_is_measured(text: str):
+def test_other_values_are_not_measured(text: str):
     for size in (1, 3, 100):
         steps = sure(*(text[at : at + size] for at in range(0, len(text), size)))
         assert metered(APPROVED, *steps) == []
 
 
-def test_a_number_is_known_when_it_ends():
+def test_a_number_is_measured_at_its_end():
     assert metered(COUNT, *sure('{"count":', "1")) == []
     assert metered(COUNT, *sure('{"count":', "1", "5", "}")) == []
     (found,) = metered(COUNT, *sure('{"count":'), ("1", {"1": 1}), (",", {",": 1, "}": 2, "0": 1}))
     assert (found.value, found.probability) == ("1", pytest.approx(0.75))
 
 
-def test_two_choices_in_one_token():
+def test_two_choices_in_one_token_are_measured():
     text = '{"calls":[{"tool":"fs.read"},{"tool":"mail.send"}]}'
     for cut in range(len(text)):
         found = metered(TOOLS, *sure(text[:cut], text[cut:]) if cut else sure(text))
@@ -106,7 +106,7 @@ def test_two_choices_in_one_token():
         ]
 
 
-def test_a_name_that_begins_another():
+def test_a_name_that_begins_another_is_distinguished():
     """The model writes `.read` and a quote, or `.read_` and the rest: each name has its one way to be written."""
     first = {'"fs': 1.0}
     second = {".read": 0.6, ".read_": 0.4}
@@ -139,7 +139,7 @@ class ByteModel:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("choice", [APPROVED, TOOLS, COUNT], ids=["approved", "tools", "count"])
-def test_probabilities_are_those_of_the_model(choice: Choice, seed: int):
+def test_probabilities_equal_the_models(choice: Choice, seed: int):
     model = ByteModel(choice.options, seed)
     found: dict[str, float] = {}
     for option in choice.options:
@@ -157,7 +157,7 @@ def test_probabilities_are_those_of_the_model(choice: Choice, seed: int):
     assert sum(found.values()) == pytest.approx(1)
 
 
-def test_values_are_found_however_the_text_is_cut():
+def test_values_are_found_at_every_tokenization():
     value = {"a": {"tool": "x"}, "calls": [{"n": [[], {}, 1.5e3, -1]}, {"tool": 'fs."read'}, {"tool": "fs.read"}]}
     for text in (json.dumps(value), json.dumps(value, indent=2), compact_json(value)):
         for size in range(1, 12):
@@ -165,9 +165,9 @@ def test_values_are_found_however_the_text_is_cut():
             assert [(one.path, one.value) for one in found] == [(("calls", 2, "tool"), '"fs.read"')]
 
 
-def test_of_options_that_begin_differently_the_whole_distribution_is_known():
+def test_options_with_different_beginnings_have_a_full_distribution():
     choice = Choice.among("answer", values=["A", "B", "C"])
     weights = {"A": 1.0, 'B"': 2.0, "B": 3.0, "C": 2.0, "D": 9.0}
     (found,) = metered(choice, *sure('{"answer":"'), ("B", weights), *sure('"', "}"))
-    assert found == Measured(("answer",), '"B"', pytest.approx(5 / 8))
+    assert found == MeasuredChoice(("answer",), '"B"', pytest.approx(5 / 8))
     assert found.among == pytest.approx({'"A"': 1 / 8, '"B"': 5 / 8, '"C"': 2 / 8})

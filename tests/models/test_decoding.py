@@ -125,25 +125,25 @@ def decoded(text: str) -> dict[str, Any] | None:
         return None
 
 
-def test_decode():
+def test_the_last_json_object_is_decoded():
     wrong = [name for name, text, expected in (*CASES, *LOOSE) if decoded(text) != expected]
     assert wrong == []
 
 
-def test_no_cut_makes_another_object_of_it():
+def test_a_truncated_object_is_not_another_object():
     """Wherever a text breaks off, each of its objects is there as a whole or not at all."""
     for name, text, expected in LOOSE:
         if expected:
             assert all(decoded(text[:end]) in (None, expected, A) for end in range(len(text))), name
 
 
-def test_error_quotes_the_answer_shortened():
+def test_an_error_quotes_the_answer_shortened():
     with pytest.raises(DecisionError, match="no complete JSON object: 'blah blah") as caught:
         decode_json("blah " * 1000)
     assert len(str(caught.value)) < 250
 
 
-def test_error_says_that_the_answer_is_empty():
+def test_an_empty_answer_is_reported():
     with pytest.raises(DecisionError, match="empty"):
         decode_json("  ")
 
@@ -156,20 +156,20 @@ def test_error_says_that_the_answer_is_empty():
         ('<think>maybe {"a": 1}, or', "breaks off while it is still thinking"),
         ('{"a": 1 "b": 2}', "its JSON is broken near '{\"a\": 1 \"b\": 2}': Expecting ',' delimiter"),
         ('{"a": {"b": 1, "b": 2}}', "names 'b' twice in one object"),
-        ('{"a": NaN}', "holds NaN, which is no JSON number"),
-        ('{"a": 1e999}', "holds 1e999, which is no JSON number"),
+        ('{"a": NaN}', "contains NaN, which is not a JSON number"),
+        ('{"a": 1e999}', "contains 1e999, which is not a JSON number"),
         ('{"a": 99999999999999999999}', "larger than 64 bits"),
         (r'{"a": "\ud800"}', "half a surrogate pair"),
         ('{"a":' * 101 + "1" + "}" * 101, "nested more than 100 deep"),
         ('[{"a": 1}, {"b": 2}]', "a list, but not one of tool calls only"),
         ("<function=f><parameter=a>1</parameter>", "breaks off in the middle of a tool call"),
-        ('{"tool_calls": [{"name": 5}]}', "a tool call names no tool"),
-        ('{"tool_calls": [{"name": "x", "arguments": [1]}]}', "the arguments of 'x' are no JSON object"),
+        ('{"tool_calls": [{"name": 5}]}', "a tool call has no tool name"),
+        ('{"tool_calls": [{"name": "x", "arguments": [1]}]}', "the arguments of 'x' are not a JSON object"),
         ('{"tool_calls": ["x"]}', "a tool call must be a JSON object"),
         ("x" * (MAX_ANSWER_CHARS + 1), "longer than 1,000,000 characters"),
     ],
 )
-def test_error_says_what_is_wrong(text: str, problem: str):
+def test_an_error_names_the_problem(text: str, problem: str):
     with pytest.raises(DecisionError) as caught:
         decode_json(text)
     assert problem in str(caught.value)
@@ -196,11 +196,11 @@ NATIVE_X, NATIVE_Y = (f"<tool_call>{json.dumps(call)}</tool_call>" for call in (
         ('{"tool_calls": []}', []),
     ],
 )
-def test_calls_in_one_normal_form(text: str, calls: list[dict[str, Any]]):
+def test_calls_are_normalised(text: str, calls: list[dict[str, Any]]):
     assert decode_json(text) == {"tool_calls": calls}
 
 
-def test_an_object_after_calls_is_the_answer():
+def test_an_object_after_calls_is_decoded():
     assert decode_json(f'{NATIVE_X} {{"b": 2}}') == B
 
 
@@ -235,7 +235,7 @@ def called(text: str) -> Calls | None:
 
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda one: one.id)
-def test_every_family_is_read(output):
+def test_the_calls_of_every_model_family_are_read(output):
     if output.id.startswith(("wire", "Hermes, single")):  # only an answer in a form
         (found,) = (
             decode_json(output.text).values() if output.id != "wire" else [decode_json(output.text)["tool_calls"]]
@@ -245,7 +245,7 @@ def test_every_family_is_read(output):
         assert (called(output.text) or []) == output.calls
 
 
-def test_a_call_is_read_in_every_frame():
+def test_a_call_is_read_between_all_marks():
     for row in CALLS:
         assert called(f"I look.\n{row.begin}{ONE}{row.end}") == called(f"{row.begin}{ONE}") == PARIS, row
     for token in ("<|im_end|>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_turn>"):
@@ -255,7 +255,7 @@ def test_a_call_is_read_in_every_frame():
         assert not called(f"{row.begin}{TWO}{row.end}I look."), row
 
 
-def test_no_cut_makes_another_call_of_it():
+def test_a_truncated_call_is_not_another_call():
     """Wherever a text breaks off, its first calls are there as a whole or not at all."""
     for output in OUTPUTS:
         if "</think>" in output.text and "<think>" not in output.text:
@@ -297,7 +297,7 @@ def test_no_cut_makes_another_call_of_it():
         'get_weather\n{"city": "Paris"}',
     ],
 )
-def test_what_may_be_something_else_is_no_call(text: str):
+def test_ambiguous_text_is_not_a_call(text: str):
     assert not called(text)
 
 
@@ -311,7 +311,7 @@ def test_what_may_be_something_else_is_no_call(text: str):
         *(("<b>bold</b>", "<b>bold</b>"), (ONE, json.loads(ONE)), ("</tool_call>", "</tool_call>")),
     ],
 )
-def test_a_parameter_without_a_type(written: str, value: Any):
+def test_a_parameter_without_a_type_is_parsed(written: str, value: Any):
     ((_, arguments),) = called(f"<function=x><parameter=a>{written}</parameter></function>") or [("", {})]
     assert arguments == {"a": value}
     assert type(arguments["a"]) is type(value)

@@ -6,7 +6,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from packetgate.models.links import LinkFilter, inert
+from packetgate.models.links import LinkFilter, with_inert_links
 from packetgate.state.printing import fenced
 
 ASKED = "Compare https://docs.example/a?b=1 with www.good.example, and write to ada@good.example."
@@ -74,14 +74,14 @@ def in_pieces(text: str, seed: int) -> str:
     return shown + links.close()
 
 
-def test_what_leads_elsewhere_is_inert() -> None:
+def test_links_to_other_addresses_are_inert() -> None:
     assert [text for text in HOSTILE if not (live(text) or "`" in text or "<" in text)] == []
-    assert [text for text in HOSTILE if live(inert(text, ASKED))] == []
+    assert [text for text in HOSTILE if live(with_inert_links(text, ASKED))] == []
 
 
-def test_in_pieces_it_is_the_same_and_never_live() -> None:
+def test_links_in_pieces_are_never_active() -> None:
     for text in HOSTILE:
-        whole = inert(f"Look:\n\n{text}\n\nThat is all.", ASKED)
+        whole = with_inert_links(f"Look:\n\n{text}\n\nThat is all.", ASKED)
         assert {in_pieces(f"Look:\n\n{text}\n\nThat is all.", seed) for seed in range(20)} == {whole}
 
 
@@ -94,28 +94,28 @@ PLAIN = [
 ]
 
 
-def test_all_else_stays_as_it_is() -> None:
-    assert [text for text in PLAIN if inert(text, ASKED) != text] == []
+def test_other_text_is_unchanged() -> None:
+    assert [text for text in PLAIN if with_inert_links(text, ASKED) != text] == []
 
 
-def test_what_is_defanged_can_still_be_read() -> None:
-    assert inert("[Docs](https://evil.example/a.png)", "") == "[Docs] (https[:]//evil.example/a.png)"
-    assert inert("[Docs](https://docs.example/a?b=1)", ASKED) == "[Docs] (https://docs.example/a?b=1)"
+def test_inert_addresses_are_readable() -> None:
+    assert with_inert_links("[Docs](https://evil.example/a.png)", "") == "[Docs] (https[:]//evil.example/a.png)"
+    assert with_inert_links("[Docs](https://docs.example/a?b=1)", ASKED) == "[Docs] (https://docs.example/a?b=1)"
 
 
-def test_a_fence_that_is_indented_is_moved_to_where_everybody_sees_it() -> None:
-    assert inert("1. Run:\n   ```sh\n   ls\n   ```", "") == "1. Run:\n```sh\n   ls\n```"
+def test_an_indented_fence_is_moved_to_the_line_start() -> None:
+    assert with_inert_links("1. Run:\n   ```sh\n   ls\n   ```", "") == "1. Run:\n```sh\n   ls\n```"
 
 
 @pytest.mark.parametrize("inside", ["plain", "```\n![x](y)\n```", "a ````` b", "~~~", ""])
-def test_nothing_closes_a_fence_from_inside(inside: str) -> None:
+def test_text_inside_a_fence_cannot_close_it(inside: str) -> None:
     (token,) = GFM.parse(fenced(inside))
     assert (token.type, token.content) == ("fence", f"{inside}\n")
-    assert inert(fenced(inside), "") == fenced(inside)
+    assert with_inert_links(fenced(inside), "") == fenced(inside)
 
 
 @pytest.mark.parametrize(
     "bad", ["- ", "1", " ", "`", "~", "&#38;", "&#&#51;8;", "[", "](", "www.", "a@", "https:", "<"]
 )
-def test_long_nonsense_is_read_in_time(bad: str) -> None:
-    assert inert(bad * 20_000, "")
+def test_long_input_takes_linear_time(bad: str) -> None:
+    assert with_inert_links(bad * 20_000, "")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.models.options import ModelOptions, file_options, given_options, options_of
+from packetgate.models.options import ModelOptions, effective_options, file_options, parsed_options
 from packetgate.models.pool import ModelPool
 from packetgate.models.spec import parse_model
 from packetgate.state.errors import ConfigError, InputError
@@ -38,32 +38,32 @@ CASES = [
     Case("llamacpp:a.gguf?n_ctx=0&thinking_budget=9", {"n_ctx": 0, "thinking_budget": 9}),
     Case("reflex", {}, {"LITE_SEED": "2"}, {"seed": 3}),
     Case("openai:m?reasoning_efort=low", "openai:m: reasoning_efort: .*did you mean reasoning_effort"),
-    Case("openai:m?n_ctx=9", "openai:m: n_ctx: no option 'n_ctx' here: openai models take temperature, .*headers"),
+    Case("openai:m?n_ctx=9", "openai:m: n_ctx: unknown option 'n_ctx': openai models take temperature, .*headers"),
     Case("llamacpp:a.gguf?timeout=9", "timeout.*llamacpp models take .*n_threads"),
-    Case("llamacpp:a.gguf?n_ctx=many", "n_ctx: it takes a whole number from 0 up to 100,000,000, not 'many'"),
-    Case("llamacpp:a.gguf?n_gpu_layers=-2", "n_gpu_layers: it takes a whole number from -1"),
-    Case("openai:m?enable_thinking=yes", "enable_thinking: it takes true or false, not 'yes'"),
-    Case('openai:m?headers={"a":3}', "headers: it takes an object"),
-    Case("openai:m", "PACKETGATE_LITE_SEED: it takes a whole number", {"LITE_SEED": "x"}),
-    Case("openai:m", "PACKETGATE_LITE_SEAD: no option 'sead' here: did you mean seed", {"LITE_SEAD": "1"}),
-    Case("openai:m", "p.toml: models.lite.seed: it takes a whole number", table={"seed": "1"}),
-    Case("openai:m", "p.toml: models.lite.sed: no option 'sed' here: did you mean seed", table={"sed": 1}),
-    Case("openai:m", r"p.toml: models.lite.headers: X-Api-Key reads like a key", table={"headers": {"X-Api-Key": "k"}}),
-    Case('openai:m?headers={"Authorization":"k"}', "headers: Authorization reads like a key"),
+    Case("llamacpp:a.gguf?n_ctx=many", "n_ctx: expected a whole number from 0 up to 100,000,000, not 'many'"),
+    Case("llamacpp:a.gguf?n_gpu_layers=-2", "n_gpu_layers: expected a whole number from -1"),
+    Case("openai:m?enable_thinking=yes", "enable_thinking: expected true or false, not 'yes'"),
+    Case('openai:m?headers={"a":3}', "headers: expected an object"),
+    Case("openai:m", "PACKETGATE_LITE_SEED: expected a whole number", {"LITE_SEED": "x"}),
+    Case("openai:m", "PACKETGATE_LITE_SEAD: unknown option 'sead': did you mean seed", {"LITE_SEAD": "1"}),
+    Case("openai:m", "p.toml: models.lite.seed: expected a whole number", table={"seed": "1"}),
+    Case("openai:m", "p.toml: models.lite.sed: unknown option 'sed': did you mean seed", table={"sed": 1}),
+    Case("openai:m", r"p.toml: models.lite.headers: X-Api-Key looks like a key", table={"headers": {"X-Api-Key": "k"}}),
+    Case('openai:m?headers={"Authorization":"k"}', "headers: Authorization looks like a key"),
     Case("openai:m", "headers: X-Api-Key: the environment variable GATEWAY_KEY is not set", table={"headers": KEY}),
-    Case("openai:m", "headers: 'a b' is no HTTP header", table={"headers": {"a b": "c"}}),
-    Case("openai:m", "headers: 'a' is no HTTP header", table={"headers": {"a": "c\nd"}}),
+    Case("openai:m", "headers: 'a b' is not a valid HTTP header", table={"headers": {"a b": "c"}}),
+    Case("openai:m", "headers: 'a' is not a valid HTTP header", table={"headers": {"a": "c\nd"}}),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.uri[:40]} {case.came_to}"[:80])
-def test_what_is_given_comes_to(case: Case, monkeypatch: pytest.MonkeyPatch):
+def test_options_and_their_errors(case: Case, monkeypatch: pytest.MonkeyPatch):
     for name, value in case.variables.items():
         monkeypatch.setenv(name[1:] if name.startswith("=") else f"PACKETGATE_{name}", value)
 
     def read() -> ModelOptions:
         tables = file_options({"lite": dict(case.table)}, "p.toml").get("lite", {})
-        return options_of(given_options("lite", parse_model(case.uri), tables))
+        return effective_options(parsed_options("lite", parse_model(case.uri), tables))
 
     if isinstance(case.came_to, str):
         with pytest.raises(ConfigError, match=case.came_to):
@@ -74,12 +74,12 @@ def test_what_is_given_comes_to(case: Case, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("models", [3, {"lite": 3}, {"lyte": {"seed": 1}}])
-def test_tables_that_are_none(models: object):
+def test_values_that_are_not_tables_are_refused(models: object):
     with pytest.raises(ConfigError, match=r"p\.toml: models"):
         file_options(models, "p.toml")
 
 
-async def test_what_is_given_goes_with_every_request(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
+async def test_options_are_sent_with_every_request(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
     monkeypatch.setenv("PACKETGATE_PRIME_EXTRA_BODY", '{"chat_template_kwargs": {"style": "terse"}, "top_k": 20}')
     monkeypatch.setenv("PACKETGATE_PRIME_ENABLE_THINKING", "false")
@@ -100,9 +100,9 @@ async def test_what_is_given_goes_with_every_request(scripted_openai: ScriptedOp
     assert [headers.get("x-team") for headers in scripted_openai.headers] == [None, "a", "a"]
 
 
-async def test_openai_itself_has_no_template(monkeypatch: pytest.MonkeyPatch):
+async def test_openai_refuses_enable_thinking(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    with pytest.raises(InputError, match="openai:m: enable_thinking is for servers with chat templates: use reasoning"):
+    with pytest.raises(InputError, match="openai:m: enable_thinking needs a server with chat templates: use reasoning"):
         await ModelPool("openai:m?enable_thinking=true").get("lite")
 
 
@@ -114,7 +114,7 @@ async def test_openai_itself_has_no_template(monkeypatch: pytest.MonkeyPatch):
         ({"PACKETGATE_LITE_BASE_URL": "", "OPENAI_API_KEY": "sk-right"}, "PACKETGATE_LITE_API_KEY"),
     ],
 )
-async def test_a_refused_key_is_named(
+async def test_a_refused_key_names_its_variable(
     variables: dict[str, str], named: str, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ):
     scripted_openai.api_key = "sk-right"

@@ -11,7 +11,7 @@ from packetgate.models.pool import ModelPool
 from packetgate.state.errors import ConfigError, ModelError
 
 
-async def test_reflex_is_no_model():
+async def test_reflex_has_no_model():
     pool = ModelPool()
     await pool.check()
     assert await pool.get("lite") is None
@@ -27,7 +27,7 @@ async def test_one_model_serves_both_roles(given: dict[str, str], monkeypatch: p
     assert pool.describe("lite") == pool.describe("prime") == "m at http://localhost:1/v1"
 
 
-async def test_same_file_is_loaded_once(tiny_gguf: Path):
+async def test_a_shared_file_is_loaded_once(tiny_gguf: Path):
     spec = f"llamacpp:{tiny_gguf}?n_ctx=256"
     pool = ModelPool(spec, spec)
     models = await asyncio.gather(*(pool.get(role) for role in ("lite", "prime", "lite")))
@@ -36,7 +36,7 @@ async def test_same_file_is_loaded_once(tiny_gguf: Path):
     assert pool.describe("prime") == "tiny.gguf in llama.cpp"
 
 
-async def test_same_name_at_different_endpoints_is_two_models(monkeypatch: pytest.MonkeyPatch):
+async def test_one_name_at_two_endpoints_is_two_models(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PACKETGATE_LITE_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:2/v1")
     pool = ModelPool("openai:m", "openai:m")
@@ -45,7 +45,7 @@ async def test_same_name_at_different_endpoints_is_two_models(monkeypatch: pytes
     assert pool.describe("prime") == "m at http://localhost:2/v1"
 
 
-async def test_keys_per_role(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
+async def test_each_role_has_its_own_key(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "shared")
     monkeypatch.setenv("PACKETGATE_LITE_API_KEY", "own")
@@ -58,9 +58,7 @@ async def test_keys_per_role(scripted_openai: ScriptedOpenAI, monkeypatch: pytes
     assert [headers["authorization"] for headers in scripted_openai.headers] == ["Bearer own", "Bearer shared"]
 
 
-async def test_no_key_is_fine_with_a_server_of_ones_own(
-    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_local_server_needs_no_key(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_BASE_URL", scripted_openai.base_url)
     pool = ModelPool("openai:m")
     await pool.check()
@@ -72,7 +70,7 @@ async def test_no_key_is_fine_with_a_server_of_ones_own(
 
 
 @pytest.mark.parametrize("status", [404, 405, 429])
-async def test_server_without_a_model_list_passes(
+async def test_a_server_without_a_model_list_passes(
     status: int, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ):
     scripted_openai.models_status = status
@@ -108,12 +106,12 @@ async def test_check_names_an_endpoint_that_refuses(monkeypatch: pytest.MonkeyPa
         await ModelPool("openai:m").check()
 
 
-async def test_check_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
+async def test_check_has_a_time_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("packetgate.models.openai.connect.CHECK_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         base_url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         monkeypatch.setenv("OPENAI_BASE_URL", base_url)
-        with pytest.raises(ModelError, match=rf"{base_url} did not answer in time: 0\.2 s were not enough"):
+        with pytest.raises(ModelError, match=rf"{base_url} did not answer in time: no answer within 0\.2 s"):
             await ModelPool("openai:m").check()
 
 
@@ -122,7 +120,7 @@ async def test_check_names_a_missing_file(tmp_path: Path):
         await ModelPool(f"llamacpp:{tmp_path}/none.gguf").check()
 
 
-async def test_check_names_a_file_of_another_kind(tmp_path: Path):
+async def test_check_names_a_file_of_another_type(tmp_path: Path):
     (tmp_path / "a.gguf").write_text("version https://git-lfs.github.com/spec/v1")
     with pytest.raises(ModelError, match=r"a\.gguf is not a GGUF model"):
         await ModelPool(prime=f"llamacpp:{tmp_path}/a.gguf").check()
@@ -141,14 +139,14 @@ def test_check_passes_a_good_file_without_loading_it(tiny_gguf: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("base_url", ["localhost:8000", "ftp://host/v1", "http://", "http://host:port/v1"])
-def test_base_url_that_is_none(base_url: str, monkeypatch: pytest.MonkeyPatch):
+def test_an_invalid_base_url_is_refused(base_url: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_BASE_URL", base_url)
     with pytest.raises(ModelError, match="OPENAI_BASE_URL"):
         ModelPool("openai:m")
 
 
 @pytest.mark.parametrize("seconds", ["soon", "0", "-1", "nan", "inf"])
-def test_time_out_that_is_none(seconds: str, monkeypatch: pytest.MonkeyPatch):
+def test_an_invalid_timeout_is_refused(seconds: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PACKETGATE_MODEL_TIMEOUT", seconds)
     with pytest.raises(ConfigError, match="PACKETGATE_MODEL_TIMEOUT"):
         ModelPool("openai:m")
@@ -159,7 +157,7 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch):
     assert ModelPool("openai:m").describe("lite") == "m at https://host/v1"
 
 
-async def test_a_decision_endpoint_reviews_and_what_plays_lite_answers(monkeypatch: pytest.MonkeyPatch):
+async def test_with_a_decision_endpoint_the_lite_model_answers(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PACKETGATE_PRIME_BASE_URL", "http://localhost:1/v1")
     monkeypatch.setenv("PACKETGATE_LITE_BASE_URL", "http://localhost:2/v1")
     alone, beside = ModelPool(prime="decisions:d"), ModelPool("openai:m", "decisions:d")
@@ -173,8 +171,8 @@ async def test_a_decision_endpoint_reviews_and_what_plays_lite_answers(monkeypat
         await alone.check()
 
 
-async def test_a_decision_endpoint_is_no_model():
-    with pytest.raises(ModelError, match="it can only be prime"):
+async def test_a_decision_endpoint_cannot_be_lite():
+    with pytest.raises(ModelError, match="use it as prime"):
         ModelPool("decisions:d")
     with pytest.raises(ModelError, match="decisions:NAME"):
         await ModelPool().reviewer()

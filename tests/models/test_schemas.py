@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from packetgate.models.schemas import LARGEST, SMALLEST, bounded, map_schema, rebased
+from packetgate.models.schemas import LARGEST, SMALLEST, map_schema, with_moved_references, with_size_limits
 
 INT: dict[str, Any] = {"type": "integer", "minimum": -LARGEST, "maximum": LARGEST}
 NUMBER: dict[str, Any] = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST, "multipleOf": SMALLEST}
@@ -85,16 +85,16 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("schema", SAME.values(), ids=SAME)
-def test_bounds_leave_alone(schema: Any):
-    assert bounded(schema, items=5, characters=50) == schema
+def test_bounded_schemas_are_unchanged(schema: Any):
+    assert with_size_limits(schema, items=5, characters=50) == schema
 
 
 @pytest.mark.parametrize("case", CHANGED.values(), ids=CHANGED)
-def test_bounds(case: Case):
+def test_unbounded_schemas_get_limits(case: Case):
     before = repr(case.schema)
-    assert bounded(case.schema, items=5, characters=50) == case.result
+    assert with_size_limits(case.schema, items=5, characters=50) == case.result
     assert repr(case.schema) == before
-    assert bounded(case.result, items=5, characters=50) == case.result
+    assert with_size_limits(case.result, items=5, characters=50) == case.result
 
 
 REBASED = {
@@ -114,11 +114,11 @@ REBASED = {
 
 
 @pytest.mark.parametrize("case", REBASED.values(), ids=REBASED)
-def test_rebased(case: Case):
-    assert rebased(case.schema, "#/$defs/t") == case.result
+def test_references_are_moved(case: Case):
+    assert with_moved_references(case.schema, "#/$defs/t") == case.result
 
 
-def test_maps_every_schema_and_no_data():
+def test_only_schemas_are_mapped():
     inner = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
     single = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
     listed = ("allOf", "anyOf", "oneOf", "prefixItems")

@@ -21,12 +21,12 @@ from packetgate.state.errors import ModelError
         ("[::1]:9", "http://[::1]:9/v1"),
     ],
 )
-def test_ollama_is_where_its_own_client_looks_for_it(host: str, base_url: str, monkeypatch: pytest.MonkeyPatch):
+def test_ollamas_address_follows_ollama_host(host: str, base_url: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OLLAMA_HOST", host)
     assert base_url_of("ollama") == base_url
 
 
-def test_a_key_goes_to_its_own_server_alone(monkeypatch: pytest.MonkeyPatch):
+def test_a_key_is_sent_only_to_its_server(monkeypatch: pytest.MonkeyPatch):
     for variable in ("OPENAI_API_KEY", "GROQ_API_KEY"):
         monkeypatch.setenv(variable, variable)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9/v1")
@@ -63,7 +63,7 @@ async def test_a_provider_without_its_key_is_named(monkeypatch: pytest.MonkeyPat
         ("qwen3:8b", [], "no model .*get it with `ollama pull qwen3:8b`"),
     ],
 )
-async def test_a_model_that_ollama_lacks_is_refused_with_what_it_has(
+async def test_a_missing_ollama_model_lists_the_existing_models(
     name: str, known: list[str], says: str, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ):
     scripted_openai.models = known
@@ -76,7 +76,7 @@ async def test_a_model_that_ollama_lacks_is_refused_with_what_it_has(
         await pool.check()
 
 
-async def test_a_server_that_does_not_run_is_named_with_what_starts_it(monkeypatch: pytest.MonkeyPatch):
+async def test_a_stopped_server_is_reported_with_its_start_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{free_port()}")
     with pytest.raises(
         ModelError, match=r"Ollama does not answer at .*: start it \(`ollama serve`\), or set OLLAMA_HOST"
@@ -84,7 +84,7 @@ async def test_a_server_that_does_not_run_is_named_with_what_starts_it(monkeypat
         await ModelPool("ollama:m").check()
 
 
-async def test_a_server_that_wants_a_key_names_the_roles_own(
+async def test_a_server_that_requires_a_key_names_the_roles_variable(
     scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ):
     scripted_openai.api_key = "right"

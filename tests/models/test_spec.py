@@ -24,11 +24,11 @@ from packetgate.state.errors import ModelError
         ),
     ],
 )
-def test_parse(text: str, expected: ModelSpec):
+def test_model_names_are_parsed(text: str, expected: ModelSpec):
     assert parse_model(text) == expected
 
 
-def test_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch):
+def test_the_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", "/home/someone")
     assert parse_model("llamacpp:~/a.gguf").name == str(Path("/home/someone/a.gguf"))
 
@@ -47,13 +47,13 @@ def test_home_folder_is_expanded(monkeypatch: pytest.MonkeyPatch):
         ("http://localhost:9/v1", "`openai:NAME`, and set OPENAI_BASE_URL to http://localhost:9/v1"),
     ],
 )
-def test_a_refused_name_says_what_to_write_instead(text: str, advice: str):
+def test_an_invalid_name_gets_a_suggestion(text: str, advice: str):
     with pytest.raises(ModelError) as caught:
         parse_model(text)
     assert repr(text) in str(caught.value)
     assert advice in str(caught.value)
 
 
-def test_what_is_no_list_of_options_is_named():
+def test_invalid_options_are_named():
     with pytest.raises(ModelError, match="'n_ctx' is not a list of options"):
         parse_model("llamacpp:a.gguf?n_ctx")

@@ -37,14 +37,14 @@ def shown(markup: MarkupFilter, *pieces: str) -> list[str]:
     return list(accumulate([*map(markup.feed, pieces), markup.close()]))
 
 
-def test_leaks_are_cut_out_and_counted():
+def test_leaked_markup_is_removed_and_counted():
     assert {leak: strip_markup(leak) for leak in LEAKS} == {leak: Cleaned(*left) for leak, left in LEAKS.items()}
     assert [leak for leak in LEAKS if strip_markup(strip_markup(leak).text).violations] == []
     assert [text[:200] for text in PLAIN if strip_markup(text) != Cleaned(text, 0)] == []
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 10_000])
-def test_every_family_is_cleaned(size: int):
+def test_markup_of_every_model_family_is_removed(size: int):
     for output in OUTPUTS:
         markup = MarkupFilter()
         pieces = [output.text[at : at + size] for at in range(0, len(output.text), size)]
@@ -53,7 +53,7 @@ def test_every_family_is_cleaned(size: int):
         assert whole == output.shown or "</think" in output.text.partition("<think>")[0], output.id
 
 
-def test_every_mark_is_cut_out():
+def test_every_mark_is_removed():
     frames = [f"\n{one.begin}{ONE}{one.end}B" for one in (*CALLS, *THOUGHTS, *ECHOES) if "`" not in one.begin]
     unknown = [f"<|{name}_start|>{ONE}<|{name}_end|>B" for name in ("tool_calls_section", "START_action")]
     tags = [f"<{tag}>{ONE}</{tag}>B" for tag in ("minimax:tool_call", "longcat_tool_call", "seed:think")]
@@ -63,12 +63,12 @@ def test_every_mark_is_cut_out():
         assert (strip_markup(text).text, shown(markup, *text)[-1]) == ("B", "B"), text
 
 
-def test_a_quoted_end_ends_no_call():
+def test_a_quoted_end_mark_ends_no_call():
     text = 'A<tool_call>{"name": "x", "arguments": {"t": "</tool_call> B"}}</tool_call>C'
     assert strip_markup(text) == Cleaned("AC", 1)
 
 
-def test_a_cut_at_any_place_changes_nothing():
+def test_the_result_does_not_depend_on_the_pieces():
     for text in TEXTS:
         clean, at_once = strip_markup(text), shown(MarkupFilter(), text)[-1]
         cuts = [(text[:at], text[at:]) for at in range(1, len(text))]
@@ -78,7 +78,7 @@ def test_a_cut_at_any_place_changes_nothing():
             assert (markup.text, markup.violations) == (clean.text, clean.violations)
 
 
-def test_what_is_shown_is_the_clean_text_and_never_taken_back():
+def test_shown_text_is_never_taken_back():
     for text in TEXTS:
         markup = MarkupFilter()
         clean, steps = strip_markup(text).text, shown(markup, *text)
@@ -91,7 +91,7 @@ def test_what_is_shown_is_the_clean_text_and_never_taken_back():
             assert all(clean.startswith(step) for step in steps)
 
 
-def test_any_mixture_in_any_pieces():
+def test_random_text_in_random_pieces():
     """Marks inside marks, and marks that come about because another one is cut out of their middle."""
     choose = random.Random(0)
     for _ in range(3000):
@@ -130,7 +130,7 @@ def test_prose_is_shown_at_once(text: str, held: int):
     assert all_shown + markup.close() == text
 
 
-def test_a_long_thought_is_never_shown_and_the_answer_at_once():
+def test_a_thought_is_hidden_and_the_answer_is_shown_at_once():
     markup = MarkupFilter()
     assert "".join(markup.feed(piece) for piece in ["<thi", "nk>", *["Hm, "] * 1000, "</thin", "k>", "\n\n"]) == ""
     assert markup.feed("It") == "It"

@@ -11,8 +11,8 @@ from support.scripted_openai import ScriptedOpenAI
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import OpenAIChat, connect
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, obj
-from packetgate.models.structured import Structured, structured_answer
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema
+from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
@@ -26,7 +26,7 @@ class Verdict(BaseModel):
 
 GOOD = '{"approved": true, "confidence": 0.9}'
 VERDICT = Verdict(approved=True, confidence=0.9)
-FORM = AnswerForm("verdict", obj(approved={"type": "boolean"}, confidence=CONFIDENCE))
+FORM = AnswerForm("verdict", object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE))
 MESSAGES = [SystemMessage("Judge."), HumanMessage("Is it fine?")]
 KEY = "sk-very-secret-key"
 
@@ -39,15 +39,15 @@ def model(request: pytest.FixtureRequest, scripted_openai: ScriptedOpenAI) -> Mo
     return Model(connect("scripted", Endpoint(scripted_openai.base_url, KEY, timeout=10)))
 
 
-async def ask(model: Model, **changes) -> Structured[Verdict]:
+async def ask(model: Model, **changes) -> StructuredResult[Verdict]:
     settings = {"temperature": 0.15, "max_tokens": 50, "top_p": 0.9} | changes
     return await structured_answer(model, MESSAGES, Verdict, FORM, **settings)
 
 
-async def test_good_answer(model: Model, scripted_openai: ScriptedOpenAI):
+async def test_a_valid_answer_is_parsed(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD)
     answer = await ask(model)
-    assert answer == Structured(VERDICT, usage=TokenUsage(input_tokens=4, output_tokens=4))
+    assert answer == StructuredResult(VERDICT, usage=TokenUsage(input_tokens=4, output_tokens=4))
 
 
 async def test_sampling_parameters_are_sent(model: Model, scripted_openai: ScriptedOpenAI):
@@ -58,7 +58,7 @@ async def test_sampling_parameters_are_sent(model: Model, scripted_openai: Scrip
     assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50 + UNKNOWN_ROOM)
 
 
-async def test_fenced_answer(model: Model, scripted_openai: ScriptedOpenAI):
+async def test_a_fenced_answer_is_parsed(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(f"<think>Hm.</think>Here:\n```json\n{GOOD}\n```")
     assert (await ask(model)).value == VERDICT
 
@@ -72,7 +72,9 @@ async def test_fenced_answer(model: Model, scripted_openai: ScriptedOpenAI):
         ('{"approved": true, "confidence": 7}', "confidence: Input should be less than or equal to 1"),
     ],
 )
-async def test_repaired_on_the_second_try(model: Model, scripted_openai: ScriptedOpenAI, bad: str, problem: str):
+async def test_an_invalid_answer_is_corrected_once(
+    model: Model, scripted_openai: ScriptedOpenAI, bad: str, problem: str
+):
     scripted_openai.script(bad, GOOD)
     answer = await ask(model)
     assert (answer.value, len(scripted_openai.requests)) == (VERDICT, 2)
@@ -85,21 +87,21 @@ async def test_repaired_on_the_second_try(model: Model, scripted_openai: Scripte
     assert answer.usage.output_tokens == len(bad.split()) + len(GOOD.split())
 
 
-async def test_objection_is_put_to_the_model(model: Model, scripted_openai: ScriptedOpenAI):
+async def test_an_objection_is_sent_to_the_model(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script('{"approved": false, "confidence": 0.9}', GOOD)
     answer = await ask(model, validate=lambda verdict: None if verdict.approved else "it must be approved")
     assert answer.value == VERDICT
     assert scripted_openai.requests[1]["messages"][-1]["content"] == render("repair", problem="it must be approved")
 
 
-async def test_not_repairable(model: Model, scripted_openai: ScriptedOpenAI):
+async def test_two_invalid_answers_raise(model: Model, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("no", "still no", GOOD)
-    with pytest.raises(DecisionError, match=r"scripted at http.* gave no usable Verdict, asked twice: .*still no"):
+    with pytest.raises(DecisionError, match=r"scripted at http.* gave no valid Verdict in two attempts: .*still no"):
         await ask(model)
     assert len(scripted_openai.requests) == 2
 
 
-async def test_model_that_ignores_sampling_parameters():
+async def test_a_model_may_ignore_sampling_parameters():
     model = Model(GenericFakeChatModel(messages=iter([AIMessage("no"), AIMessage(GOOD)])))
     answer = await ask(model)
     assert (answer.value, answer.usage) == (VERDICT, TokenUsage())
@@ -112,7 +114,7 @@ def test_one_model_serves_several_event_loops(scripted_openai: ScriptedOpenAI):
         assert asyncio.run(ask(model)).value == VERDICT
 
 
-async def test_message_stream_hides_decisions(model: Model, scripted_openai: ScriptedOpenAI):
+async def test_structured_answers_are_not_streamed(model: Model, scripted_openai: ScriptedOpenAI):
     class State(TypedDict):
         approved: bool
 

@@ -15,7 +15,7 @@ from support.scripted_replies import HttpError, Thinks
 from packetgate.models.answers import Completion, complete
 from packetgate.models.model import Model
 from packetgate.models.options import ModelOptions
-from packetgate.models.structured import Structured, structured_answer
+from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.models.thoughts import MOST_ROOM, UNKNOWN_ROOM, Thoughts, thought_in
 from packetgate.state.errors import DecisionError
 
@@ -27,7 +27,7 @@ class Verdict(BaseModel):
     approved: bool
 
 
-async def judge(model: Model) -> Structured[Verdict]:
+async def judge(model: Model) -> StructuredResult[Verdict]:
     return await structured_answer(model, [HumanMessage("Judge.")], Verdict, FORM, temperature=0.1, max_tokens=LENGTH)
 
 
@@ -59,7 +59,7 @@ def lengths(server: ScriptedOpenAI) -> list[int]:
     ("tokens", "asked"),
     [(50, [AT_FIRST]), (500, [AT_FIRST]), (5_000, [AT_FIRST, THEN]), (20_000, [AT_FIRST, THEN, LAST])],
 )
-async def test_room_is_made_until_it_is_enough(
+async def test_room_for_thoughts_grows_until_it_suffices(
     tokens: int, asked: list[int], where: Literal["beside", "marks"], scripted_openai: ScriptedOpenAI
 ):
     model = await model_at(scripted_openai)
@@ -69,7 +69,7 @@ async def test_room_is_made_until_it_is_enough(
         scripted_openai.script(*[Thinks(tokens, GOOD if ask is judge else "It is seven.", where)] * 3)
         answer = await ask(model)
         assert lengths(scripted_openai) == asked
-        if isinstance(answer, Structured):
+        if isinstance(answer, StructuredResult):
             assert answer.value.approved
             assert answer.usage.output_tokens == sum(asked[:-1]) + tokens + 1
         elif isinstance(answer, tuple):
@@ -77,7 +77,7 @@ async def test_room_is_made_until_it_is_enough(
         assert model.thoughts.longest == pytest.approx(tokens, rel=0.3)
 
 
-async def test_what_was_learned_is_kept_to(scripted_openai: ScriptedOpenAI):
+async def test_the_learned_length_is_used(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.script(*[Thinks(5_000, GOOD)] * 3)
     await judge(model)
@@ -85,7 +85,7 @@ async def test_what_was_learned_is_kept_to(scripted_openai: ScriptedOpenAI):
     assert lengths(scripted_openai) == [AT_FIRST, THEN, pytest.approx(LENGTH + 10_000, rel=0.1)]
 
 
-async def test_a_model_that_does_not_think_is_left_no_room(scripted_openai: ScriptedOpenAI):
+async def test_a_model_without_thoughts_gets_no_room(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.script(GOOD, GOOD)
     await judge(model)
@@ -104,26 +104,26 @@ class Endless:
 
 
 ENDLESS = [
-    Endless(Thinks(90_000, GOOD), [AT_FIRST, THEN, LAST], "have it think less, by reasoning_effort=low"),
+    Endless(Thinks(90_000, GOOD), [AT_FIRST, THEN, LAST], "set reasoning_effort=low"),
     Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST, THEN], "give it a larger context"),
     Endless(Thinks(90_000, GOOD, "marks"), [LENGTH + 300], "raise its thinking_budget, 300", 300),
 ]
 
 
 @pytest.mark.parametrize("case", ENDLESS, ids=["forever", "as its server ends it", "beyond its budget"])
-async def test_a_thought_without_an_end_is_told_and_not_asked_for_again(case: Endless, scripted_openai: ScriptedOpenAI):
+async def test_an_endless_thought_is_an_error_without_retry(case: Endless, scripted_openai: ScriptedOpenAI):
     for ask in (judge, speak, show):
         model = await model_at(scripted_openai)
         model.thoughts = Thoughts(case.budget)
         scripted_openai.requests.clear()
         scripted_openai.script(*[case.reply] * 9)
-        with pytest.raises(DecisionError, match=f"was cut off in its thoughts .*{case.told}") as caught:
+        with pytest.raises(DecisionError, match=f"was cut off while thinking .*{case.told}") as caught:
             await ask(model)
         assert lengths(scripted_openai) == case.asked
         assert caught.value.usage.output_tokens > 0
 
 
-async def test_an_answer_that_is_cut_off_is_asked_for_with_a_larger_length(scripted_openai: ScriptedOpenAI):
+async def test_a_truncated_answer_is_retried_with_a_larger_limit(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     long = '{"approved":true, ' + "and " * 60
     scripted_openai.script(GOOD, Thinks(0, long), GOOD)
@@ -133,7 +133,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_with_a_larger_length(scrip
     assert "cut off" in scripted_openai.requests[-1]["messages"][-1]["content"]
 
 
-async def test_words_that_are_cut_off_say_so(scripted_openai: ScriptedOpenAI):
+async def test_a_truncated_answer_ends_with_a_note(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     model.thoughts = Thoughts(0)
     for ask in (speak, show):
@@ -141,11 +141,11 @@ async def test_words_that_are_cut_off_say_so(scripted_openai: ScriptedOpenAI):
         answer = await ask(model)
         shown, text = answer if isinstance(answer, tuple) else (answer.text, answer)
         for one in (shown, text.text if isinstance(text, Completion) else ""):
-            assert one.endswith("[Cut off: an answer may be 50 tokens long. answer_max_tokens says so.]")
+            assert one.endswith("[Cut off at 50 tokens: raise answer_max_tokens for longer answers.]")
 
 
 @pytest.mark.parametrize("ask", [judge, speak, show])
-async def test_less_room_where_the_server_has_not_so_much(
+async def test_room_shrinks_if_the_server_refuses_the_length(
     ask: Callable[[Model], Awaitable[object]], scripted_openai: ScriptedOpenAI
 ):
     refusal = HttpError(400, "This model's maximum context length is 1024 tokens. You requested 2050.")
@@ -155,7 +155,7 @@ async def test_less_room_where_the_server_has_not_so_much(
     assert lengths(scripted_openai) == [AT_FIRST, LENGTH + UNKNOWN_ROOM // 4]
 
 
-async def test_a_prompt_that_is_too_long_in_any_case_is_told(scripted_openai: ScriptedOpenAI):
+async def test_a_too_long_prompt_is_an_error(scripted_openai: ScriptedOpenAI):
     scripted_openai.script(*[HttpError(400, "the prompt exceeds the context size")] * 9)
     model = await model_at(scripted_openai)
     with pytest.raises(DecisionError, match="exceeds the context size"):
@@ -166,7 +166,7 @@ async def test_a_prompt_that_is_too_long_in_any_case_is_told(scripted_openai: Sc
     assert lengths(scripted_openai)[-1] == AT_FIRST
 
 
-async def test_options_go_over_a_stages_own(scripted_openai: ScriptedOpenAI):
+async def test_options_override_a_stages_sampling(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai, options=ModelOptions(temperature=1.0, seed=7, thinking_budget=9))
     scripted_openai.script(GOOD, "Seven.")
     await judge(model)
@@ -183,6 +183,6 @@ async def test_options_go_over_a_stages_own(scripted_openai: ScriptedOpenAI):
         (AIMessage("7", additional_kwargs={"reasoning_content": "Hm, it is seven."}), 9),
     ],
 )
-def test_how_much_of_ten_tokens_was_thought(message: AIMessage, tokens: int):
+def test_thought_tokens_are_counted_or_estimated(message: AIMessage, tokens: int):
     billed = 2 if message.text == "Seven." else 10
     assert thought_in([message], billed) == tokens

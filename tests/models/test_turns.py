@@ -7,7 +7,7 @@ from support.openai_models import GOOD, ask_form, model_at
 from support.scripted_openai import ScriptedOpenAI, free_port
 from support.scripted_replies import HttpError, Reply, Stall
 
-from packetgate.models.turns import FAILURES, in_turn
+from packetgate.models.turns import FAILURES, turn_budget
 from packetgate.state.base import new_id
 from packetgate.state.errors import DecisionError, NotAskedError
 
@@ -35,44 +35,44 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_who_is_not_there_is_asked_once_a_turn(case: Case, scripted_openai: ScriptedOpenAI):
+async def test_an_absent_endpoint_is_asked_once_a_turn(case: Case, scripted_openai: ScriptedOpenAI):
     turn, model = new_id(), await model_at(scripted_openai, seconds=0.4)
     scripted_openai.script(case.reply, GOOD)
-    with in_turn(turn, LONG), pytest.raises(DecisionError, match=case.told):
+    with turn_budget(turn, LONG), pytest.raises(DecisionError, match=case.told):
         await ask_form(model)
-    with in_turn(turn, LONG):
+    with turn_budget(turn, LONG):
         if case.again:
             assert (await ask_form(model)).text == GOOD
         else:
             with pytest.raises(NotAskedError, match="was not asked again in this turn"):
                 await ask_form(model)
     scripted_openai.script(GOOD)
-    with in_turn(new_id(), LONG):
+    with turn_budget(new_id(), LONG):
         assert (await ask_form(model)).text == GOOD
     assert len(scripted_openai.requests) == 2 + case.again
 
 
-async def test_a_turns_time_is_shared_by_its_stages(scripted_openai: ScriptedOpenAI):
+async def test_stages_share_the_time_of_a_turn(scripted_openai: ScriptedOpenAI):
     turn, model = new_id(), await model_at(scripted_openai, seconds=60)
     scripted_openai.script(GOOD, Stall())
-    with in_turn(turn, 0.6):
+    with turn_budget(turn, 0.6):
         await ask_form(model)
-        with pytest.raises(DecisionError, match=r"did not answer in time: a turn waits 0.6 s .*: raise turn_budget_s"):
+        with pytest.raises(DecisionError, match=r"in time: a turn waits at most 0.6 s .*: raise turn_budget_s"):
             await ask_form(model)
-    with in_turn(turn, 0.6), pytest.raises(NotAskedError):
+    with turn_budget(turn, 0.6), pytest.raises(NotAskedError):
         await ask_form(model)
     scripted_openai.script(GOOD)
-    with in_turn(new_id(), 0.6):
+    with turn_budget(new_id(), 0.6):
         assert (await ask_form(model)).text == GOOD
 
 
-async def test_an_endpoint_that_is_gone_is_left_alone_by_later_turns(monkeypatch: pytest.MonkeyPatch):
+async def test_later_turns_do_not_ask_an_absent_endpoint(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
     model = await model_at(ScriptedOpenAI(f"http://127.0.0.1:{free_port()}/v1"))
     for _ in range(FAILURES):
-        with in_turn(new_id(), LONG), pytest.raises(DecisionError, match="cannot be reached"):
+        with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match="cannot be reached"):
             await ask_form(model)
-    with in_turn(new_id(), LONG), pytest.raises(DecisionError, match=r"left alone for 30 s.* 3 times in a row"):
+    with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match=r"not asked for 30 s.* 3 requests in a row"):
         await ask_form(model)
     monkeypatch.setattr("packetgate.models.turns.REST_S", 0.0)
     monkeypatch.setattr("packetgate.models.turns._breakers", {})
@@ -80,7 +80,7 @@ async def test_an_endpoint_that_is_gone_is_left_alone_by_later_turns(monkeypatch
         await ask_form(model)
 
 
-async def test_an_endpoint_that_is_back_is_not_left_alone(scripted_openai: ScriptedOpenAI):
+async def test_a_recovered_endpoint_is_asked_again(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     for _ in range(2):
         scripted_openai.script(*[HttpError(503, "loading")] * (FAILURES - 1), GOOD)

@@ -73,7 +73,10 @@ async def test_pictures_are_shown_for_three_turns_more():
     ("ends", "says"),
     [
         ([], "and it is not known whether it finished"),
-        ([Entry(ENDED, detail={"attempt": 1, "status": "executed"})], "it ended as executed, and nobody was told"),
+        (
+            [Entry(ENDED, detail={"attempt": 1, "status": "executed"})],
+            "but the result was not reported",
+        ),
     ],
 )
 async def test_what_was_changed_before_the_last_turn_was_stopped_is_told(ends: list[Entry], says: str):

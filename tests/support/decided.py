@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from packetgate.deciders.judge.judge import judge
-from packetgate.deciders.values.filling import fill
+from packetgate.deciders.values.filling import fill_parameters
 from packetgate.state.routing import Risk
 from packetgate.tools.ranking.ranking import Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -52,7 +52,7 @@ def decided(request: str, ranking: Ranking) -> list[Any]:
     if not ranked:
         return [None, None, None]
     best = spec(ranked[0].name)
-    return [best.name, judge(request, [best])[0] >= SERVES, fill(best, request).params]
+    return [best.name, judge(request, [best])[0] >= SERVES, fill_parameters(best, request).params]
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from packetgate.models.model import FormAnswer
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
 from packetgate.models.options import ModelOptions
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj, text
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
 
-VERDICT = obj(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text(80))
+VERDICT = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text_schema(80))
 FORM = AnswerForm("verdict", VERDICT, choices=(Choice.among("approved", values=[True, False]),))
 GOOD = '{"approved":true,"confidence":0.9,"reason":"fine"}'
 SAMPLING = {"temperature": 0.2, "top_p": 0.9, "max_tokens": 50}

@@ -25,7 +25,7 @@ from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.usage.record import CallRecord, UsageRecord
-from packetgate.tools.usage.store import keep
+from packetgate.tools.usage.store import store_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -82,4 +82,4 @@ def record_many(settings: Settings, session: str, count: int, together: Barrier)
 async def _record_many(settings: Settings, session: str, count: int) -> None:
     async with open_checkpointer(settings), open_store(settings) as store:
         for number in range(count):
-            await keep(store, turn(f"{session}-{number}", used("ai.read"), session=session))
+            await store_record(store, turn(f"{session}-{number}", used("ai.read"), session=session))

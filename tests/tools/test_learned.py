@@ -17,13 +17,11 @@ from packetgate.tools.ranking.encoder import static_encoder, vector_of
 
 @pytest.mark.parametrize("content", [None, b"", b"broken", b"\xff\xfe{"])
 @pytest.mark.parametrize("read", [load_session, load_tokenizer, load_arrays, lambda path: load_json(path, dict)])
-def test_missing_or_broken_weights_are_one_clear_error(
-    read: Callable[[Path], Any], content: bytes | None, tmp_path: Path
-):
+def test_missing_or_broken_weights_raise_one_error(read: Callable[[Path], Any], content: bytes | None, tmp_path: Path):
     path = tmp_path / "learned"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(WeightsError, match="learned: these weights are missing or broken; install Packetgate anew"):
+    with pytest.raises(WeightsError, match="learned: these weights are missing or broken; reinstall Packetgate"):
         read(path)
 
 
@@ -33,10 +31,10 @@ def test_no_array_is_unpickled(tmp_path: Path):
         load_arrays(tmp_path / "learned.npz")
 
 
-def test_what_is_shipped_is_whole():
+def test_the_shipped_weights_load():
     judge.load_encoder(judge.JUDGE_WEIGHTS)
     signals.load_fitted()
-    builtin_requests.load_practice()
+    builtin_requests.load_request_classifier()
 
 
 @pytest.mark.parametrize("held", ["{}", "[]", '{"serving": {"foreign": 1}, "sureness": {}}'])
@@ -49,7 +47,7 @@ def test_weights_of_another_form_are_the_same_error(held: str, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("text", ["read \ud800 a.txt", "\udfff", "\x00", ""])
-def test_any_text_is_read_by_the_encoders(text: str):
+def test_encoders_accept_any_text(text: str):
     assert vector_of(text).shape
     assert judge.judge(text, [tool("f.read_file", "path", path="string")])
     assert static_encoder().vectors([text]).shape[0] == 1

@@ -54,7 +54,7 @@ def main() -> None:
         model = _trained([*kept, *pointed], strangers, rng)
         with patch.object(filling, "model", lambda model=model: model):
             tested = [one for one in (*own, *seal) if fold[one.tool.name] == at]
-            found += [(one, filling.fill(one.tool, one.request, now=NOW).params) for one in tested]
+            found += [(one, filling.fill_parameters(one.tool, one.request, now=NOW).params) for one in tested]
     for title, kept_rows in (
         ("own", [row for row in found if row[0].source == "own"]),
         ("Seal-Tools, one call", [row for row in found if row[0].source == "sealtools" and row[0].weight == 1]),

@@ -13,7 +13,7 @@ from benchmarks.train.filling.examples import Example
 from benchmarks.train.trees import trees_of
 from packetgate.deciders.values.candidates import Candidate, candidates
 from packetgate.deciders.values.features import Matrix, Scene
-from packetgate.deciders.values.mentions import read
+from packetgate.deciders.values.mentions import parse_request
 from packetgate.deciders.values.parameters import Parameter, parameters_of
 from packetgate.tools.ranking.trees import Trees
 
@@ -36,7 +36,7 @@ def groups(examples: Sequence[Example], rng: random.Random) -> list[Group]:
     """Return the groups that can be learned from: those with a right candidate."""
     found = []
     for example in examples:
-        parameters, reading = parameters_of(example.tool), read(example.request)
+        parameters, reading = parameters_of(example.tool), parse_request(example.request)
         scene = Scene(reading, example.tool, parameters)
         for index, parameter in enumerate(parameters):
             given = candidates(reading, parameter, NOW)

@@ -22,7 +22,14 @@ from benchmarks.train.own import catalogues
 from packetgate.deciders.reflex.fit import ENOUGH, Fit, fits_of
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.review import argument_probabilities, log_probability
-from packetgate.deciders.reflex.signals import SIGNALS_FITTED, Fitted, Signals, Sureness, call_probability, shares
+from packetgate.deciders.reflex.signals import (
+    SIGNALS_FITTED,
+    FittedWeights,
+    Signals,
+    Sureness,
+    call_probability,
+    serving_probabilities,
+)
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
@@ -40,7 +47,7 @@ DRAWN = 0.35
 """How hard the weights are drawn to their prior, in requests."""
 AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0}
 """What speaks against a tool does so, however few of the requests show it."""
-PRIOR = Fitted(
+PRIOR = FittedWeights(
     Signals(
         always=-2.5,
         judged=0.8,
@@ -79,17 +86,17 @@ class Asked:
     exact: bool | None = None
     """Whether it is right, with its arguments; None: they are not known."""
 
-    def told(self, fitted: Fitted) -> Sureness:
+    def told(self, fitted: FittedWeights) -> Sureness:
         """Return what tells how probably the likeliest is right."""
         assert self.best is not None
         filling = self.best.fillings[0]
-        likely = replace(self.best, share=max(shares(self.signals, fitted)))
+        likely = replace(self.best, share=max(serving_probabilities(self.signals, fitted)))
         arguments = log_probability(argument_probabilities(filling.params, filling))
         return likely.sureness(arguments, len(filling.params), int(self.best.signals.left))
 
-    def is_called(self, fitted: Fitted) -> bool:
+    def is_called(self, fitted: FittedWeights) -> bool:
         """Whether the likeliest would be called, and it is known whether that is right."""
-        return self.exact is not None and sum(shares(self.signals, fitted)) >= ENOUGH
+        return self.exact is not None and sum(serving_probabilities(self.signals, fitted)) >= ENOUGH
 
 
 def fit(data: Path) -> None:
@@ -173,7 +180,7 @@ def _weights(asked: Sequence[Asked]) -> list[float]:
     return [OWN_COUNT.get(one.source, 1) * len(asked) / len(sizes) / sizes[one.source] for one in asked]
 
 
-def _fitted(asked: Sequence[Asked]) -> Fitted:
+def _fitted(asked: Sequence[Asked]) -> FittedWeights:
     bounds = [(None, AT_MOST.get(name)) for name in Signals._fields]
     serving = _least(_of_serving(asked), np.array(PRIOR.serving), bounds)
     fitted = PRIOR._replace(serving=Signals(*serving))
@@ -215,7 +222,7 @@ def _of_serving(asked: Sequence[Asked]) -> Any:
     return loss
 
 
-def _of_sureness(asked: Sequence[Asked], fitted: Fitted) -> Any:
+def _of_sureness(asked: Sequence[Asked], fitted: FittedWeights) -> Any:
     """Return the loss of what tells how probably calls are right, over those that would be made."""
     pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.is_called(fitted)]
     table = np.array([one.told(fitted) for one, _ in pairs])
@@ -230,8 +237,8 @@ def _of_sureness(asked: Sequence[Asked], fitted: Fitted) -> Any:
     return loss
 
 
-def _figures(asked: Sequence[Asked], fitted: Fitted) -> dict[str, Any]:
-    likely = [sum(shares(one.signals, fitted)) for one in asked]
+def _figures(asked: Sequence[Asked], fitted: FittedWeights) -> dict[str, Any]:
+    likely = [sum(serving_probabilities(one.signals, fitted)) for one in asked]
     needed = [value for value, one in zip(likely, asked, strict=True) if one.right]
     unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
     first = [_first(one, fitted) in one.right for one in asked if one.right]
@@ -249,8 +256,8 @@ def _figures(asked: Sequence[Asked], fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _first(one: Asked, fitted: Fitted) -> int:
-    return int(np.argmax(shares(one.signals, fitted))) if one.signals else -1
+def _first(one: Asked, fitted: FittedWeights) -> int:
+    return int(np.argmax(serving_probabilities(one.signals, fitted))) if one.signals else -1
 
 
 def _rounded(value: float | None) -> float | None:

@@ -20,7 +20,7 @@ from benchmarks.train.judging.examples import Example, Tool, labelled, of_awaren
 from benchmarks.train.judging.mining import Embedder, mined
 from benchmarks.train.judging.synthesis import synthesised
 from benchmarks.train.precision import mixed
-from packetgate.deciders.judge.judge import encode_request, encode_tool, joined
+from packetgate.deciders.judge.judge import encode_request, encode_tool, joined_tokens
 
 SEED = 20
 BATCH = 32
@@ -106,7 +106,7 @@ def encoded(example: Example, tokenizer: Tokenizer) -> Encoded | None:
     """Return an example as tokens; None where it is too long."""
     request = encode_request(example.request, tokenizer)
     tool = encode_tool(example.tool, tokenizer)
-    ids, segments, markers = joined(request, tool)
+    ids, segments, markers = joined_tokens(request, tool)
     if len(ids) > LONGEST:
         return None
     targets = []

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.train.risk.data import catalogue, data_folder, labelled, own, weights_of
 from benchmarks.train.risk.learning import calibrated, learn, left_out_models, seen
-from packetgate.tools.risk.tool import WEIGHTS
+from packetgate.tools.risk.tool import RISK_WEIGHTS
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
         scores, np.array([float(one.does_more) for one, _ in rows]), np.array(weights_of([one for one, _ in rows]))
     )
     made = asdict(learn(examples, features, calibration=calibration))
-    WEIGHTS.write_text(json.dumps(made, indent=0, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
+    RISK_WEIGHTS.write_text(json.dumps(made, indent=0, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
     sys.stdout.write(f"{len(made['weights'])} weights of {len(examples)} tools, calibration {calibration}\n")
 
 

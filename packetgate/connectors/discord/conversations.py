@@ -26,7 +26,7 @@ from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
-from packetgate.tools.approval.replies import decides
+from packetgate.tools.approval.replies import decides_all_calls
 from packetgate.tools.text.result_store import ResultStore
 
 STOPPED = "The bot was stopped during this turn. Please ask again."
@@ -74,7 +74,7 @@ class DiscordConversations:
             may_reply = is_askers and question is not None and not has_expired(question)
             if (
                 question is not None
-                and decides(words, question)
+                and decides_all_calls(words, question)
                 and not (may_reply and state.still_allows_calls(rights))
             ):
                 await place.live.end(NOT_AUTHORISED)

@@ -21,10 +21,10 @@ from packetgate.tools.attached.parts import (
     SEE_ATTACHED,
     Part,
     attachment_problem,
-    part_of,
+    message_part,
     plain_name,
 )
-from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, kept_picture, picture_type
+from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_type, stored_picture
 from packetgate.tools.text.result_store import ResultStore
 
 REQUEST_ERRORS = (discord.HTTPException, aiohttp.ClientError)
@@ -87,7 +87,7 @@ async def read_turn(message: discord.Message, me: discord.abc.User, known: Seque
         if problem:
             notes.append(f"{plain_name(file.filename)} was left out: {problem}")
         else:
-            files.append(part_of(file.filename, data))
+            files.append(message_part(file.filename, data))
     request = TurnRequest(
         origin="discord", person=str(message.author.id), way_out=SWITCH_HINTS, is_new=True, attachments=earlier
     )
@@ -114,7 +114,7 @@ def pictures_of(
     notes: list[str] = []
     for attachment in attachments:
         fits = attachment.size <= MAX_UPLOAD_BYTES and len(pictures) < MAX_UPLOADS
-        data = kept_picture(attachment, results, session) if fits else None
+        data = stored_picture(attachment, results, session) if fits else None
         if data is None:
             notes.append(f"`{attachment.description.replace('`', ' ')}` is not shown here")
         else:

@@ -12,7 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
-from packetgate.tools.approval.questions import payload
+from packetgate.tools.approval.questions import interrupt_payload
 
 QuestionChannel = Literal["elicitation", "input_required", "nobody"]
 
@@ -86,7 +86,7 @@ def waiting_text(packet: CognitionPacket) -> str:
 
 def _question_text(packet: CognitionPacket) -> str:
     question = packet.governance.question
-    requests = payload(packet, question)["action_requests"] if question else []
+    requests = interrupt_payload(packet, question)["action_requests"] if question else []
     return "\n\n".join(
         f"Allow {request['name']}?\n\n"
         f"{fenced(json.dumps(request['args'], indent=1, ensure_ascii=False), 'json')}\n\n{request['description']}"

@@ -30,7 +30,7 @@ from packetgate.tools.checks.checking import meant_tool
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.policy.rules import denied_outright
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.spec.descriptions import SEPARATOR, may_be_of
+from packetgate.tools.spec.descriptions import SEPARATOR, may_be_tool_of
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.usage.learning import Learned
 
@@ -116,7 +116,7 @@ class ProxyPipeline(Pipeline):
         for server in self.hub.health():
             own = name.removeprefix(f"{server.name}{SEPARATOR}").removeprefix(f"{server.name}.")
             is_allowed = settings.allows_tool(f"{server.name}.{own}")
-            if may_be_of(server.name, name) and server.state != "ready" and is_allowed:
+            if may_be_tool_of(server.name, name) and server.state != "ready" and is_allowed:
                 return f"server {server.name!r} is not connected: {server.problem or 'it is still starting'}"
         return ""
 
@@ -125,7 +125,7 @@ class ProxyPipeline(Pipeline):
         shown = await self.listable(settings).catalogue()
         known = meant_tool(name, shown)
         await self.hub.settled(
-            *([shown[known].server] if known else (server for server in self.hub.names if may_be_of(server, name)))
+            *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
         )
 
 

@@ -12,7 +12,7 @@ from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk
 from packetgate.state.sections import PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.preferences import matching
+from packetgate.tools.catalogue.preferences import matching_names
 from packetgate.tools.palette.choice import PaletteRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE
@@ -99,7 +99,7 @@ def all_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
 
 def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
     """Return a palette of a client's permanent tools."""
-    permanent = matching(catalogue.preferences.permanent_for(GENERAL, client), catalogue)
+    permanent = matching_names(catalogue.preferences.permanent_for(GENERAL, client), catalogue)
     return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in permanent)
 
 

@@ -19,7 +19,7 @@ from packetgate.tools.builtin.reading import LineRange, read_stored
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import session_results
-from packetgate.tools.usage.learning import GENERAL, sharpened
+from packetgate.tools.usage.learning import GENERAL, with_support
 
 MAX_FOUND = 50
 MAX_DESCRIBED = 50
@@ -80,7 +80,7 @@ class MetaTools:
         hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
         if learned := await self._gateway.learned(session):
             support = learned.support(query, GENERAL)
-            hits = sharpened(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
+            hits = with_support(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
         session.searched.update(hit.name for hit in hits)
         unknown = await asyncio.to_thread(_unknown_words, query, catalogue)
         return {"tools": [_brief(catalogue[hit.name]) for hit in hits], "unknown_words": unknown}

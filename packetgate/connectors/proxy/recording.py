@@ -22,7 +22,7 @@ from packetgate.tools.execution.journal import Entry, Journal
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.usage.learning import ConfirmedUse
 from packetgate.tools.usage.record import record_of
-from packetgate.tools.usage.store import LEARNED, keep, keep_use, prune
+from packetgate.tools.usage.store import LEARNED, delete_old_items, store_record, store_use
 
 DATABASE_PATIENCE_S = 3.0
 """Longest wait in seconds for another process that writes to the database."""
@@ -58,8 +58,8 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
         open_store(settings, DATABASE_PATIENCE_S) as store,
     ):
         if settings.usage_days:
-            await prune(store, settings.usage_days)
-            await prune(store, settings.usage_days, root=LEARNED)
+            await delete_old_items(store, settings.usage_days)
+            await delete_old_items(store, settings.usage_days, root=LEARNED)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
         async with in_background(recorder.run(), "records of proxied calls"):
@@ -140,9 +140,9 @@ class Recorder:
     async def _write(self, call: _EndedCall) -> None:
         header = call.packet.header
         if self.store is not None:
-            await keep(self.store, record_of(call.packet))
+            await store_record(self.store, record_of(call.packet))
             if call.use is not None:
-                await keep_use(self.store, header, f"{header.packet_id}-0", call.use)
+                await store_use(self.store, header, f"{header.packet_id}-0", call.use)
         config = self._sessions.config(header.session_id)
         await self._sessions.graph.aupdate_state(config, _sections(call.packet), as_node=LAST_STAGE)
 

@@ -16,7 +16,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Content, Context, Governance, Header, PacketState, PaletteEntry, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.palette.choice import with_recent
+from packetgate.tools.palette.choice import recent_after
 
 MAX_SESSIONS = 1_000
 MAX_TRACED_CALLS = 20
@@ -117,7 +117,7 @@ class ProxySession:
         """Remember an ended call."""
         self.parent, call = packet.header.packet_id, packet.routing.calls[0]
         if call.status is ToolExecutionStatus.EXECUTED:
-            self.recent = with_recent(self.recent, [call.tool_name])
+            self.recent = recent_after(self.recent, [call.tool_name])
         if call.result is None:
             return
         self._remember(call)

@@ -19,7 +19,7 @@ from fastmcp.utilities.versions import VersionSpec
 from packetgate.connectors.proxy.gateway import Gateway, refusal
 from packetgate.connectors.proxy.results import namespaced, own_address
 from packetgate.state.redaction import redacted
-from packetgate.tools.spec.descriptions import listed_name, may_be_of
+from packetgate.tools.spec.descriptions import listed_name, may_be_tool_of
 
 
 class UpstreamProvider(ProxyProvider):
@@ -78,7 +78,7 @@ class UpstreamProvider(ProxyProvider):
         return [prompt.model_copy(update={"name": listed_name(self._server, prompt.name)}) for prompt in own]
 
     async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:
-        return await super()._get_prompt(name, version) if may_be_of(self._server, name) else None
+        return await super()._get_prompt(name, version) if may_be_tool_of(self._server, name) else None
 
 
 def upstream_providers(gateway: Gateway) -> AggregateProvider:
@@ -111,7 +111,7 @@ def completion_handler(gateway: Gateway) -> Callable[..., Awaitable[mcp_types.Co
 
 async def _own_reference(ref: Any, server: str, client: Any) -> Any:
     if isinstance(ref, mcp_types.PromptReference):
-        prompts = await client.list_prompts() if may_be_of(server, ref.name) else []
+        prompts = await client.list_prompts() if may_be_tool_of(server, ref.name) else []
         names = [prompt.name for prompt in prompts if listed_name(server, prompt.name) == ref.name]
         return mcp_types.PromptReference(name=names[0]) if names else None
     uri = own_address(server, str(ref.uri))
@@ -166,7 +166,7 @@ class UpstreamMiddleware(Middleware):
     ) -> PromptResult:
         """Redact a prompt, and remember its text as server output."""
         name = context.message.name
-        await self._settle(lambda server: may_be_of(server, name))
+        await self._settle(lambda server: may_be_tool_of(server, name))
         result = await call_next(context)
         if isinstance(result, PromptResult):
             texts = [

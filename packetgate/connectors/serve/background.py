@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from packetgate.connectors.serve.protocol import AnswerRequest, WireMessage
 from packetgate.models.answers import complete
-from packetgate.models.links import inert
+from packetgate.models.links import with_inert_links
 from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage
@@ -55,7 +55,7 @@ async def answer_background(
         model = await model_source()
         if model is not None and await model.fits(prompt, MAX_OUTPUT_TOKENS):
             answer = await complete(model, prompt, user_words="", temperature=TEMPERATURE, max_tokens=MAX_OUTPUT_TOKENS)
-            if text := inert(strip_markup(answer.text).text, "").strip():
+            if text := with_inert_links(strip_markup(answer.text).text, "").strip():
                 return text, answer.usage
     except PacketgateError as error:
         log.warning("the model did not answer a client's background prompt: %s", error)

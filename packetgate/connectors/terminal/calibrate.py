@@ -16,10 +16,10 @@ from packetgate.tools.usage.calibration import (
     Bin,
     Calibration,
     answered_calls,
+    brier_score,
     calibration_error,
-    fitted,
-    held_out,
-    loss,
+    fit_curves,
+    held_out_confidences,
     read_calibration,
     reliability,
     save_calibration,
@@ -39,9 +39,9 @@ async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int
     """
     async with open_store(settings) as store:
         answers = answered_calls((await read_usage(store)).records)
-        calibration, held_out_answers = fitted(answers), held_out(answers)
+        calibration, held_out_answers = fit_curves(answers), held_out_confidences(answers)
         reviewed = [(answer.score, answer.right) for answer in answers]
-        better = bool(calibration.curves) and loss(held_out_answers) < loss(reviewed)
+        better = bool(calibration.curves) and brier_score(held_out_answers) < brier_score(reviewed)
         stored = keep and better
         if stored:
             await save_calibration(store, calibration)
@@ -97,6 +97,6 @@ def _figures(decisions: _Decisions) -> dict[str, object]:
     return {
         "answers": len(decisions),
         "calibration_error": round(calibration_error(bins), 4),
-        "brier": round(loss(decisions), 4),
+        "brier": round(brier_score(decisions), 4),
         "bins": [asdict(item) for item in bins],
     }

@@ -17,7 +17,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, InputError
 from packetgate.state.printing import counted
 from packetgate.tools.evaluation.cases import Case, load_cases
-from packetgate.tools.evaluation.passport import Passport, Played, curves_of
+from packetgate.tools.evaluation.passport import CaseResult, Passport, curves_of
 from packetgate.tools.usage.calibration import reliability
 
 POINTS = (0.3, 0.5, 0.7, 0.9)
@@ -79,7 +79,7 @@ def chosen(kinds: Sequence[str], limit: int | None) -> list[Case]:
 
 async def _played(
     cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, known_as: str
-) -> AsyncIterator[Played]:
+) -> AsyncIterator[CaseResult]:
     out, deciders, stored = rendering.console(stderr=True), deciders_for(pool), await read_played(store, known_as)
     done = [case for case in cases if case.name in stored]
     if done:

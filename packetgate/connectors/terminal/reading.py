@@ -11,7 +11,7 @@ from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.turn import Continue, Reply
 from packetgate.graph.private_files import private_file
 from packetgate.state.errors import RequestError
-from packetgate.tools.attached.parts import Part, part_of
+from packetgate.tools.attached.parts import Part, message_part
 from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def file_part(path: Path) -> Part:
             data = file.read(MAX_PICTURE_BYTES + 1)
     except OSError as error:
         raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
-    return part_of(path.name, data)
+    return message_part(path.name, data)
 
 
 def reply_or_continue(reply: str | None, edit: str | None, question_id: str) -> Reply | Continue:

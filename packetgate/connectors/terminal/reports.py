@@ -26,7 +26,7 @@ from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.grants import Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import by_tool, proxy_sessions
-from packetgate.tools.usage.store import forget, read_usage
+from packetgate.tools.usage.store import delete_uses, read_usage
 
 _OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
 _DEFAULT = "default"
@@ -119,7 +119,7 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
 async def forget_learned(settings: Settings, name: str | None, session: str | None) -> int:
     """Delete what was learned from confirmed calls of a tool or server, in one session or all."""
     async with open_store(settings) as store:
-        count = await forget(store, name, session)
+        count = await delete_uses(store, name, session)
     say(f"forgotten: {counted(count, 'confirmed call')}; the record of turns is kept", "")
     return 0
 

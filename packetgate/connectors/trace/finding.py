@@ -58,10 +58,10 @@ async def open_archive(settings: Settings) -> AsyncIterator[Archive]:
     """
     if settings.url:
         from packetgate.connectors.remote import open_remote, translated_errors
-        from packetgate.models.endpoint import shown
+        from packetgate.models.endpoint import without_credentials
 
         async with open_remote(settings.url, settings.assistant) as remote:
-            with translated_errors(shown(settings.url)):
+            with translated_errors(without_credentials(settings.url)):
                 yield Archive(remote, remote.store)
         return
     from packetgate.deciders.choosing import reflex_deciders

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from tokenizers import Tokenizer
 
-from packetgate.tools.learned import DIGITS, load_session, load_tokenizer, readable
+from packetgate.tools.learned import DIGITS, load_session, load_tokenizer, without_surrogates
 from packetgate.tools.ranking import encoder as ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
@@ -41,7 +41,7 @@ class JudgeEncoder:
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
         """Return the probability of each tool, each read alone. Blocking."""
         asked = encode_request(request, self.tokenizer)
-        return [self._judged(*joined(asked, encode_tool(spec, self.tokenizer))) for spec in specs]
+        return [self._judged(*joined_tokens(asked, encode_tool(spec, self.tokenizer))) for spec in specs]
 
     def _judged(self, ids: list[int], segments: list[int], markers: list[int]) -> float:
         rows = {"ids": ids, "mask": [1] * len(ids), "segments": segments, "markers": markers or [0]}
@@ -73,7 +73,7 @@ def load_encoder(folder: Path) -> JudgeEncoder:
     )
 
 
-class Described(Protocol):
+class DescribedTool(Protocol):
     """The attributes of a tool that are read."""
 
     @property
@@ -107,11 +107,11 @@ class EncodedTool:
 
 def encode_request(text: str, tokenizer: Tokenizer) -> EncodedRequest:
     """Encode the beginning of a request."""
-    encoding = tokenizer.encode(readable(text), add_special_tokens=False)
+    encoding = tokenizer.encode(without_surrogates(text), add_special_tokens=False)
     return EncodedRequest(tuple(encoding.ids[:REQUEST_TOKENS]), tuple(encoding.offsets[:REQUEST_TOKENS]))
 
 
-def encode_tool(spec: Described, tokenizer: Tokenizer) -> EncodedTool:
+def encode_tool(spec: DescribedTool, tokenizer: Tokenizer) -> EncodedTool:
     """Encode a tool: server, name and description, then its parameters, required ones first."""
     headline = f"{' '.join(words_of(spec.upstream_name))}. {spec.full}"
     headline = f"{spec.server}: {headline}" if spec.server else headline
@@ -128,7 +128,7 @@ def encode_tool(spec: Described, tokenizer: Tokenizer) -> EncodedTool:
     return EncodedTool((*ids, SEP), tuple(names), tuple(markers))
 
 
-def joined(request: EncodedRequest, tool: EncodedTool) -> tuple[list[int], list[int], list[int]]:
+def joined_tokens(request: EncodedRequest, tool: EncodedTool) -> tuple[list[int], list[int], list[int]]:
     """Return (tokens, segments, positions of the markers) of a request with a tool."""
     ids = [CLS, *request.ids, SEP, *tool.ids]
     before = len(request.ids) + 2
@@ -146,4 +146,4 @@ def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> str:
 
 @lru_cache(maxsize=65_536)
 def _ids(text: str, tokenizer: Tokenizer) -> tuple[int, ...]:
-    return tuple(tokenizer.encode(readable(text[:600]), add_special_tokens=False).ids)
+    return tuple(tokenizer.encode(without_surrogates(text[:600]), add_special_tokens=False).ids)

@@ -7,9 +7,9 @@ from packetgate.deciders.language.offer import PERSONA_CHARS, offer_of, persona_
 from packetgate.deciders.language.prompting import (
     answer_pictures,
     conversation,
-    defuse,
-    results,
+    fenced_results,
     why_not_run,
+    without_control_tokens,
 )
 from packetgate.deciders.outcome import REPEATED
 from packetgate.deciders.protocols import Answer
@@ -27,7 +27,7 @@ from packetgate.tools.provenance.values import numbers_in
 from packetgate.tools.text.result_store import ResultStore
 
 TEMPERATURE, RESULTS_TEMPERATURE = 0.7, 0.2  # of an answer without and with tool results
-NO_TOOL = (
+NO_TOOL_NOTE = (
     "(Nothing was done or looked up for this{why}, and no tool can be called now. "
     "Say what you know, or that you cannot do it.)"
 )
@@ -59,8 +59,10 @@ async def respond_by_model(
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=problems)
     else:  # a small model that sees tools after its own call keeps calling
-        user = render("answer_user", request=packet.content.user_words, results=results(packet), outcome=problems)
-        ledger = "" if called else f"\nConnected servers:\n{defuse(catalogue.ledger)}"
+        user = render(
+            "answer_user", request=packet.content.user_words, results=fenced_results(packet), outcome=problems
+        )
+        ledger = "" if called else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
         sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
         rules = render("answer_system", ledger=ledger, sources=sources)
         persona = persona_of(model, context)
@@ -110,7 +112,7 @@ def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
         return ""
     if not routing.all_calls:
         why = f" ({routing.note})" if with_reason else ""
-        return f"\n\n{NO_TOOL.format(why=why)}" if routing.note else ""
+        return f"\n\n{NO_TOOL_NOTE.format(why=why)}" if routing.note else ""
     notes = [*dict.fromkeys(note for call in routing.all_calls if (note := why_not_run(call, packet)))]
     if routing.note and (notes or routing.note != REPEATED):
         notes.append(f"{routing.note}.")

@@ -21,7 +21,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from pydantic import JsonValue
 
-from packetgate.deciders.language.prompting import data
+from packetgate.deciders.language.prompting import fenced_text
 from packetgate.deciders.language.review import calls_to_review
 from packetgate.deciders.protocols import CallReview, Review
 from packetgate.models import schemas
@@ -59,14 +59,14 @@ async def review_by_decisions(
     found, usage = await ask_decision_model(model, calls_to_review(packet, catalogue), questions)
     probabilities = {name: one.noul for name, one in found.nouls.items() if name in numbered}
     if not probabilities:
-        raise DecisionError(f"{model.model} answered none of the questions, or with no probability", usage)
+        raise DecisionError(f"{model.model} answered no question, or gave no probability", usage)
     reviews = tuple(
         CallReview(
             call_id=numbered[name].call_id,
             approved=probability >= _APPROVED,
             confidence=max(probability, 1 - probability),
             confidence_source=ConfidenceSource.ENDPOINT,
-            reasoning=f"{model.model}: {probability:.2f} that it should run",
+            reasoning=f"{model.model}: probability that the call should run: {probability:.2f}",
         )
         for name, probability in probabilities.items()
     )
@@ -145,15 +145,15 @@ async def _distribution(
     model: Model, about: str, question: str, values: Sequence[bool | str]
 ) -> tuple[list[float], TokenUsage]:
     """Return the probability of each value, and the tokens used."""
-    schema = schemas.obj(answer={"type": "boolean"} if values[0] is True else {"enum": [*values]})
+    schema = schemas.object_schema(answer={"type": "boolean"} if values[0] is True else {"enum": [*values]})
     form = schemas.AnswerForm("decision", schema, choices=(schemas.Choice.among("answer", values=values),))
-    user = render("decision_user", about=data(about), question=question)
+    user = render("decision_user", about=fenced_text(about), question=question)
     messages = [SystemMessage(render("decision_system")), HumanMessage(user)]
     if not await model.fits(messages, _MAX_TOKENS):
-        raise RequestError(f"the input and the question are longer than {model.label} can read")
+        raise RequestError(f"the input and the question exceed the context of {model.label}")
     answer = await model.answer(messages, form, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
     among = answer.choices[0].among if answer.choices else {}
     total = sum(among.values())
     if not total:
-        raise DecisionError(f"{model.label} tells no probabilities of its tokens: use another model", answer.usage)
+        raise DecisionError(f"{model.label} returns no token probabilities: use another model", answer.usage)
     return [among.get(option, 0.0) / total for option in form.choices[0].options], answer.usage

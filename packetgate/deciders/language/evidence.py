@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from packetgate.deciders.language.prompting import data, defuse
-from packetgate.deciders.outcome import traced
+from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
+from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.protocols import CallReview, Review, Selection, WantedCall
-from packetgate.deciders.reflex.builtin_requests import is_practised
-from packetgate.deciders.reflex.fit import fits_of, needed
+from packetgate.deciders.reflex.builtin_requests import is_known_builtin
+from packetgate.deciders.reflex.fit import fits_of, probability_of_any
 from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.review import call_signals, objections_to, sureness_of
 from packetgate.deciders.reflex.selection import select
 from packetgate.deciders.reflex.signals import call_log_odds, call_probability, log_odds, logistic
-from packetgate.models.calling import Odds, WrittenCall
+from packetgate.models.calling import WordProbabilities, WrittenCall
 from packetgate.models.model import Model
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
@@ -32,7 +32,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, load_json
 from packetgate.tools.provenance.sources import source_texts
-from packetgate.tools.provenance.values import find, folded
+from packetgate.tools.provenance.values import find_words, fold_text
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 EVIDENCE_FITTED = Path(__file__).with_name("evidence.json")
@@ -67,7 +67,7 @@ class CallEvidence(NamedTuple):
         return cls(**{name: max(-_MOST, min(_MOST, value)) for name, value in known.items() if name in cls._fields})
 
 
-class Acting(NamedTuple):
+class CallNeedEvidence(NamedTuple):
     """Evidence that a request needs a call."""
 
     always: float = 1.0
@@ -80,7 +80,7 @@ class EvidenceWeights(NamedTuple):
 
     checked: CallEvidence  # with the prime model's yes or no
     unchecked: CallEvidence  # without it
-    acting: Acting
+    acting: CallNeedEvidence
 
 
 @cache
@@ -89,12 +89,12 @@ def load_weights() -> EvidenceWeights:
 
     def weights(held: dict[str, dict[str, float]]) -> EvidenceWeights:
         checked, unchecked = CallEvidence(**held["checked"]), CallEvidence(**held["unchecked"])
-        return EvidenceWeights(checked, unchecked, Acting(**held["acting"]))
+        return EvidenceWeights(checked, unchecked, CallNeedEvidence(**held["acting"]))
 
     return load_json(EVIDENCE_FITTED, weights)
 
 
-def right(evidence: Mapping[str, float]) -> float:
+def probability_of_right(evidence: Mapping[str, float]) -> float:
     """Return the probability that a call is right."""
     weights = load_weights()
     return logistic(CallEvidence.of(evidence), weights.checked if "yes" in evidence else weights.unchecked)
@@ -107,13 +107,13 @@ def needs_call(acts: float, likely: float) -> float:
         acts: Probability that the model calls.
         likely: Probability that some tool serves, without a model.
     """
-    return logistic(Acting(acts=log_odds(acts), needed=log_odds(likely)), load_weights().acting)
+    return logistic(CallNeedEvidence(acts=log_odds(acts), needed=log_odds(likely)), load_weights().acting)
 
 
-def serves(packet: CognitionPacket, catalogue: Catalogue) -> float:
+def probability_of_tool(packet: CognitionPacket, catalogue: Catalogue) -> float:
     """Return the probability that some tool serves the step, without a model. Blocking."""
     now = packet.header.created_at.astimezone()
-    return max(needed(fits_of(part, catalogue, now)) for part in parts_in(step_of(packet)))
+    return max(probability_of_any(fits_of(part, catalogue, now)) for part in parts_in(step_of(packet)))
 
 
 def token_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
@@ -140,7 +140,7 @@ def request_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
     words = packet.content.user_words
     found = {
-        "practised": float(made and is_practised(catalogue[call.tool_name])),
+        "practised": float(made and is_known_builtin(catalogue[call.tool_name])),
         "read" if made else "judged": odds,
         "same": float(made or any(_agree(call.params, params, words) for params in alike)),
         "other": float(bool(names) and call.tool_name not in names),
@@ -156,12 +156,17 @@ def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -
     def contains(value: Any, other: Any) -> bool:
         if value == other or not (isinstance(value, str) and isinstance(other, str)):
             return bool(value == other)
-        return find(folded(value), folded(other)) >= 0 and find(folded(request), folded(value)) >= 0
+        return (
+            find_words(fold_text(value), fold_text(other)) >= 0
+            and find_words(fold_text(request), fold_text(value)) >= 0
+        )
 
     return params.keys() == others.keys() and all(contains(value, others[name]) for name, value in params.items())
 
 
-async def odds_of(model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any]) -> Odds:
+async def yes_no_probabilities(
+    model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any]
+) -> WordProbabilities:
     """Return the model's probabilities of yes and no to a call.
 
     Raises:
@@ -170,13 +175,13 @@ async def odds_of(model: Model, request: str, spec: ToolSpec, params: Mapping[st
     messages: list[BaseMessage] = [SystemMessage(render("check_system"))]
     for example_request, name, brief, example_params, verdict in _EXAMPLES:
         messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
-    question = _question(request, spec.name, defuse(spec.brief[:_BRIEF_CHARS]), params)
+    question = _question(request, spec.name, without_control_tokens(spec.brief[:_BRIEF_CHARS]), params)
     return await model.odds([*messages, HumanMessage(question)], (YES, NO))
 
 
 def _question(request: str, name: str, brief: str, params: Mapping[str, Any]) -> str:
-    call = defuse(f"{name}({compact_json(dict(params))})")
-    return render("check_user", request=data(request), tool=f"{name}: {brief}", call=call)
+    call = without_control_tokens(f"{name}({compact_json(dict(params))})")
+    return render("check_user", request=fenced_text(request), tool=f"{name}: {brief}", call=call)
 
 
 # fmt: off
@@ -212,16 +217,21 @@ async def review_by_evidence(
     for call in packet.routing.calls:
         spec = catalogue.get(call.tool_name)
         if spec is None:
-            gone = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
+            gone = CallReview(
+                call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists"
+            )
             reviews.append(gone)
             continue
         evidence = call.evidence | await asyncio.to_thread(request_evidence, call, packet, catalogue, own)
-        lowest, highest = right({**evidence, "yes": -_SUREST}), right({**evidence, "yes": _SUREST})
+        lowest, highest = (
+            probability_of_right({**evidence, "yes": -_SUREST}),
+            probability_of_right({**evidence, "yes": _SUREST}),
+        )
         if threshold is None or lowest < threshold <= highest:
-            odds = await odds_of(model, packet.content.user_words, spec, call.params)
+            odds = await yes_no_probabilities(model, packet.content.user_words, spec, call.params)
             usage += odds.usage
             evidence |= {"yes": round(log_odds(odds.of[YES]), DIGITS)}
-        probability = right(evidence)
+        probability = probability_of_right(evidence)
         reviews.append(
             CallReview(
                 call_id=call.call_id,
@@ -236,18 +246,18 @@ async def review_by_evidence(
 
 
 _REASONS = {
-    "same": "the same call without a model",
-    "other": "another tool without a model",
-    "nothing": "no tool without a model",
-    "invented": "an argument that nobody named",
-    "added": "an optional argument that nobody named",
-    "left": "your words name what it does not take",
+    "same": "the rule-based decider selects the same call",
+    "other": "the rule-based decider selects another tool",
+    "nothing": "the rule-based decider selects no tool",
+    "invented": "an argument has no source in the request",
+    "added": "an optional argument has no source in the request",
+    "left": "a value of the request is unused",
 }
 
 
 def _reasons(evidence: Mapping[str, float]) -> list[str]:
     yes = evidence.get("yes")
-    verdict = "the model need not be asked" if yes is None else f"the model says {'yes' if yes >= 0 else 'no'}"
+    verdict = "the model was not asked" if yes is None else f"the model says {'yes' if yes >= 0 else 'no'}"
     return [verdict, *(why for name, why in _REASONS.items() if evidence.get(name))]
 
 
@@ -255,10 +265,10 @@ def select_if_sure(own: Selection, packet: CognitionPacket, catalogue: Catalogue
     """Return the selection of `reflex` if it is sure of its calls. Blocking."""
     if own.action != "call" or min(_probabilities(own, own, packet, catalogue)) < _SURE:
         return None
-    return own.changed(reasoning=f"{own.reasoning}; so surely that the model was not asked")
+    return own.changed(reasoning=f"{own.reasoning}; certain enough to skip the model")
 
 
-def more_likely(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
+def likelier_selection(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Return the model's selection, or that of `reflex` if it is more likely right. Blocking.
 
     A call that is hardly ever right is not made.
@@ -285,7 +295,7 @@ def _probabilities(selection: Selection, own: Selection, packet: CognitionPacket
     def probability(wanted: WantedCall) -> float:
         if wanted.tool_name not in catalogue:
             return 0.0
-        call = traced(wanted.tool_name, wanted.params, catalogue[wanted.tool_name], known)
-        return right(wanted.evidence | request_evidence(call, packet, catalogue, own))
+        call = traced_call(wanted.tool_name, wanted.params, catalogue[wanted.tool_name], known)
+        return probability_of_right(wanted.evidence | request_evidence(call, packet, catalogue, own))
 
     return [probability(wanted) for wanted in selection.calls]

@@ -7,7 +7,13 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from packetgate.deciders.language.evidence import more_likely, needs_call, select_if_sure, serves, token_evidence
+from packetgate.deciders.language.evidence import (
+    likelier_selection,
+    needs_call,
+    probability_of_tool,
+    select_if_sure,
+    token_evidence,
+)
 from packetgate.deciders.language.offer import ASK, SHOW, is_slow, offer_of, turn_messages
 from packetgate.deciders.language.prompting import corrections_of
 from packetgate.deciders.protocols import Selection, WantedCall
@@ -15,10 +21,10 @@ from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.selection import select
 from packetgate.models.answers import streaming_asker
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
-from packetgate.models.model import Asking, Model
+from packetgate.models.model import ChatCaller, Model
 from packetgate.models.pictures import Picture
 from packetgate.models.stripping import strip_markup
-from packetgate.models.thoughts import Thoughts, cut_off_in_thought, ended_in_thought, with_room
+from packetgate.models.thoughts import Thoughts, ask_with_room, cut_off_in_thought, ended_in_thought
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
@@ -71,7 +77,7 @@ async def select_natively(
     native = NativeSelection(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
     chosen = await native.select(messages, offer.tools)
     if chosen.action == "none" and chosen.acts is not None and offer.specs:
-        likely = await asyncio.to_thread(serves, packet, catalogue)
+        likely = await asyncio.to_thread(probability_of_tool, packet, catalogue)
         if needs_call(chosen.acts, likely) >= CALL_NEEDED:
             only = [tool for tool in offer.tools if offer.spec(tool.name)]
             chosen = await native.select(messages, only, must=True)
@@ -79,7 +85,7 @@ async def select_natively(
         chosen = chosen.changed(text="")
     if own is None or chosen.acts is None:  # without a measurement the two cannot be compared
         return chosen
-    return await asyncio.to_thread(more_likely, chosen, own, packet, catalogue)
+    return await asyncio.to_thread(likelier_selection, chosen, own, packet, catalogue)
 
 
 class NativeSelection:
@@ -93,7 +99,7 @@ class NativeSelection:
         context: RoutingContext,
         sampling: Mapping[str, Any],
         *,
-        asking: Asking | None = None,
+        asking: ChatCaller | None = None,
     ) -> None:
         """Take what to ask; with `asking`, words without a call are streamed."""
         self.usage = TokenUsage()
@@ -118,15 +124,15 @@ class NativeSelection:
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._without_call(answer)
             written = [
-                without_invented(without_default_arguments(call, self._catalogue), self._catalogue, evidence)
+                without_invented_arguments(without_default_values(call, self._catalogue), self._catalogue, evidence)
                 for call in answer.calls
                 if call.name not in (ASK, SHOW)
             ]
             if answer.measured:  # small models write more calls than are asked for
-                written = [*asked_for(written, self._packet.content.user_words)]
+                written = [*requested_calls(written, self._packet.content.user_words)]
             checked = [self._checked(call) for call in written]
             problems = [  # a tool off the palette is not corrected here: it widens the palette
-                [] if call.misses else list(call.problems or placeholders(call, self._catalogue, evidence))
+                [] if call.misses else list(call.problems or placeholder_objections(call, self._catalogue, evidence))
                 for call in checked
             ]
             if not any(problems):
@@ -146,7 +152,7 @@ class NativeSelection:
             sampling = self._sampling | {"max_tokens": most}
             return await model.call(messages, tools, most=self._most, sampling=sampling, must=must, asking=self._asking)
 
-        answer, usage = await with_room(thoughts, self._sampling["max_tokens"], call)
+        answer, usage = await ask_with_room(thoughts, self._sampling["max_tokens"], call)
         self.usage += usage
         if model.thinks_in_forms and ended_in_thought(answer):
             raise cut_off_in_thought(model.label, thoughts, self.usage)
@@ -202,7 +208,7 @@ class NativeSelection:
             needs_tool=own is not None,
             text="" if own or answer.cut_off else answer.text,
             message_id=answer.message_id,
-            reasoning="" if own else "it answers in words",
+            reasoning="" if own else "the model answered in words",
             probability=own.name_probability if own else words,
         )
 
@@ -233,7 +239,7 @@ def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correct
     return [AIMessage("", tool_calls=made), *answers]
 
 
-def without_default_arguments(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
+def without_default_values(call: WrittenCall, catalogue: Catalogue) -> WrittenCall:
     """Return a call without optional arguments that equal their default: small models write them all."""
     spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:
@@ -248,7 +254,7 @@ def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
     return "default" in schema and type(value) is type(schema["default"]) and value == schema["default"]
 
 
-def without_invented(call: WrittenCall, catalogue: Catalogue, evidence: SourceTexts) -> WrittenCall:
+def without_invented_arguments(call: WrittenCall, catalogue: Catalogue, evidence: SourceTexts) -> WrittenCall:
     """Return a call without optional arguments that nobody named and of which the model was unsure. Blocking."""
     spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:
@@ -276,7 +282,7 @@ def _without(call: WrittenCall, names: Set[str]) -> WrittenCall:
     )
 
 
-def asked_for(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
+def requested_calls(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
     """Yield as many calls as the request has parts, and others that use more of its words."""
     parts, words, used = len(parts_in(request)), request.casefold(), set[str]()
     for at, call in enumerate(calls):
@@ -286,7 +292,7 @@ def asked_for(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCal
         used |= texts
 
 
-def placeholders(call: CheckedCall, catalogue: Catalogue, evidence: SourceTexts) -> Iterator[Correction]:
+def placeholder_objections(call: CheckedCall, catalogue: Catalogue, evidence: SourceTexts) -> Iterator[Correction]:
     """Yield an objection to each text that only repeats its parameter's name."""
     spec = catalogue[call.tool_name]
     origins = origins_of(call.params, spec, evidence)

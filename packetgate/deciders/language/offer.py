@@ -12,11 +12,11 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.messages import ToolCall as MessageCall
 
 from packetgate.deciders.language.prompting import (
-    attached,
     conversation,
-    defuse,
+    fenced_attachments,
     result_of,
     why_not_run,
+    without_control_tokens,
 )
 from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.deciders.reflex.fit import fits_of
@@ -25,7 +25,7 @@ from packetgate.deciders.reflex.reading import parts_in
 from packetgate.models.calling import OfferedTool
 from packetgate.models.model import Model
 from packetgate.models.pictures import Picture
-from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, obj
+from packetgate.models.schemas import ANY_TEXT, Schema, map_schema, object_schema
 from packetgate.prompts.rendering import render
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -38,7 +38,9 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 ASK, SHOW = "ask_user", "show_tools"  # names of our own tools: ask the user; show the parameters of more tools
 ASKING = OfferedTool(
-    ASK, "Asks the user for what a call needs and the request does not say.", obj(question={**ANY_TEXT, "minLength": 1})
+    ASK,
+    "Asks the user for what a call needs and the request does not say.",
+    object_schema(question={**ANY_TEXT, "minLength": 1}),
 )
 FEW = 2  # least number of tools in full
 PERSONA_CHARS = 4_000  # of a persona, if the model's context is too small for all of it
@@ -83,7 +85,7 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Too
     else:
         rest = sorted(rest, key=lambda name: -entries[name].score)[:_LIKELY]
         show = [_show_any(rest, catalogue)] if len(specs) < len(catalogue) else []
-    tools = [offered(spec, offered_name(model, spec)) for spec in specs]
+    tools = [offered_tool(spec, offered_name(model, spec)) for spec in specs]
     return ToolOffer((*tools, ASKING, *show), specs, named=len(rest))
 
 
@@ -102,7 +104,7 @@ def _in_full(
     ordered = list(dict.fromkeys([*required, *(name for name in fitting if name in full), *by_rank]))
     most = _MOST
     if room and count:
-        sizes = (count(compact_json(offered(catalogue[name]).for_prompt)) for name in ordered)
+        sizes = (count(compact_json(offered_tool(catalogue[name]).for_prompt)) for name in ordered)
         most = sum(size <= room for size in accumulate(sizes))
     return ordered[: max(FEW, len(required), most)]
 
@@ -119,14 +121,14 @@ def is_slow(model: Model) -> bool:
 
 
 @lru_cache(maxsize=4_096)
-def offered(tool: ToolSpec, name: str = "") -> OfferedTool:
+def offered_tool(tool: ToolSpec, name: str = "") -> OfferedTool:
     """Return a tool in full, under its own name or another, without control tokens in its texts."""
-    return OfferedTool(name or tool.name, defuse(tool.full), map_schema(arguments_of(tool), _harmless))
+    return OfferedTool(name or tool.name, without_control_tokens(tool.full), map_schema(arguments_of(tool), _harmless))
 
 
 def _harmless(schema: Schema) -> Schema:
     texts = {key: schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)}
-    return schema | {key: defuse(text) for key, text in texts.items()}
+    return schema | {key: without_control_tokens(text) for key, text in texts.items()}
 
 
 def offered_name(model: Model, tool: ToolSpec) -> str:
@@ -138,18 +140,20 @@ def _show_listed(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
     wanted = {"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": _MOST_SHOWN}
     listed = "; ".join(_about(name, catalogue) for name in names)
     about = f"Shows what more tools take, so that they can be called: {listed}"
-    return OfferedTool(SHOW, about, obj(names=wanted), obj(names={"type": "array", "items": {"type": "string"}}))
+    return OfferedTool(
+        SHOW, about, object_schema(names=wanted), object_schema(names={"type": "array", "items": {"type": "string"}})
+    )
 
 
 def _show_any(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
     others = f"all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
     listed = "; ".join([*(shorten(_about(name, catalogue), _BRIEF_CHARS) for name in names), others])
     wanted = {"type": "array", "items": ANY_TEXT, "description": listed}
-    return OfferedTool(SHOW, "Shows what more tools take, so that they can be called.", obj(names=wanted))
+    return OfferedTool(SHOW, "Shows what more tools take, so that they can be called.", object_schema(names=wanted))
 
 
 def _about(name: str, catalogue: Catalogue) -> str:
-    return f"{name}: {defuse(brief_of(catalogue[name].brief, _BRIEF_WORDS))}"
+    return f"{name}: {without_control_tokens(brief_of(catalogue[name].brief, _BRIEF_WORDS))}"
 
 
 def arguments_of(tool: ToolSpec) -> Schema:
@@ -162,7 +166,9 @@ def arguments_of(tool: ToolSpec) -> Schema:
 
 def persona_of(model: Model, context: RoutingContext) -> str:
     """Return the persona of the settings, or the default."""
-    return defuse(context.persona.strip()) or render("turn_persona", model=model.name.removesuffix(".gguf"))
+    return without_control_tokens(context.persona.strip()) or render(
+        "turn_persona", model=model.name.removesuffix(".gguf")
+    )
 
 
 async def turn_messages(  # noqa: PLR0917
@@ -179,10 +185,10 @@ async def turn_messages(  # noqa: PLR0917
     """Return the turn so far, with a note after the request, within the model's context."""
     persona = persona_of(model, context)
     shows_all = len(offer.specs) + offer.named == len(catalogue)
-    ledger = "" if shows_all else f"\nConnected servers:\n{defuse(catalogue.ledger)}"
+    ledger = "" if shows_all else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
     personas = dict.fromkeys((persona, persona[:PERSONA_CHARS]))
     systems = [render("turn_system", persona=one, ledger=ledger) for one in personas]
-    user = packet.content.user_words + attached(packet) + note
+    user = packet.content.user_words + fenced_attachments(packet) + note
     after = [*_calls(model, packet, catalogue)]
     return await conversation(
         model, packet, systems, user, max_tokens, pictures=pictures, tools=offer.tools, after=after

@@ -12,7 +12,7 @@ from packetgate.deciders.language.decisions import DecisionSource, review_by_dec
 from packetgate.deciders.language.review import review_by_model
 from packetgate.deciders.language.selection import select_by_model, tool_of_part
 from packetgate.deciders.protocols import CallReview, Selection, StageDecision
-from packetgate.models.calling import CallAnswer, Odds
+from packetgate.models.calling import CallAnswer, WordProbabilities
 from packetgate.models.endpoint import Role
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.pool import ModelPool
@@ -27,7 +27,7 @@ from packetgate.state.sections import Access, Content, Context
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette
 
-T = TypeVar("T", FormAnswer, CallAnswer, Odds)
+T = TypeVar("T", FormAnswer, CallAnswer, WordProbabilities)
 REQUEST = "Read the file README.md and tell me what it is about."
 
 
@@ -35,7 +35,7 @@ REQUEST = "Read the file README.md and tell me what it is about."
 class TimedAnswer:
     """An answer, and the seconds of its request."""
 
-    answer: FormAnswer | CallAnswer | Odds
+    answer: FormAnswer | CallAnswer | WordProbabilities
     seconds: float
 
     @property

@@ -17,7 +17,7 @@ from packetgate.state.routing import ResultAttachment, ToolCall
 from packetgate.state.sections import Attachment, DataField
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.attached.parts import MAX_PICTURES
-from packetgate.tools.attached.pictures import kept_picture, problem_of
+from packetgate.tools.attached.pictures import picture_problem, stored_picture
 from packetgate.tools.servers.results import read_more_hint
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 
@@ -63,18 +63,19 @@ async def conversation(
     return messages
 
 
-def results(packet: CognitionPacket) -> str:
+def fenced_results(packet: CognitionPacket) -> str:
     """Return the attached texts and this turn's tool results, as fenced data."""
     fields = [field for field in packet.content.data_fields if field.type == _TOOL_RESULT]
-    return attached(packet) + "".join(_result(field, packet) for field in fields)
+    return fenced_attachments(packet) + "".join(_result(field, packet) for field in fields)
 
 
-def attached(packet: CognitionPacket) -> str:
+def fenced_attachments(packet: CognitionPacket) -> str:
     """Return the attached texts, as fenced data."""
     attachments, fence = packet.content.attachments, _fence(packet)
     each = ATTACHED_CHARS // max(1, len(attachments))
     return "".join(
-        "\n" + render("attachment", fence=fence, file=defuse(one.name), text=_cut(one.text, each, fence))
+        "\n"
+        + render("attachment", fence=fence, file=without_control_tokens(one.name), text=_cut(one.text, each, fence))
         for one in attachments
         if not one.is_picture
     )
@@ -124,15 +125,15 @@ def _result(field: DataField, packet: CognitionPacket) -> str:
 
 def _cut(text: str, most: int, fence: str, way_on: str = "") -> str:
     cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters{way_on}]"
-    return defuse(cut).replace(fence, "…")
+    return without_control_tokens(cut).replace(fence, "…")
 
 
-def data(text: str) -> str:
+def fenced_text(text: str) -> str:
     """Return untrusted text in a fence that it cannot close, without control tokens."""
-    return fenced(defuse(text))
+    return fenced(without_control_tokens(text))
 
 
-def defuse(text: str) -> str:
+def without_control_tokens(text: str) -> str:
     """Return a text with all models' control tokens broken by a space."""
     return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
@@ -189,7 +190,7 @@ async def _picture(
     one: Attachment | ResultAttachment, about: str, packet: CognitionPacket, store: ResultStore | None, name: str = ""
 ) -> Picture:
     def load() -> bytes | None:
-        data = kept_picture(one, store, packet.header.session_id) if store else None
-        return None if data is None or problem_of(one.mime_type, data) else data
+        data = stored_picture(one, store, packet.header.session_id) if store else None
+        return None if data is None or picture_problem(one.mime_type, data) else data
 
-    return Picture(defuse(about), one.mime_type, await asyncio.to_thread(load), name)
+    return Picture(without_control_tokens(about), one.mime_type, await asyncio.to_thread(load), name)

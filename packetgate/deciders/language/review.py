@@ -4,11 +4,11 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
 from packetgate.deciders.language.evidence import review_by_evidence
-from packetgate.deciders.language.prompting import data, earlier_words
+from packetgate.deciders.language.prompting import earlier_words, fenced_text
 from packetgate.deciders.protocols import CallReview, Review, Reviewer
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj, text
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
 from packetgate.models.source import ModelSource, is_model_of
-from packetgate.models.structured import Structured, structured_answer
+from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.prompts.rendering import render
 from packetgate.state.base import Confidence, ConfidenceSource
 from packetgate.state.context import RoutingContext
@@ -83,12 +83,12 @@ async def review_by_model(
 
 def review_form(calls: int) -> AnswerForm:
     """Return the form of a review: a verdict for each number, with reasons unless it plainly approves."""
-    reasoned = obj(approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=text(_REASON_CHARS))
-    plain = obj(approved={"const": True}, confidence=CONFIDENCE)
+    reasoned = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=text_schema(_REASON_CHARS))
+    plain = object_schema(approved={"const": True}, confidence=CONFIDENCE)
     numbers = _numbers(calls)
     return AnswerForm(
         "review",
-        obj(reviews=obj(**{number: {"anyOf": [plain, reasoned]} for number in numbers})),
+        object_schema(reviews=object_schema(**{number: {"anyOf": [plain, reasoned]} for number in numbers})),
         choices=tuple(Choice.among("reviews", number, "approved", values=[True, False]) for number in numbers),
     )
 
@@ -97,14 +97,14 @@ def _numbers(calls: int) -> list[str]:
     return [str(number) for number in range(1, calls + 1)]
 
 
-def unless_spared(reviewer: Reviewer) -> Reviewer:
+def skipping_harmless_calls(reviewer: Reviewer) -> Reviewer:
     """Return a reviewer that skips harmless calls if the settings say so (`review = "risky"`)."""
 
     async def review(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         calls, source = packet.routing.calls, ConfidenceSource.UNJUDGED
-        if context.review != "risky" or not all(map(risks_nothing, calls)):
+        if context.review != "risky" or not all(map(is_harmless, calls)):
             return await reviewer(packet, catalogue, context)
-        why = "it only reads, with the user's own words: the settings skip its review"
+        why = "read-only, with the user's own words: the settings skip its review"
         reviews = tuple(
             CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=why)
             for call in calls
@@ -114,7 +114,7 @@ def unless_spared(reviewer: Reviewer) -> Reviewer:
     return review
 
 
-def risks_nothing(call: ToolCall) -> bool:
+def is_harmless(call: ToolCall) -> bool:
     """Return whether a call only reads, on the user's own machine and servers, with only the user's words."""
     return call.risk is Risk.READ and not call.open_world and not call.foreign
 
@@ -123,11 +123,11 @@ def calls_to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the request and its numbered calls, as text for a reviewer."""
     listed = "\n".join(_described(at, call, catalogue) for at, call in enumerate(packet.routing.calls, start=1))
     before = earlier_words(packet)
-    earlier = f"\nEarlier requests, oldest first:\n{data(before)}\n" if before else ""
-    return render("review_user", request=packet.content.user_words, earlier=earlier, calls=data(listed))
+    earlier = f"\nEarlier requests, oldest first:\n{fenced_text(before)}\n" if before else ""
+    return render("review_user", request=packet.content.user_words, earlier=earlier, calls=fenced_text(listed))
 
 
-def _review(call: ToolCall, number: str, answer: Structured[ReviewAnswer]) -> CallReview:
+def _review(call: ToolCall, number: str, answer: StructuredResult[ReviewAnswer]) -> CallReview:
     entry, probability = answer.value.reviews[number], answer.probability("reviews", number, "approved")
     confidence, source = entry.confidence, ConfidenceSource.STATED
     if probability is not None:
@@ -147,7 +147,7 @@ def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     foreign = [
         f"{name} from {origin.source}{' (flagged)' if origin.loud else ''}" for name, origin in call.foreign.items()
     ]
-    brief, takes = "the tool is gone", "unknown"
+    brief, takes = "the tool no longer exists", "unknown"
     if spec:
         brief = spec.brief[:_BRIEF_CHARS]
         takes = spec.takes if len(spec.takes) <= _SCHEMA_CHARS else spec.signature()

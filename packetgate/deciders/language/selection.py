@@ -5,22 +5,22 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
-from packetgate.deciders.language.native_selection import UNMEASURED, placeholders, select_natively
+from packetgate.deciders.language.native_selection import UNMEASURED, placeholder_objections, select_natively
 from packetgate.deciders.language.offer import arguments_of
 from packetgate.deciders.language.prompting import (
     attached_pictures,
     conversation,
     corrections_of,
-    data,
-    defuse,
-    results,
+    fenced_results,
+    fenced_text,
+    without_control_tokens,
 )
 from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.models.decoding import call_fields
-from packetgate.models.schemas import AnswerForm, Choice, Schema, obj, text
+from packetgate.models.schemas import AnswerForm, Choice, Schema, object_schema, text_schema
 from packetgate.models.source import ModelSource, is_model_of
-from packetgate.models.structured import Structured, structured_answer
+from packetgate.models.structured import StructuredResult, structured_answer
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
@@ -132,14 +132,19 @@ async def select_by_model(
         palette = packet.context.palette_names
         checked[:] = [checked_call(one.tool, one.params, palette, catalogue, one.written) for one in calls]
         on_palette = [call for call in checked if not call.misses]  # a miss widens the palette
-        found = [one for call in on_palette for one in call.problems or placeholders(call, catalogue, evidence)]
+        found = [
+            one for call in on_palette for one in call.problems or placeholder_objections(call, catalogue, evidence)
+        ]
         corrections.extend(found)
         return " ".join(correction.message for correction in found) or None
 
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
     user = render(
-        "selection_user", request=packet.content.user_words, results=results(packet), corrections=corrections_of(packet)
+        "selection_user",
+        request=packet.content.user_words,
+        results=fenced_results(packet),
+        corrections=corrections_of(packet),
     )
     systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     answer = await structured_answer(
@@ -158,7 +163,7 @@ async def select_by_model(
 
 
 def _selection(
-    answer: Structured[SelectionAnswer],
+    answer: StructuredResult[SelectionAnswer],
     checked: Sequence[CheckedCall],
     corrections: Sequence[Correction],
     only_validated: tuple[str, ...],
@@ -197,8 +202,8 @@ def _selection(
 def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
     return render(
         "selection_system",
-        ledger=defuse(catalogue.long_ledger),
-        palette=data(palette_text(packet.context.palette, catalogue, briefs=briefs)),
+        ledger=without_control_tokens(catalogue.long_ledger),
+        palette=fenced_text(palette_text(packet.context.palette, catalogue, briefs=briefs)),
         max_calls=str(context.max_parallel_calls),
         forms="\n".join(map(compact_json, EXAMPLES)),
     )
@@ -213,14 +218,20 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[s
     if len(groups) > _MOST_GROUPS:
         groups = sorted({spec.category for spec in tools if spec.category} | {spec.server for spec in tools})
     ways = {
-        "none": obj(action={"const": "none"}, needs_tool={"type": "boolean"}),
-        "clarify": obj(action={"const": "clarify"}, question={**text(_QUESTION_CHARS), "minLength": 1}),
+        "none": object_schema(action={"const": "none"}, needs_tool={"type": "boolean"}),
+        "clarify": object_schema(
+            action={"const": "clarify"}, question={**text_schema(_QUESTION_CHARS), "minLength": 1}
+        ),
     }
     if names:
-        calls = [obj(tool={"const": name}, params={"$ref": f"#/$defs/tool_{at}"}) for at, name in enumerate(names)]
-        call = obj(action={"const": "call"}, calls=_list({"anyOf": calls}, max_calls), complete={"type": "boolean"})
+        calls = [
+            object_schema(tool={"const": name}, params={"$ref": f"#/$defs/tool_{at}"}) for at, name in enumerate(names)
+        ]
+        call = object_schema(
+            action={"const": "call"}, calls=_list({"anyOf": calls}, max_calls), complete={"type": "boolean"}
+        )
         described = _list({"enum": list(dict.fromkeys([*names, *groups, ALL_TOOLS]))}, _MOST_DESCRIBED)
-        ways = {"call": call, **ways, "describe": obj(action={"const": "describe"}, tools=described)}
+        ways = {"call": call, **ways, "describe": object_schema(action={"const": "describe"}, tools=described)}
     return AnswerForm(
         "selection",
         {"anyOf": list(ways.values())},

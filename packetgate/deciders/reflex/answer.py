@@ -37,14 +37,14 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
             parts.append((f"Nearest tools: {', '.join(routing.suggestions)}.", ""))
         parts = parts or [(_no_match(request, catalogue), "")]
     if not is_small_talk(request) and steps_in(request):
-        for heading, is_ready in (("Not everything was reachable", False), ("Not every tool is there", True)):
+        for heading, is_ready in (("Some servers are not available", False), ("Some tools are not available", True)):
             troubles = [
                 one.trouble for one in packet.context.servers if one.trouble and (one.state == "ready") is is_ready
             ]
             parts += [(f"{heading}: {'; '.join(troubles)}.", "")] if troubles else []
     if packet.content.attachments:
         names = ", ".join(one.name for one in packet.content.attachments)
-        parts.append((f"Without a language model I cannot read what came with it: {names}.", ""))
+        parts.append((f"Attachments were not read, because no language model is configured: {names}.", ""))
     return Answer(
         text="\n\n".join(words + output for words, output in parts),
         markdown="\n\n".join(f"{words.rstrip()}\n{fenced(output)}" if output else words for words, output in parts),
@@ -56,16 +56,16 @@ def _without_tools(request: str, catalogue: Catalogue) -> str:
     if is_small_talk(request):
         tools = f"The tools: {', '.join([*catalogue][:_LISTED])}. " if catalogue else ""
         return f"Hello! I route requests to tools. {tools}`packetgate tools` lists all."
-    return _no_match(request, catalogue) if steps_in(request) else "Nothing was done, as you said."
+    return _no_match(request, catalogue) if steps_in(request) else "Nothing was done, as you asked."
 
 
 def _no_match(request: str, catalogue: Catalogue) -> str:
     if not catalogue:
-        return "No tools are connected. `packetgate doctor` says why, and `mcp.json` is where servers are named."
+        return "No tools are connected. `packetgate doctor` shows why; servers are configured in `mcp.json`."
     known = {term for hit in catalogue.ranking.by_words(request, len(catalogue)) for term in hit.terms}
     unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
     near = [hit.name for hit in catalogue.ranking.rank(request, 3) if hit.terms]
-    text = "No tool matches this request; to answer in words, a language model is needed (--lite, --prime)."
+    text = "No tool matches this request, and no language model is configured (--lite, --prime)."
     if unknown:
         text += f" Unknown words: {', '.join(unknown[:_LISTED])}."
     tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.samples[:3])}"
@@ -106,7 +106,7 @@ def _excerpt(output: str, request: str, rest: str) -> str:
     subject = " ".join(word for word in unquoted_words(subject) if word not in KNOWN_VERBS)
     best = nearest_passages(text, subject, _EXCERPT_PARAGRAPHS)
     excerpt = "\n\n[...]\n\n".join(best)[:MAX_RESULT_CHARS] if best else text[:MAX_RESULT_CHARS]
-    which = "these parts are nearest to the request" if best else "this is where it begins"
+    which = "the most relevant parts are shown" if best else "the beginning is shown"
     return f"{excerpt}\n\n[{len(text):,} characters in all; {which}; {rest}]"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.deciders.reflex.signals import log_odds
-from packetgate.deciders.values.mentions import read
+from packetgate.deciders.values.mentions import parse_request
 from packetgate.tools.builtin.tool import BUILT_IN
 from packetgate.tools.learned import DIGITS, load_arrays
 from packetgate.tools.ranking.encoder import vector_of
@@ -25,16 +25,16 @@ _MOST_CHARS = 2_000
 VECTOR_SCALE = 3.0  # weight of a vector of length 1; words count 1 each
 NO_TOOL = ""  # name of "no built-in tool"
 
-Floats = NDArray[np.float64]
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Practice:
+class RequestClassifier:
     """The learned model."""
 
     tools: tuple[str, ...]
     words: Mapping[str, int]  # row of each word
-    table: Floats  # rows: numbers of the vector, words, and a constant. Columns: tools.
+    table: Doubles  # rows: numbers of the vector, words, and a constant. Columns: tools.
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Return the probability of each tool. Blocking."""
@@ -43,26 +43,29 @@ class Practice:
         return dict(zip(self.tools, (powers / powers.sum()).tolist(), strict=True))
 
 
-def practised(text: str, spec: ToolSpec) -> float:
+def builtin_log_odds(text: str, spec: ToolSpec) -> float:
     """Return the log odds that a request asks for a built-in tool; 0 for other tools."""
-    return log_odds(_probabilities(text)[spec.name]) if is_practised(spec) else 0.0
+    return log_odds(_probabilities(text)[spec.name]) if is_known_builtin(spec) else 0.0
 
 
-def is_practised(spec: ToolSpec) -> bool:
+def is_known_builtin(spec: ToolSpec) -> bool:
     """Return whether the model knows a tool."""
-    return spec.server_digest.startswith(BUILT_IN) and spec.name in load_practice().tools
+    return spec.server_digest.startswith(BUILT_IN) and spec.name in load_request_classifier().tools
 
 
 def words_for(text: str) -> Iterator[str]:
     """Yield the features of a request: stems, kinds, pairs of them, the first, and `?`."""
-    words = [stem_of(token.text.lower()) if token.kind == "word" else f"<{token.kind}>" for token in read(text).tokens]
+    words = [
+        stem_of(token.text.lower()) if token.kind == "word" else f"<{token.kind}>"
+        for token in parse_request(text).tokens
+    ]
     yield from words
     yield from (f"{first} {second}" for first, second in pairwise(words))
     yield from (f"^{first}" for first in words[:1])
     yield from ["?"] * ("?" in text)
 
 
-def row_of(text: str, words: Mapping[str, int]) -> Floats:
+def row_of(text: str, words: Mapping[str, int]) -> Doubles:
     """Return a request as numbers."""
     text = text[:_MOST_CHARS]
     counted = np.zeros(len(words) + 1)
@@ -73,12 +76,12 @@ def row_of(text: str, words: Mapping[str, int]) -> Floats:
 
 @lru_cache(maxsize=256)
 def _probabilities(text: str) -> Mapping[str, float]:
-    return load_practice().probabilities(text)
+    return load_request_classifier().probabilities(text)
 
 
 @cache
-def load_practice() -> Practice:
+def load_request_classifier() -> RequestClassifier:
     """Return the shipped model. Raise WeightsError if its file is missing or broken."""
     held = load_arrays(PRACTICE_WEIGHTS)
     words = {str(word): at for at, word in enumerate(held["words"])}
-    return Practice(tuple(map(str, held["tools"])), words, held["table"].astype(np.float64))
+    return RequestClassifier(tuple(map(str, held["tools"])), words, held["table"].astype(np.float64))

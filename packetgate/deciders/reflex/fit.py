@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from packetgate.deciders.judge.judge import judge
-from packetgate.deciders.reflex.builtin_requests import is_practised, load_practice, practised
+from packetgate.deciders.reflex.builtin_requests import builtin_log_odds, is_known_builtin, load_request_classifier
 from packetgate.deciders.reflex.reading import (
     access_of,
     asks_advice,
@@ -20,14 +20,14 @@ from packetgate.deciders.reflex.reading import (
     senses_of,
     verbs_in,
 )
-from packetgate.deciders.reflex.signals import Signals, Sureness, log_odds, score, shares
+from packetgate.deciders.reflex.signals import Signals, Sureness, log_odds, serving_log_odds, serving_probabilities
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling, existing_names, fill_each, fill_query, takes_path
-from packetgate.deciders.values.mentions import EDGES, read, unify_synonym
+from packetgate.deciders.values.mentions import EDGES, parse_request, unify_synonym
 from packetgate.deciders.values.tokens import tokenize
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.subject import documents
+from packetgate.tools.palette.subject import is_documentation
 from packetgate.tools.provenance.values import leaves
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -93,7 +93,7 @@ class Fit:
         return Sureness(
             share=log_odds(self.share),
             arguments=arguments,
-            practised=float(is_practised(self.spec)),
+            practised=float(is_known_builtin(self.spec)),
             filled=min(_FILLED, filled) if self.spec.parameters else _NO_PARAMETERS,
             left=min(_MOST, left),
             spare=min(_MOST, self.spare),
@@ -171,14 +171,14 @@ def _exists(fit: Fit) -> bool:
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
     """Add the judge's log odds to each tool that they may bring to the front."""
-    scores = {fit.spec: score(fit.signals) for fit in fits}
+    scores = {fit.spec: serving_log_odds(fit.signals) for fit in fits}
     least = max([0.0, *scores.values()]) - REACH
     within = [spec for spec, one in scores.items() if one >= least]
     odds = dict(zip(within, map(log_odds, judge(text, within)), strict=True))
     return [replace(fit, signals=fit.signals._replace(judged=odds.get(fit.spec, _NOT_JUDGED))) for fit in fits]
 
 
-def needed(fits: Sequence[Fit]) -> float:
+def probability_of_any(fits: Sequence[Fit]) -> float:
     """Return the probability that one of the tools serves the request."""
     return sum(fit.share for fit in fits)
 
@@ -202,15 +202,17 @@ def _ordered(fits: Sequence[Fit]) -> list[Fit]:
 
 
 def _with_shares(fits: Sequence[Fit]) -> list[Fit]:
-    found = shares([fit.signals for fit in fits])
+    found = serving_probabilities([fit.signals for fit in fits])
     return _ordered([replace(fit, share=share) for fit, share in zip(fits, found, strict=True)])
 
 
 def _unranked(text: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield tools that are considered however they rank."""
     yield from catalogue.named_in(text)
-    built_in = [name for name in load_practice().tools if name in catalogue and is_practised(catalogue[name])]
-    yield from sorted(built_in, key=lambda name: -practised(text, catalogue[name]))[:_MOST_PRACTISED]
+    built_in = [
+        name for name in load_request_classifier().tools if name in catalogue and is_known_builtin(catalogue[name])
+    ]
+    yield from sorted(built_in, key=lambda name: -builtin_log_odds(text, catalogue[name]))[:_MOST_PRACTISED]
     if mentions_in(text).paths:
         yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:_FILLED]
 
@@ -224,11 +226,13 @@ def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near:
     stems = {stem_of(word) for word in words}
     is_for_folders = bool(stems & _FOLDERS) and not stems & _FILES
     names_path = bool(paths) and not (is_for_folders and all(map(_is_file, paths)))
-    exists = {word: sure for name in spec.parameters for word, sure in existing_names(spec, name, read(bare)).items()}
+    exists = {
+        word: sure for name in spec.parameters for word, sure in existing_names(spec, name, parse_request(bare)).items()
+    }
     names_path = max(exists.values(), default=0) > 0 or (names_path and any(exists.get(path, 0) >= 0 for path in paths))
     has_verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
     only_reads = access is Access.READ and (not senses or "read" in senses)
-    purposeful = (span for span in read(bare).mentions if span.kind in PURPOSEFUL)
+    purposeful = (span for span in parse_request(bare).mentions if span.kind in PURPOSEFUL)
     return Signals(
         near=near,
         known=len(hit.terms) / len(terms) if hit and terms else 0.0,
@@ -238,9 +242,9 @@ def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near:
         outright=float(outright),
         path=float(names_path and takes_path(spec)),
         implied=float(names_path and only_reads and "read" in words),
-        documents=float(is_question(bare) and hit is not None and documents(spec, hit, bare)),
+        documents=float(is_question(bare) and hit is not None and is_documentation(spec, hit, bare)),
         answers=float(has_question(bare) and _only_needs_query(spec)),
-        practised=practised(text, spec),
+        practised=builtin_log_odds(text, spec),
         below=float(access is Access.WRITE and spec.looks is Risk.READ and not has_verb),
         otherwise=float(access is not Access.READ and not has_verb),
         deprecated=float("deprecated" in spec.full.lower()),
@@ -259,7 +263,7 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
         certain=min(math.log(max(LEAST, one.probability)) / max(1, len(one.arguments)) for one in fillings),
         left=min(_MOST, len(unused_values(text, fillings))),
     )
-    stems = frozenset().union(*read(_without_name(text, spec)).stems)
+    stems = frozenset().union(*parse_request(_without_name(text, spec)).stems)
     left_out = {*spec.parameters} - {name for one in fillings for name in one.params}
     named = [bool(stems & {unify_synonym(stem_of(word)) for word in words_of(name)} - _GENERAL) for name in left_out]
     return replace(

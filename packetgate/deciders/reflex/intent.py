@@ -22,11 +22,13 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
     if not steps:
-        return intent_decision(False, request, Access.READ, "the request only forbids")
+        return intent_decision(False, request, Access.READ, "the request only says what not to do")
     if taken >= len(steps):
-        return intent_decision(False, request, Access.READ, "every step of the request was taken")
+        return intent_decision(False, request, Access.READ, "every step of the request is done")
     if routing and any(call.status is not ToolExecutionStatus.EXECUTED for call in routing.step_calls):
-        return intent_decision(False, request, Access.READ, "the last step did not succeed, so none follows it")
+        return intent_decision(
+            False, request, Access.READ, "the last step did not succeed, so the next steps are skipped"
+        )
     step = steps[taken]
     if taken:
         return intent_decision(True, step, access_of(step), f"step {taken + 1} of {len(steps)} is still open")
@@ -50,7 +52,7 @@ async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: 
         return await detect_by_reflex(packet, toolbox, context)
     access, failed = packet.intent.access, any(call.status in _WRONG for call in routing.calls)
     if routing.complete and not failed:
-        return intent_decision(False, request, access, "the selection said that these calls are all it takes")
+        return intent_decision(False, request, access, "the selection marked these calls as complete")
     why = "a call did not succeed" if failed else "the model sees the results first"
     return intent_decision(True, request, access, why)
 
@@ -62,15 +64,15 @@ def intent_decision(needs_tool: bool, request: str, access: Access, why: str) ->
 
 
 def _needs_tool(step: str, catalogue: Catalogue, now: datetime) -> tuple[bool, str]:
-    from packetgate.deciders.reflex.fit import ENOUGH, fits_of, needed  # numpy is slow to load
+    from packetgate.deciders.reflex.fit import ENOUGH, fits_of, probability_of_any  # numpy is slow to load
 
     if not catalogue:
         return False, "no tools are connected"
     found = [fits for part in parts_in(step) if (fits := fits_of(part, catalogue, now))]
     if not found:
-        return False, "no tool is near to it"
-    fits = max(found, key=needed)
-    likely, best = needed(fits), fits[0]
+        return False, "no tool resembles the request"
+    fits = max(found, key=probability_of_any)
+    likely, best = probability_of_any(fits), fits[0]
     if likely < ENOUGH:
-        return False, f"the nearest tool, {best.spec.name}, serves it with a probability of only {likely:.2f}"
+        return False, f"the nearest tool, {best.spec.name}, matches the request with a probability of only {likely:.2f}"
     return True, best.reason

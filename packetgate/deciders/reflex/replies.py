@@ -23,7 +23,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.replies import ALL, AROUND, LIMITS, decided_in, read_words, tokens_of, verdict_of
+from packetgate.tools.approval.replies import ALL, AROUND, LIMITS, decisions_in, read_words, tokens_of, verdict_of
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -44,13 +44,9 @@ _HESITATION = frozenset(
 _EITHER = frozenset("not or either except unless if neither nor".split())
 _BESIDE_VERDICT = AROUND | {"and", "also", "but", "first", "never", "mind", ",", ";"}
 _UNDECIDED = (
-    "This decides nothing, so it waits, and has not run: answer yes or no, say what to change, or ask for something"
-    " else."
+    "This is not a clear answer. The call has not run: answer yes or no, say what to change, or make another request."
 )
-_SOME_UNDECIDED = (
-    "This does not say yes or no to each of these calls, so all wait, and none has run: "
-    "say it by number, such as `1 yes 2 no`."
-)
+_SOME_UNDECIDED = "This is not a clear answer for each call. No call has run: answer by number, such as `1 yes 2 no`."
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ async def classify_reply(text: str, packet: CognitionPacket, catalogue: Catalogu
 
 def _classified(text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:
     if is_slash_command(text):
-        return _neither(f"There is no command {text.strip()[:40]} here, and it is no answer: the question still waits.")
+        return _neither(f"Unknown command {text.strip()[:40]}. The question is still open.")
     message = _Message(text.strip(), packet, catalogue)
     if packet.routing.outcome != "clarify":
         return _on_calls(message, [call for call in packet.routing.calls if call.status.awaits_user])
@@ -101,16 +97,16 @@ class _Message:
 
     def serves_other(self, text: str, *tools: str, probability: float) -> bool:
         """Return whether another tool than these serves a text."""
-        from packetgate.deciders.reflex.fit import fits_of, needed
+        from packetgate.deciders.reflex.fit import fits_of, probability_of_any
 
         fits = fits_of(text, self.catalogue, self.packet.header.created_at.astimezone())
-        return bool(fits) and needed(fits) >= probability and fits[0].spec.name not in tools
+        return bool(fits) and probability_of_any(fits) >= probability and fits[0].spec.name not in tools
 
     def values(self, spec: ToolSpec, text: str) -> dict[str, Any]:
         """Return the arguments that a text likely names."""
-        from packetgate.deciders.values.filling import fill
+        from packetgate.deciders.values.filling import fill_parameters
 
-        return fill(spec, text, now=self.packet.header.created_at.astimezone()).likely_params()
+        return fill_parameters(spec, text, now=self.packet.header.created_at.astimezone()).likely_params()
 
 
 def _is_request(text: str) -> bool:
@@ -127,7 +123,7 @@ def _on_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
     said, names = message.text, [call.tool_name for call in calls]
     reply, request = TypedReply("reply", said), TypedReply("request", said)
     undecided = _neither(_UNDECIDED if len(calls) == 1 else _SOME_UNDECIDED)
-    if decided_in(said, [(call.tool_name, call.params) for call in calls]) is not None:
+    if decisions_in(said, [(call.tool_name, call.params) for call in calls]) is not None:
         return reply
     if has_question(message.plain):
         is_about = _is_about(message.plain, calls) and not message.serves_other(
@@ -183,7 +179,7 @@ def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedRepl
     schema = spec.parameters.get(parameter, {})
     about = f" ({shorten(str(schema['description']), 200)})" if "description" in schema else ""
     wanted = f"{spec.name} still waits for {code_span(parameter)}{about}."
-    no_value = _neither(f"This is no value. {wanted}")
+    no_value = _neither(f"This is not a valid value. {wanted}")
     named, asks, is_request = mentions_in(said), has_question(said), _is_request(plain)
     if asks and not named.has_target and not {*query_terms(said)} - _ABOUT_CALLS:
         return _neither(f"{_description(spec)} {wanted}")
@@ -233,7 +229,7 @@ def _explanation(calls: list[ToolCall], catalogue: Catalogue) -> str:
         spec = catalogue.get(call.tool_name)
         risk = f"It may {call.risk}: {'; '.join(call.risk_why)}." if call.risk_why else f"It is a {call.risk}."
         lines.append(f"{_description(spec) if spec else call.tool_name} {risk}")
-    return " ".join([*lines, "It has not run, and still waits for your yes or no."])
+    return " ".join([*lines, "It has not run: answer yes or no."])
 
 
 def _description(spec: ToolSpec) -> str:

@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from packetgate.deciders.protocols import CallReview, Review
-from packetgate.deciders.reflex.builtin_requests import is_practised
+from packetgate.deciders.reflex.builtin_requests import is_known_builtin
 from packetgate.deciders.reflex.fit import LEAST, Fit, fits_of, unused_values
 from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import access_of, condition_in, parts_in, steps_in
 from packetgate.deciders.reflex.signals import CallSignals, Sureness, call_probability
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling
-from packetgate.deciders.values.mentions import Span, read
+from packetgate.deciders.values.mentions import Span, parse_request
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.values import folded, leaves
+from packetgate.tools.provenance.values import fold_text, leaves
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
@@ -40,7 +40,7 @@ def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
 
 def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
-        return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool is gone")
+        return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
     objections = objections_to(call, packet)
     signals, doubts = sureness_of(call, packet, catalogue)
     probability = call_probability(signals)
@@ -50,7 +50,7 @@ def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Ca
         approved=not objections,
         confidence=min([probability, *(most for most, _ in objections)]),
         confidence_source=ConfidenceSource.RULE if objections else ConfidenceSource.CALIBRATED,
-        reasoning="; ".join(reasons) or "valid, in your own words, and what the request asks for",
+        reasoning="; ".join(reasons) or "valid, requested, and with arguments from your own words",
     )
 
 
@@ -64,7 +64,7 @@ def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, 
         found.append((CONDITIONAL, f"the condition after `{condition}` was not checked"))
     if call.foreign:
         foreign = ", ".join(f"`{name}` (from {origin.source})" for name, origin in call.foreign.items())
-        found.append((NOT_GROUNDED, f"not in your words: {foreign}"))
+        found.append((NOT_GROUNDED, f"arguments that are not from your words: {foreign}"))
     return found
 
 
@@ -113,7 +113,7 @@ def _does_the_same(one: Fit, other: Fit) -> bool:
     if {one.spec.looks, other.spec.looks} != {Risk.READ} or not one.values or one.values != other.values:
         return False
     if one.spec.server != other.spec.server:
-        return is_practised(one.spec)
+        return is_known_builtin(one.spec)
     return words_of(one.spec.upstream_name)[:1] == words_of(other.spec.upstream_name)[:1]
 
 
@@ -128,7 +128,7 @@ def _doubts(fit: Fit, rival: Fit | None, arguments: Mapping[str, float], left: S
         doubts.append(f"a guess: {guessed}")
     if left:
         doubts.append("unused words: " + ", ".join(f"`{value}`" for value in left))
-    return doubts or ["few such calls turned out right"]
+    return doubts or ["few similar calls were right"]
 
 
 def argument_probabilities(params: Mapping[str, Any], filling: Filling, *, answered: bool = False) -> dict[str, float]:
@@ -200,11 +200,11 @@ def _kind_of_unread(name: str, call: ToolCall, spec: ToolSpec) -> str:
 
 
 def _unused_mentions(text: str, params: Mapping[str, Any]) -> int:
-    values = folded(json.dumps([str(leaf.value) for name, value in params.items() for leaf in leaves(value, name)]))
-    spans = [span for span in read(text).mentions if span.kind in PURPOSEFUL]
+    values = fold_text(json.dumps([str(leaf.value) for name, value in params.items() for leaf in leaves(value, name)]))
+    spans = [span for span in parse_request(text).mentions if span.kind in PURPOSEFUL]
     used = [span for span in spans if any(form in values for form in _forms(span))]
     return sum(not any(one.overlaps(span) for one in used) for span in spans)
 
 
 def _forms(span: Span) -> list[str]:
-    return [folded(span.text), *([] if span.number is None else [f"{span.number:g}"])]
+    return [fold_text(span.text), *([] if span.number is None else [f"{span.number:g}"])]

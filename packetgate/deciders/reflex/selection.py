@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from packetgate.deciders.protocols import Selection, WantedCall
-from packetgate.deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, needed
+from packetgate.deciders.reflex.fit import ENOUGH, Fit, fillings_of, fits_of, probability_of_any
 from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import access_of, parts_in
-from packetgate.deciders.values.filling import answer_value, fill
+from packetgate.deciders.values.filling import answer_value, fill_parameters
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction
@@ -59,7 +59,7 @@ def _selection(**fields: Any) -> Selection:
 
 def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selection:
     fits = fits_of(part.text, catalogue, part.now)
-    likely = needed(fits)
+    likely = probability_of_any(fits)
     if likely < ENOUGH:
         return _selection(action="none", confidence=1 - likely, reasoning=f"no tool fits {part.text!r}")
     best, corrections = _of_the_right_kind(_best(fits, palette), part, catalogue)
@@ -68,7 +68,9 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
     ]
     name, lacking = best.spec.name, next((missing[0] for _, missing in filled if missing), "")
     if lacking and part.answers and read_words(part.answers[-1]).outcome in _DECLINED:
-        return _selection(action="none", confidence=1.0, reasoning=f"nobody gave {lacking!r}, which {name} needs")
+        return _selection(
+            action="none", confidence=1.0, reasoning=f"{name} needs {lacking!r}, which the request does not give"
+        )
     if lacking:
         return _selection(
             action="clarify",
@@ -112,7 +114,7 @@ def _answered(
     for text in part.answers:
         decides = read_words(text).outcome is not ApprovalOutcome.ANSWERED
         value = answer_value(spec, missing[0], text, part.now, decides=decides) if missing else None
-        found = {missing[0]: value} if value is not None else fill(spec, text, now=part.now).likely_params()
+        found = {missing[0]: value} if value is not None else fill_parameters(spec, text, now=part.now).likely_params()
         if part.corrects:
             params = {**params, **found}
         params = {**{name: value for name, value in found.items() if name in missing}, **params}

@@ -73,28 +73,28 @@ class CallSignals(NamedTuple):
     words: float = 0.0
 
 
-class Fitted(NamedTuple):
+class FittedWeights(NamedTuple):
     """The weights of a tool's signals and of a call's."""
 
     serving: Signals
     sureness: Sureness
 
 
-def shares(candidates: Sequence[Signals], fitted: Fitted | None = None) -> list[float]:
+def serving_probabilities(candidates: Sequence[Signals], fitted: FittedWeights | None = None) -> list[float]:
     """Return the probability that each tool serves the request; the rest to 1 is that none does."""
-    scores = [score(signals, fitted) for signals in candidates]
+    scores = [serving_log_odds(signals, fitted) for signals in candidates]
     most = max([0.0, *scores])
     powers = [math.exp(score - most) for score in scores]
     total = math.exp(-most) + sum(powers)
     return [round(power / total, DIGITS) for power in powers]
 
 
-def score(signals: Signals, fitted: Fitted | None = None) -> float:
+def serving_log_odds(signals: Signals, fitted: FittedWeights | None = None) -> float:
     """Return the log odds that a tool serves rather than none."""
     return _weighted(signals, (fitted or load_fitted()).serving)
 
 
-def call_probability(signals: Sureness, fitted: Fitted | None = None) -> float:
+def call_probability(signals: Sureness, fitted: FittedWeights | None = None) -> float:
     """Return the probability that a call selected here is right."""
     return logistic(signals, (fitted or load_fitted()).sureness)
 
@@ -119,9 +119,11 @@ def log_odds(probability: float) -> float:
 
 
 @cache
-def load_fitted() -> Fitted:
+def load_fitted() -> FittedWeights:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-    return load_json(SIGNALS_FITTED, lambda held: Fitted(Signals(**held["serving"]), Sureness(**held["sureness"])))
+    return load_json(
+        SIGNALS_FITTED, lambda held: FittedWeights(Signals(**held["serving"]), Sureness(**held["sureness"]))
+    )
 
 
 @cache

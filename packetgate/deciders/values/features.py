@@ -348,7 +348,7 @@ TREES = Path(__file__).with_name("trees.npz")
 
 
 @cache
-def load_trees() -> Trees:
+def load_filling_trees() -> Trees:
     """Return the shipped trees.
 
     Raises:
@@ -356,7 +356,7 @@ def load_trees() -> Trees:
     """
     arrays = load_arrays(TREES)
     if arrays["version"] != FEATURES_VERSION or tuple(arrays["features"]) != FEATURE_NAMES:
-        raise WeightsError(f"{TREES}: these weights have other features than this version; train them again")
+        raise WeightsError(f"{TREES}: these weights are for another version of the features; train them again")
     return Trees.from_arrays(arrays, "values")
 
 

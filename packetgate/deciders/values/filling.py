@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.deciders.values.candidates import NO_VALUE, Candidate, candidates, key_values
-from packetgate.deciders.values.features import Scene, load_trees
-from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span, read
+from packetgate.deciders.values.features import Scene, load_filling_trees
+from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span, parse_request
 from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
 from packetgate.tools.approval.replies import AROUND, tokens_of
@@ -91,9 +91,9 @@ class _Ranked(NamedTuple):
     probabilities: NDArray[np.float64]
 
 
-def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
+def fill_parameters(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
     """Fill a tool's parameters from a request. Without `now`, relative dates stay as written."""
-    parameters, reading = parameters_of(spec), read(text)
+    parameters, reading = parameters_of(spec), parse_request(text)
     keyed = key_values(text) if "=" in text else {}
     scene, nowhere = Scene(reading, spec, parameters), _paths_to_nothing(reading, parameters, spec)
     ranked = []
@@ -105,7 +105,9 @@ def fill(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
             continue
         found = candidates(reading, parameter, now)
         outright = [one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3 for one in found]
-        scores = load_trees().scores(scene.rows(index, found)).round(DIGITS) + _OUTRIGHT_BONUS * np.array(outright)
+        scores = load_filling_trees().scores(scene.rows(index, found)).round(DIGITS) + _OUTRIGHT_BONUS * np.array(
+            outright
+        )
         if takes_path(spec):
             is_path = bool({*parameter.words} & _PATHS)
             scores = scores + _path_scores(found, nowhere, is_path=is_path)
@@ -275,8 +277,8 @@ def _skips_required(one: Parameter, other: Parameter, old: Candidate, new: Candi
 
 def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list[Filling]:
     """Like `fill`, once for each path if several are named and the tool takes one at a time."""
-    filling = fill(spec, text, now=now)
-    paths = {(span.start, span.end): span for span in read(text).mentions if span.kind == "path"}
+    filling = fill_parameters(spec, text, now=now)
+    paths = {(span.start, span.end): span for span in parse_request(text).mentions if span.kind == "path"}
     taken = [one for one in filling.arguments if one.state == "filled" and (one.start, one.end) in paths]
     spare = [span for span in filling.unused if span.kind == "path"]
     if len(taken) != 1 or not spare or isinstance(taken[0].value, list):
@@ -327,7 +329,7 @@ def answer_value(spec: ToolSpec, name: str, text: str, now: datetime | None = No
         if {*words_of(text)} == {*parameter.words}:
             return True
         text = " ".join(word for word in tokens_of(text) if word not in AROUND | {","}) or text
-    reading = read(text)
+    reading = parse_request(text)
     if len(reading.tokens) == 1:
         number = next((f"{span.number:g}" for span in reading.mentions if span.number is not None), "")
         value = convert(reading.tokens[0].text, parameter, now)
@@ -344,13 +346,13 @@ def answer_value(spec: ToolSpec, name: str, text: str, now: datetime | None = No
     if len(quoted) == 1:
         return convert(quoted[0].text, parameter, now)
     schema = {**spec.input_schema, "properties": {name: spec.parameters.get(name, {})}, "required": [name]}
-    best = fill(replace(spec, input_schema=schema), text, now=now).params.get(name)
+    best = fill_parameters(replace(spec, input_schema=schema), text, now=now).params.get(name)
     return full if best is None else best
 
 
 def is_bare(text: str) -> bool:
     """Return whether words are one value and nothing else: `b.txt`, `on 3 January`."""
-    reading = read(text)
+    reading = parse_request(text)
     return len(reading.tokens) == 1 or _only_value(reading, text, _BARE) is not None
 
 

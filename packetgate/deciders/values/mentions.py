@@ -94,7 +94,7 @@ class ParsedRequest:
 
 
 @lru_cache(maxsize=256)
-def read(text: str) -> ParsedRequest:
+def parse_request(text: str) -> ParsedRequest:
     """Return the reading of a request."""
     return ParsedRequest(text)
 

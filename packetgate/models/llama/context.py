@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from packetgate.models.llama.loading import loading
+from packetgate.models.llama.loading import logged_loading
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.state.errors import DecisionError
 
@@ -52,7 +52,7 @@ class LlamaContext:
         params.n_threads_batch = options.get("n_threads", max(1, cores - 1))
         if not llama_cpp.llama_supports_gpu_offload():  # on a CPU, it takes forced tokens slower than one by one
             params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        with loading(weights.path):
+        with logged_loading(weights.path):
             self.handle: Any = llama_cpp.llama_init_from_model(weights.handle, params)
             if not self.handle:
                 raise MemoryError
@@ -75,12 +75,12 @@ class LlamaContext:
             DecisionError: it is empty or longer than the context.
         """
         if not prompt:
-            raise DecisionError(f"the prompt for {self._weights.name} is empty: its chat template writes nothing")
+            raise DecisionError(f"the prompt for {self._weights.name} is empty: its chat template returned no text")
         if len(prompt) >= self.size:
             raise DecisionError(
-                f"the prompt is too long for {self._weights.name}: {len(prompt)} tokens, its context holds "
-                f"{self.size}; load it with a larger one: llamacpp:PATH?n_ctx=N"
-                f" (at most {self._weights.trained_context}, which it was trained on)"
+                f"the prompt is too long for {self._weights.name}: {len(prompt)} tokens in a context of "
+                f"{self.size}; load the model with a larger context: llamacpp:PATH?n_ctx=N"
+                f" (trained for at most {self._weights.trained_context})"
             )
         known = self._open_slot(prompt)
         self.append(prompt[known:], cancelled)
@@ -133,7 +133,7 @@ class LlamaContext:
         if status != _DONE:
             self.forget()
             why = "its context is full" if status == _NO_ROOM else f"llama.cpp failed with status {status}"
-            raise DecisionError(f"{self._weights.name} cannot go on: {why}; load it with a larger one (?n_ctx=N)")
+            raise DecisionError(f"{self._weights.name} stopped: {why}; load it with a larger context (?n_ctx=N)")
         self._slot.tokens += tokens
 
     def _open_slot(self, prompt: Sequence[int]) -> int:

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from packetgate.models.calling import Timing
-from packetgate.models.choices import ChoiceMeter, Measured, continues
+from packetgate.models.choices import ChoiceMeter, MeasuredChoice, continues
 from packetgate.models.decoding import begins_call
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
 from packetgate.models.llama.prompt import Chat, PromptWriter, Tools
-from packetgate.models.llama.sampling import Logits, Mask, Sampler, TokenTexts, dampen, logits_of, loops
+from packetgate.models.llama.sampling import Logits, Mask, Sampler, TokenTexts, ends_in_loop, logits_of, lower_repeated
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import LocalModelInfo
 from packetgate.models.schemas import AnswerForm
@@ -85,7 +85,7 @@ class EngineAnswer:
     """Input tokens that were evaluated for an earlier prompt."""
     output_tokens: int
     timing: Timing
-    choices: tuple[Measured, ...] = ()
+    choices: tuple[MeasuredChoice, ...] = ()
     widened: tuple[str, ...] = ()
     """Parts of the form that no grammar can hold."""
     thought_tokens: int = 0
@@ -169,10 +169,10 @@ class LlamaEngine:
                 reason = "cancelled"
                 break
             if grammar is None and request.sampling["temperature"] > 0:
-                dampen(logits_of(self._context, self.weights), token_ids)
+                lower_repeated(logits_of(self._context, self.weights), token_ids)
             tokens, ended = self._next(sampler, grammar, written, limit)
             token_ids += tokens
-            looped = loops(token_ids[-_LOOP_WINDOW:])
+            looped = ends_in_loop(token_ids[-_LOOP_WINDOW:])
             if ended or looped:
                 reason = "length" if looped and grammar and not ended else "stop"
                 break
@@ -194,7 +194,7 @@ class LlamaEngine:
             acts=acts,
         )
 
-    def _word_probabilities(self, options: Sequence[str]) -> list[Measured]:
+    def _word_probabilities(self, options: Sequence[str]) -> list[MeasuredChoice]:
         spellings = {
             option: [text.encode() for one in (option, option.capitalize()) for text in (one, f" {one}")]
             for option in options
@@ -208,7 +208,7 @@ class LlamaEngine:
             if len(matching) == 1:
                 sums[matching[0]] += weight
         total = sum(sums.values()) or 1.0
-        return [Measured((), option, found / total) for option, found in sums.items()]
+        return [MeasuredChoice((), option, found / total) for option, found in sums.items()]
 
     @cached_property
     def _no_words(self) -> npt.NDArray[np.bool_]:

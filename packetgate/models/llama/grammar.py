@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from packetgate.models.calling import OfferedTool, names_of
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import ANY_OBJECT, AnswerForm, Schema, bounded, map_schema
+from packetgate.models.schemas import ANY_OBJECT, AnswerForm, Schema, map_schema, with_size_limits
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
 
@@ -86,11 +86,11 @@ class Grammars:
 
     def _compile(self, form: AnswerForm) -> Grammar:
         held = {part: self._held(schema, _as_part) for part, schema in form.parts.items()}
-        body = bounded(form.body, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+        body = with_size_limits(form.body, items=MAX_ITEMS, characters=MAX_CHARACTERS)
         whole = AnswerForm(form.name, body, {part: schema for part, (schema, _) in held.items()}).schema()
         matcher = self._matcher(whole, _LENIENT)
         if isinstance(matcher, str):
-            raise DecisionError(f"no grammar can hold {form.name}: {matcher}")
+            raise DecisionError(f"no grammar can enforce {form.name}: {matcher}")
         return Grammar(matcher, tuple(part for part, (_, is_widened) in held.items() if is_widened))
 
     def _compile_calls(self, form: CallForm) -> Grammar:
@@ -110,12 +110,12 @@ class Grammars:
         lark = "\n".join([start, f"call: {calls}", *rules])
         matcher = self._follower(LLMatcher.grammar_from_lark(lark))
         if isinstance(matcher, str):
-            raise DecisionError(f"no grammar can hold calls of {', '.join(names_of(form.tools))}: {matcher}")
+            raise DecisionError(f"no grammar can enforce calls of {', '.join(names_of(form.tools))}: {matcher}")
         return Grammar(matcher, tuple(widened))
 
     def _held(self, schema: Schema, place: Callable[[Schema], Schema] = lambda one: one) -> tuple[Schema, bool]:
         """Return the nearest schema that a grammar can hold, and whether it allows more."""
-        schema = bounded(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
+        schema = with_size_limits(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
         is_widened = self._refused(place(schema), _COMPACT)
         if self._refused(place(schema), _LENIENT):
             schema = map_schema(schema, self._simpler)

@@ -27,7 +27,7 @@ def check_installed() -> None:
     if missing:
         raise ModelError(
             f"llama.cpp models need {' and '.join(missing).replace('llama_cpp', 'llama-cpp-python')}: "
-            "pip install 'packetgate[local]' (llama.cpp is compiled then, which takes a C++ compiler and some minutes)"
+            "pip install 'packetgate[local]' (this compiles llama.cpp: it needs a C++ compiler and takes some minutes)"
         )
 
 
@@ -68,7 +68,7 @@ def may_repack() -> bool:
 
 
 @contextmanager
-def loading(path: str) -> Iterator[None]:
+def logged_loading(path: str) -> Iterator[None]:
     """Log the output of llama.cpp while it loads, and put its first error into the exception.
 
     Raises:
@@ -79,7 +79,7 @@ def loading(path: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        why = _errors[0] if _errors else "it gives no reason"
+        why = _errors[0] if _errors else "no reason given"
         raise ModelError(
             f"llama.cpp cannot load {path}: {why}; "
             "download the file again, or try a smaller n_ctx or fewer n_gpu_layers"

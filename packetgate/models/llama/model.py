@@ -20,14 +20,14 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from packetgate.models.calling import CallAnswer, Odds, OfferedTool, WrittenCall
+from packetgate.models.calling import CallAnswer, OfferedTool, WordProbabilities, WrittenCall
 from packetgate.models.choices import JsonPaths
 from packetgate.models.decoding import calls_in
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
-from packetgate.models.model import Asking, FormAnswer, LocalModelInfo, Model, ask_chat, was_cut_off
+from packetgate.models.model import ChatCaller, FormAnswer, LocalModelInfo, Model, ask_chat, was_cut_off
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
@@ -68,7 +68,7 @@ class LlamaCppChat(BaseChatModel):
         return len(self._engine.weights.tokenize(text, special=False))
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError("call ainvoke: models are only asked on the event loop")
+        raise NotImplementedError("synchronous calls are not supported: use ainvoke or astream")
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         return await agenerate_from_stream(self._astream(messages, *args, **kwargs))
@@ -78,7 +78,9 @@ class LlamaCppChat(BaseChatModel):
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Show these tools by the model's chat template, and read its calls."""
         if tool_choice not in (None, "auto"):
-            raise ValueError(f"llama.cpp models cannot be made to call: tool_choice is {tool_choice!r}, say 'auto'")
+            raise ValueError(
+                f"llama.cpp models cannot be forced to call a tool: tool_choice is {tool_choice!r}, use 'auto'"
+            )
         return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
 
     async def _astream(
@@ -93,7 +95,7 @@ class LlamaCppChat(BaseChatModel):
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
         if stop:
-            raise ValueError("llama.cpp models take no stop texts: hold the answer to a form instead")
+            raise ValueError("llama.cpp models do not support stop texts: use an answer form instead")
         tools = kwargs.get("tools") or ()
         shown = MarkupFilter() if tools else None
         whole: list[str] = []
@@ -203,13 +205,13 @@ class LlamaCppModel(Model):
             timing=known.timing,
         )
 
-    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> Odds:
+    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
         """Return the probability of each word as the beginning of the answer; they sum to 1."""
         message = await ask_chat(
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
         )
         known: EngineAnswer = message.response_metadata["answer"]
-        return Odds({one.value: one.probability for one in known.choices}, usage_of(message), known.timing)
+        return WordProbabilities({one.value: one.probability for one in known.choices}, usage_of(message), known.timing)
 
     async def call(
         self,
@@ -219,7 +221,7 @@ class LlamaCppModel(Model):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
-        asking: Asking | None = None,
+        asking: ChatCaller | None = None,
     ) -> CallAnswer:
         """Ask once for calls of these tools, or for words, of which only the first is awaited."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)

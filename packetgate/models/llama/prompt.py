@@ -91,7 +91,7 @@ class PromptWriter:
             return f"{mark}{len(quoted) - 1};"
 
         if tools and not self.own_syntax:
-            chat, tools = in_words(chat, tools), ()
+            chat, tools = as_plain_messages(chat, tools), ()
         if (control := self._control) is not None:
             chat, tools = _mapped([chat, tools], lambda text: control.sub(quote, text))
         prompt = self._render(chat, tools, thinking=thinking)
@@ -154,7 +154,7 @@ EXAMPLE = ("What will the weather be in Oslo on 3 May?", "weather_on", {"place":
 THANKS = ("Thanks!", "You are welcome.")
 
 
-def in_words(chat: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def as_plain_messages(chat: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return a conversation with tools as messages of text, with a worked example."""
     spoken = [*_spoken(chat)]
     listed = "\n".join(compact_json(one["function"]) for one in tools)

@@ -56,13 +56,13 @@ class Sampler:
         return token
 
 
-def dampen(logits: Logits, tokens: Sequence[int]) -> None:
+def lower_repeated(logits: Logits, tokens: Sequence[int]) -> None:
     """Lower the logits of recently written tokens, in place."""
     recent = list({*tokens[-_PENALTY_TOKENS:]})
     logits[recent] = np.where(logits[recent] > 0, logits[recent] / _PENALTY, logits[recent] * _PENALTY)
 
 
-def loops(tokens: Sequence[int]) -> bool:
+def ends_in_loop(tokens: Sequence[int]) -> bool:
     """Whether an answer ends in a repeated sequence of tokens."""
     for period in range(1, len(tokens) // _PERIODS + 1):
         length = max(_LOOP_TOKENS, _PERIODS * period)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from packetgate.models.llama.loading import check_gguf, check_installed, loading, may_repack
+from packetgate.models.llama.loading import check_gguf, check_installed, logged_loading, may_repack
 
 with suppress(ImportError):  # where it is missing, `check_installed` has said so
     import llama_cpp
@@ -31,7 +31,7 @@ class LlamaWeights:
         self.path = path
         self.name = Path(path).name
         layers = options.get("n_gpu_layers", -1)
-        with loading(path):
+        with logged_loading(path):
             llama_cpp.llama_backend_init()
             params = llama_cpp.llama_model_default_params()
             params.n_gpu_layers = ALL_LAYERS if layers < 0 else layers

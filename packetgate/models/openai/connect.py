@@ -19,7 +19,7 @@ from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import PICTURES_REFUSED
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import pictures_in, without_pictures
-from packetgate.models.transport import MAX_RETRIES, error_text, is_refusal, named_errors, status_of
+from packetgate.models.transport import MAX_RETRIES, as_decision_errors, error_text, is_refusal, status_of
 from packetgate.state.errors import ConfigError, DecisionError, ModelError
 from packetgate.state.printing import shorten
 
@@ -198,7 +198,7 @@ def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, A
     if options.enable_thinking is None:
         return body
     if endpoint.is_openai:
-        raise ConfigError(f"openai:{name}: enable_thinking is for servers with chat templates: use reasoning_effort")
+        raise ConfigError(f"openai:{name}: enable_thinking needs a server with chat templates: use reasoning_effort")
     template = body.get("chat_template_kwargs")
     known = template if isinstance(template, dict) else {}
     return body | {"chat_template_kwargs": {"enable_thinking": options.enable_thinking, **known}}
@@ -211,7 +211,9 @@ async def check_endpoint(model: object, client: openai.AsyncOpenAI) -> None:
         ModelError: nothing answers, the key is refused, or the server fails.
     """
     try:
-        with named_errors(model, lambda: f"{CHECK_TIMEOUT_S:g} s were not enough: check the base URL and the server"):
+        with as_decision_errors(
+            model, lambda: f"no answer within {CHECK_TIMEOUT_S:g} s: check the base URL and the server"
+        ):
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 await client.with_options(max_retries=0, timeout=CHECK_TIMEOUT_S).models.list()
     except DecisionError as error:

@@ -36,8 +36,8 @@ class DecisionEndpoint(BaseDecisionModel):
         """
         if form == "systemone" and endpoint.is_openai:
             raise ModelError(
-                f"systemone:{model}: OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL to a server that has, "
-                "such as http://127.0.0.1:11434/v1"
+                f"systemone:{model}: OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL to a server "
+                "that has one, such as http://127.0.0.1:11434/v1"
             )
         return cls(
             model=model,
@@ -93,7 +93,7 @@ class DecisionEndpoint(BaseDecisionModel):
 
 def _openai_body(state: str, questions: Mapping[str, Question]) -> dict[str, Any]:
     if others := [one.type for one in questions.values() if not isinstance(one, Noul)]:
-        raise TypeError(f"{others[0]} questions are not put in this form")
+        raise TypeError(f"{others[0]} questions are not supported by this endpoint")
     predicates = [
         {"type": "predicate", "name": name, "instructions": state_text(one.instructions)}
         for name, one in questions.items()

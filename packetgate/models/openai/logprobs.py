@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from packetgate.models.choices import ChoiceMeter, Measured, TokenWeights, continues
+from packetgate.models.choices import ChoiceMeter, MeasuredChoice, TokenWeights, continues
 from packetgate.models.schemas import Choice
 
 Byte = Annotated[int, Field(ge=0, le=255)]
@@ -36,7 +36,7 @@ class _Token(_Listed):
 _TOKENS = TypeAdapter(list[_Token])
 
 
-def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[Measured, ...]:
+def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[MeasuredChoice, ...]:
     """Return the measured choices of an answer that is one JSON object.
 
     Measurements that contradict the text are dropped: a server may send other tokens than the answer's.

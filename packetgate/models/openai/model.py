@@ -7,7 +7,7 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage
 
 from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.model import Asking, FormAnswer, Model, ask_chat, was_cut_off
+from packetgate.models.model import ChatCaller, FormAnswer, Model, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.logprobs import measure
 from packetgate.models.openai.schemas import openai_tool, schema_format
@@ -53,9 +53,9 @@ class OpenAICompatible(Model):
         most: int,
         sampling: dict[str, Any],
         must: bool = False,
-        asking: Asking | None = None,
+        asking: ChatCaller | None = None,
     ) -> CallAnswer:
-        """Ask for calls or words; ask_chat again with plainer schemas if they are refused."""
+        """Ask for calls or words; ask again with plainer schemas if they are refused."""
         options = {**sampling, "tool_choice": "required" if must else "auto"}
         if most == 1:
             options["parallel_tool_calls"] = False
@@ -80,7 +80,7 @@ class OpenAICompatible(Model):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Ask for an answer in this form by its JSON Schema; ask_chat for any JSON object if the schema is refused."""
+        """Ask for an answer in this form by its JSON Schema; ask for any JSON object if the schema is refused."""
         if form.name not in self._without_schema:
             try:
                 return await self._answer(messages, form, sampling, "json_schema")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from packetgate.models.calling import OfferedTool
-from packetgate.models.schemas import AnswerForm, Schema, map_schema, without
+from packetgate.models.schemas import AnswerForm, Schema, map_schema, without_keywords
 
 _LIMITS = frozenset(
     {"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -19,7 +19,7 @@ DESCRIPTION_CHARS = 1_024
 """OpenAI's limit."""
 
 
-def modest(schema: Schema) -> Schema:
+def without_large_limits(schema: Schema) -> Schema:
     """Return the schema without large limits, which can crash a server's grammar."""
     most = {"minLength": MODEST, "maxLength": MODEST, "minItems": MODEST_ITEMS, "maxItems": MODEST_ITEMS}
 
@@ -36,13 +36,13 @@ def modest(schema: Schema) -> Schema:
 
 def schema_format(form: AnswerForm) -> dict[str, Any]:
     """Return the `response_format` that holds an answer to a form."""
-    return {"type": "json_schema", "json_schema": {"name": form.name, "schema": modest(form.schema())}}
+    return {"type": "json_schema", "json_schema": {"name": form.name, "schema": without_large_limits(form.schema())}}
 
 
 def openai_tool(tool: OfferedTool, *, plain: bool) -> dict[str, Any]:
     """Return a tool for a request; `plain` gives only names and types of its arguments."""
-    schema = modest(tool.parameters)
+    schema = without_large_limits(tool.parameters)
     if plain:
-        schema = {key: value for key, value in without(schema, _LIMITS).items() if key in _ROOT}
+        schema = {key: value for key, value in without_keywords(schema, _LIMITS).items() if key in _ROOT}
     function = {"name": tool.name, "description": tool.description[:DESCRIPTION_CHARS], "parameters": schema}
     return {"type": "function", "function": function}

@@ -12,17 +12,17 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.remembering import grants_of
-from packetgate.tools.approval.replies import CallReply, decided_in, parse_answer, parse_replies, read_words
+from packetgate.tools.approval.replies import CallReply, decisions_in, parse_answer, parse_replies, read_words
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.coercion import coerced
+from packetgate.tools.checks.coercion import coerce_params
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.execution.grants import Grant, Grants
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import call_digest
-from packetgate.tools.risk.call import rated
+from packetgate.tools.risk.call import with_risk
 
-CHANGED = "the tool, its server or the call is not what it was when you were asked"
-TAKEN = "an answer to this was taken already, and an answer counts once"
+CHANGED = "the tool, its server or the call changed after you were asked"
+TAKEN = "this question was already answered"
 NAMING_DIGITS = 8
 """Digits of its id that name a question."""
 
@@ -34,9 +34,9 @@ _STATUS = {
     ApprovalOutcome.SKIPPED: ToolExecutionStatus.SKIPPED,
     ApprovalOutcome.EXPIRED: ToolExecutionStatus.SKIPPED,
 }
-_EXPIRED = "the question lapsed before it was answered"
+_EXPIRED = "the question expired before it was answered"
 _WHY = {
-    ApprovalOutcome.ANSWERED: "you said something else instead",
+    ApprovalOutcome.ANSWERED: "you sent another message instead",
     ApprovalOutcome.SKIPPED: "you skipped it",
     ApprovalOutcome.EXPIRED: _EXPIRED,
 }
@@ -86,27 +86,27 @@ def check_names(reply: Any, question: OpenQuestion, packet: CognitionPacket) -> 
         is_this = len(str(named)) >= NAMING_DIGITS and question.question_id.startswith(str(named))
         if named is not None and not is_this:
             raise RequestError(
-                f"this replies to question {named}, and question {question.question_id} waits: reply to it",
+                f"this reply is for question {named}, but question {question.question_id} is open: reply to that one",
                 Code.OTHER_QUESTION,
             )
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
     for part, call in zip(decisions, waiting, strict=False):
         shown = part.get("args") if part.get("type") in ("accept", "approve") else None
         if isinstance(shown, dict) and (shown.get("action"), shown.get("args")) != (call.tool_name, call.params):
-            message = f"this approves another call than the one that waits, which is {call.tool_name}"
+            message = f"this approves another call than the waiting one, {call.tool_name}"
             raise RequestError(message, Code.OTHER_CALL)
 
 
-def reopened(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
+def review_again(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
     """Return the update after which the waiting calls are reviewed again."""
     calls = (
-        rated(call.reopened(), catalogue.get(call.tool_name)) if call.status.awaits_user else call
+        with_risk(call.reopened(), catalogue.get(call.tool_name)) if call.status.awaits_user else call
         for call in packet.routing.calls
     )
     return {"tool_routing": packet.routing.with_calls(tuple(calls))}
 
 
-def expired(packet: CognitionPacket) -> PacketUpdate:
+def expire_question(packet: CognitionPacket) -> PacketUpdate:
     """Return the update for a question that expired: no waiting call may run."""
     if packet.routing.outcome == "clarify":
         return {"tool_routing": packet.routing.ended(_EXPIRED)}
@@ -129,7 +129,9 @@ def _update(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> Packet
 def _in_words(text: str, packet: CognitionPacket, waiting: list[ToolCall]) -> list[CallReply]:
     asked = packet.governance.question.calls if packet.governance.question else ()
     offered = {one.call_id: one.remember for one in asked}
-    replies = decided_in(text, [(call.tool_name, call.params) for call in waiting]) or [read_words(text)] * len(waiting)
+    replies = decisions_in(text, [(call.tool_name, call.params) for call in waiting]) or [read_words(text)] * len(
+        waiting
+    )
     return [  # "never" only denies this call if it was not offered
         replace(reply, remember="")
         if reply.outcome is ApprovalOutcome.DENIED and "never" not in offered.get(call.call_id, {})
@@ -204,11 +206,11 @@ def _edited(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue
         raise RequestError(message, Code.EDIT_INVALID)
     unchanged = {key for key, value in params.items() if call.params.get(key) == value}
     origins = {key: call.provenance.get(key, USER) if key in unchanged else USER for key in params}
-    return rated(call.edited(name, params, origins), catalogue[name])
+    return with_risk(call.edited(name, params, origins), catalogue[name])
 
 
 def _typed(params: dict[str, Any], name: str, catalogue: Catalogue) -> dict[str, Any]:
     """Convert edited texts to the types of the schema, because forms of front ends return texts."""
     spec = catalogue.get(name)
-    typed = coerced(spec, params) if spec else params
+    typed = coerce_params(spec, params) if spec else params
     return {key: typed[key] if isinstance(value, str) else value for key, value in params.items()}

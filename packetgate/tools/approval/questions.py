@@ -16,7 +16,7 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import code_span, escaped, fenced
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import AskedCall, OpenQuestion, PacketState, Parked, Status
-from packetgate.tools.approval.remembering import offers
+from packetgate.tools.approval.remembering import remember_offers
 from packetgate.tools.approval.replies import ANSWER
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.permission import call_digest
@@ -25,7 +25,7 @@ from packetgate.tools.risk.tool import how_to_vouch
 
 CLARIFY = "A question for you"
 """The title that front ends show for a question that wants text."""
-STILL_WAITS = "This still waits, and has not run."
+STILL_WAITS = "Waiting for your decision; not run."
 
 
 def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
@@ -33,7 +33,7 @@ def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
     return execution is None or execution.thread_id is None
 
 
-def asking(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> PacketUpdate:
+def waiting_update(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> PacketUpdate:
     """Return the sections of a turn that waits for the user; of one that does not wait, unless `asks`."""
     governance = packet.governance
     question = None
@@ -48,7 +48,7 @@ def asking(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> Pac
     }
 
 
-def asking_about(
+def approval_update(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, dry_runs: Mapping[str, ToolCall]
 ) -> PacketUpdate:
     """Return the sections of a turn that waits for a decision on those of `calls` that need one.
@@ -61,15 +61,15 @@ def asking_about(
             call_id=call.call_id,
             digest=call_digest(call, catalogue[call.tool_name]),
             preview=_preview(call, dry_runs.get(call.call_id)),
-            remember=offers(call, packet, catalogue),
+            remember=remember_offers(call, packet, catalogue),
         )
         for call in waiting
         if call.tool_name in catalogue
     ]
-    return asking(packet, *asked, asks=bool(waiting))
+    return waiting_update(packet, *asked, asks=bool(waiting))
 
 
-def payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") -> dict[str, Any]:
+def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") -> dict[str, Any]:
     """Return the payload of the interrupt: calls to decide, in order, or a question that wants text.
 
     Some front ends show only `description`, so it repeats everything else.
@@ -97,7 +97,7 @@ def payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") 
     }
 
 
-def parked(packet: CognitionPacket) -> tuple[Parked, ...]:
+def parked_turns(packet: CognitionPacket) -> tuple[Parked, ...]:
     """Return the parked turns when a new turn begins, including this packet if its question is open."""
     question = packet.governance.question
     if question is None or question.has_lapsed:
@@ -106,12 +106,12 @@ def parked(packet: CognitionPacket) -> tuple[Parked, ...]:
     return (*packet.parked, Parked(**sections))
 
 
-def without_replaced(packet: CognitionPacket) -> PacketUpdate:
+def drop_replaced_calls(packet: CognitionPacket) -> PacketUpdate:
     """Return the update that drops this turn's parked calls, because a new call was selected in their place."""
     return {"parked": packet.parked[:-1]} if _is_parked_itself(packet) else {}
 
 
-def unparked(packet: CognitionPacket) -> PacketUpdate:
+def unpark_last(packet: CognitionPacket) -> PacketUpdate:
     """Return the sections of the last parked turn, with its question asked again."""
     last = packet.parked[-1]
     governance = last.governance

@@ -18,7 +18,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.grants import ID_LENGTH, Grant
 from packetgate.tools.execution.permission import need_of
-from packetgate.tools.policy.patterns import ANYTHING, exactly, is_moment
+from packetgate.tools.policy.patterns import ANYTHING, is_moment, literal_pattern
 from packetgate.tools.provenance.roles import is_id, is_program, is_quantity, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -27,13 +27,13 @@ _WORDS: dict[str, tuple[Word, ...]] = {"session": ("session",), "always": ("sess
 _SESSION_DAYS = 1
 
 
-def offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
+def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
     """Return the terms that each offered word (session, always, never) would store, as a line."""
     policy = catalogue.preferences.policy
     bounds: dict[Word, str] = {
         "session": f": {policy.remember_uses} times in this session, for a day",
         "always": f": {policy.remember_uses} times in {policy.remember_days} days",
-        "never": ", until you take it back",
+        "never": ", until you revoke it",
     }
     grants = _offered(call, packet, catalogue)
     return {word: f"{grant.terms}, {grant.asked}{bounds[word]}" for word, grant in grants.items()}
@@ -57,9 +57,9 @@ def grants_of(
         word: Word = "never" if approval.outcome is ApprovalOutcome.DENIED else approval.remember
         call = calls[approval.call_id]
         line = shown.get(call.call_id, {}).get(word)
-        if line is None or line != offers(call, packet, catalogue).get(word):
+        if line is None or line != remember_offers(call, packet, catalogue).get(word):
             can = ", ".join(["yes", "no", *shown.get(call.call_id, {})])
-            message = f"{call.tool_name}: {word!r} is not offered; answer one of {can}"
+            message = f"{call.tool_name}: {word!r} is not offered; use one of {can}"
             raise RequestError(message, Code.NOT_OFFERED)
         grants.append(_grant(word, call, question.question_id, packet, catalogue))
     return grants
@@ -101,7 +101,7 @@ def _terms(word: Word, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
     """Return the patterns of a grant, and the arguments that may also take other values."""
     roles = {name: call.role_of(name) for name in call.params}
     if call.risk is Risk.EXECUTE:
-        return {"arguments": {name: exactly(value) for name, value in call.params.items()}}
+        return {"arguments": {name: literal_pattern(value) for name, value in call.params.items()}}
     patterns = {name: _pattern(value, roles[name]) for name, value in call.params.items()}
     if word == "never":
         payloads = {name: ANYTHING for name, role in roles.items() if role is ArgumentRole.PAYLOAD}
@@ -137,12 +137,12 @@ def _leeway(name: str, role: ArgumentRole) -> Literal["from_user", "from_server"
 def _pattern(value: Any, role: ArgumentRole) -> str:
     """Return the pattern for a value: the same folder or site for a destination, otherwise the same value."""
     if role is not ArgumentRole.DESTINATION or not isinstance(value, str):
-        return exactly(value)
+        return literal_pattern(value)
     if site := _site(value):
-        return f"{exactly(site)}/{ANYTHING}"
+        return f"{literal_pattern(site)}/{ANYTHING}"
     folder = dirname(value)
     is_path = folder not in {"", "/"} and "@" not in value and ":" not in value
-    return f"{exactly(folder)}/*" if is_path else exactly(value)
+    return f"{literal_pattern(folder)}/*" if is_path else literal_pattern(value)
 
 
 def _site(value: str) -> str:

@@ -121,7 +121,7 @@ def parse_answer(reply: Any) -> str | None:
         return text
     if decision.outcome in {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}:
         return None
-    raise _unusable('the question wants words for an answer: send them as text, or as {"type": "respond"}')
+    raise _unusable('the question needs an answer in words: send text, or {"type": "respond"}')
 
 
 def reply_text(reply: Any, count: int) -> str:
@@ -134,12 +134,12 @@ def reply_text(reply: Any, count: int) -> str:
         return ""
 
 
-def decides(text: str, question: dict[str, Any]) -> bool:
+def decides_all_calls(text: str, question: dict[str, Any]) -> bool:
     """Return whether a message decides all calls of a question's payload."""
     if question.get("kind") == "question" or not text.strip():
         return is_verdict(text)
     requests = question.get("action_requests") or ()
-    return decided_in(text, [(str(one.get("name")), one.get("args") or {}) for one in requests]) is not None
+    return decisions_in(text, [(str(one.get("name")), one.get("args") or {}) for one in requests]) is not None
 
 
 def is_verdict(text: str) -> bool:
@@ -147,7 +147,7 @@ def is_verdict(text: str) -> bool:
     return bool(text.strip()) and read_words(text).outcome is not ApprovalOutcome.ANSWERED
 
 
-def decided_in(text: str, calls: Sequence[AskedAbout]) -> list[CallReply] | None:
+def decisions_in(text: str, calls: Sequence[AskedAbout]) -> list[CallReply] | None:
     """Return the decision about each call; None if the text does not clearly decide every call."""
     names = [_names_of(*call) for call in calls]
     for_all = _verdict_in(text, names[0] if len(names) == 1 else frozenset())
@@ -199,7 +199,7 @@ def _from_decision(decision: Any) -> CallReply:
     may_remember = outcome in {ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED}
     if remember not in get_args(Remember) or (remember and not may_remember):
         raise _unusable(
-            f'{kind} cannot be remembered as {remember!r}: "remember" is session or always, of approve and reject'
+            f'{kind} cannot be remembered as {remember!r}: use "session" or "always", with approve or reject'
         )
     message = decision.get("message", decision.get("args"))
     comment = message if isinstance(message, str) else ""

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from packetgate.state.errors import RequestError
 from packetgate.state.printing import byte_size, shorten
 from packetgate.state.sections import Attachment
-from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_type, problem_of
+from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_problem, picture_type
 from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4
@@ -26,7 +26,7 @@ Part = dict[str, Any]
 """A part of a message, as LangChain has it."""
 
 
-def part_of(name: str, data: bytes) -> Part:
+def message_part(name: str, data: bytes) -> Part:
     """Return a file as a part of a message.
 
     Raises:
@@ -45,7 +45,7 @@ def attachment_problem(data: bytes) -> str:
     if not data:
         return "it is empty"
     if kind := picture_type(data):
-        return problem_of(kind, data)
+        return picture_problem(kind, data)
     try:
         is_text = "\0" not in data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -53,7 +53,7 @@ def attachment_problem(data: bytes) -> str:
     if not is_text:
         return "it is neither text in UTF-8 nor a picture (PNG, JPEG, GIF, WebP)"
     return (
-        f"it has {len(data):,} bytes, {MAX_ATTACHED_TEXT_BYTES:,} are the most"
+        f"it has {len(data):,} bytes, the limit is {MAX_ATTACHED_TEXT_BYTES:,}"
         if len(data) > MAX_ATTACHED_TEXT_BYTES
         else ""
     )
@@ -120,8 +120,8 @@ def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
     pictures = sum(bool(picture_type(data)) for _, data in files)
     if len(files) > _MAX_FILES or pictures > MAX_PICTURES:
         raise RequestError(
-            f"{len(files)} files are attached, {pictures} of them pictures: {_MAX_FILES} files and {MAX_PICTURES} "
-            "pictures are the most"
+            f"{len(files)} files are attached, {pictures} of them pictures: "
+            f"the limit is {_MAX_FILES} files and {MAX_PICTURES} pictures"
         )
     for name, data in files:
         if problem := attachment_problem(data):
@@ -169,6 +169,6 @@ def _attachment(name: str, data: bytes, kept: ResultStore | None, session: str) 
         handle = kept.keep(data) if kept else ""
     if not handle:
         raise RequestError(
-            f"{name} cannot be stored, as pictures must be: send it in a session, or check the data folder"
+            f"{name} cannot be stored, which pictures require: send it in a session, or check the data folder"
         )
     return Attachment(**known, mime_type=kind, handle=handle)

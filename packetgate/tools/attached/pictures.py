@@ -24,22 +24,22 @@ def picture_type(data: bytes) -> str:
     return next((kind for kind in kinds if has_signature(kind, data)), "")
 
 
-def problem_of(kind: str, data: bytes) -> str:
+def picture_problem(kind: str, data: bytes) -> str:
     """Return why a model cannot be shown a picture of this type; empty if it can."""
     if len(data) > MAX_PICTURE_BYTES:
-        return f"it has {byte_size(len(data))}, {byte_size(MAX_PICTURE_BYTES)} are the most"
+        return f"it has {byte_size(len(data))}, the limit is {byte_size(MAX_PICTURE_BYTES)}"
     try:
         width, height = _SIZES[kind](data)
     except (struct.error, KeyError, IndexError):
         width = height = 0
     if not width or not height:
-        return "it begins like a picture, and is broken"
+        return "it is a broken picture"
     if width * height > MAX_PIXELS:
-        return f"it has {width:,} by {height:,} pixels, {MAX_PIXELS:,} in all are the most"
+        return f"it has {width:,} by {height:,} pixels, the limit is {MAX_PIXELS:,} in all"
     return ""
 
 
-def kept_picture(one: Attachment | ResultAttachment, kept: ResultStore, session: str) -> bytes | None:
+def stored_picture(one: Attachment | ResultAttachment, kept: ResultStore, session: str) -> bytes | None:
     """Return a stored picture; None if it is not a picture, has changed or is no longer stored. Blocking."""
     if not one.mime_type.startswith("image/"):
         return None

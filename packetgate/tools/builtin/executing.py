@@ -195,7 +195,7 @@ async def _started(
             await _end(transport, watch, launched=bool(passed))
     status = transport.get_returncode()
     if status is None:
-        raise ChildProcessError(f"process {transport.get_pid()} does not end: it is stuck in the system")
+        raise ChildProcessError(f"process {transport.get_pid()} cannot be killed: it is blocked in the system")
     return _Finished(status, timed_out, watch.output[1].text(), watch.output[2].text())
 
 

@@ -105,7 +105,7 @@ class _Mover:
                 raise ToolFailure(f"{name} is a folder that is not empty. {contents_line(self._root, real)}")
             what = f"{name}: {'an empty folder' if is_folder else byte_size(status.st_size)}"
             if dry_run:
-                return f"Would delete {what}; it cannot be brought back"
+                return f"Would delete {what}; this cannot be undone"
             with self._root.folder(real.parent) as folder:
                 (os.rmdir if is_folder else os.unlink)(real.name, dir_fd=folder)
         return f"Deleted {what}"

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.tree import WITHHELD, walk
-from packetgate.tools.provenance.values import squeezed
+from packetgate.tools.provenance.values import squeeze_text
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
 PathKind = Literal["file", "folder", "any"]
@@ -126,7 +126,7 @@ def contents_line(root: Root, folder: Path) -> str:
     left_out = Counter[str]()
     names = [entry.name for entry in walk(root, folder, left_out, deep=False)]
     if not names:
-        return "Nothing is shown in it." if left_out[WITHHELD] else "It is empty."
+        return "It has only hidden files." if left_out[WITHHELD] else "It is empty."
     more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
     return f"It holds: {', '.join(names[:_NAMES_SHOWN])}{more}"
 
@@ -173,8 +173,8 @@ def _tests(wanted: str, *, in_place: bool) -> Iterator[Callable[[str], bool]]:
     base, bare = _base(wanted), _bare(wanted)
     yield lambda name: _base(name) == base
     if bare:
-        yield lambda name: bare in {squeezed(name), squeezed(_base(name)), squeezed(_stem(name))}
-        yield lambda name: squeezed(_stem(name)) in {f"{bare}s", bare.removesuffix("s")}
+        yield lambda name: bare in {squeeze_text(name), squeeze_text(_base(name)), squeeze_text(_stem(name))}
+        yield lambda name: squeeze_text(_stem(name)) in {f"{bare}s", bare.removesuffix("s")}
     words = _words(base.split())
     if words:
         yield lambda name: words <= _path_words(name) and bool(words & _path_words(_base(name)))
@@ -187,7 +187,7 @@ def _similar(wanted: str, names: list[str]) -> PathMatches:
     own = _bare(wanted.removesuffix(suffix))
     by_stem: dict[str, list[str]] = {}
     for name in names:
-        by_stem.setdefault(squeezed(_stem(name.casefold())), []).append(name)
+        by_stem.setdefault(squeeze_text(_stem(name.casefold())), []).append(name)
     close = get_close_matches(own, [stem for stem in by_stem if len(stem) >= _MIN_LETTERS], _MAX_NEAREST, _NEAR)
     is_misspelt = bool(close) and len(own) >= _MIN_LETTERS and _is_misspelt(own, close[0])
     meant = [
@@ -211,15 +211,15 @@ def _numbers(name: str) -> list[str]:
 
 def _bare(wanted: str) -> str:
     words = _base(wanted).split()
-    return squeezed(" ".join([word for word in words if word not in _FILLERS] or words))
+    return squeeze_text(" ".join([word for word in words if word not in _FILLERS] or words))
 
 
 def _words(parts: Iterable[str]) -> frozenset[str]:
-    return frozenset(squeezed(part).removesuffix("s") for part in parts if part not in _FILLERS) - {""}
+    return frozenset(squeeze_text(part).removesuffix("s") for part in parts if part not in _FILLERS) - {""}
 
 
 def _path_words(name: str) -> frozenset[str]:
-    return _words([*re.split(r"[\W_]+", name), squeezed(_stem(name))])
+    return _words([*re.split(r"[\W_]+", name), squeeze_text(_stem(name))])
 
 
 def _base(name: str) -> str:

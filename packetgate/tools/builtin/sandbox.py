@@ -24,10 +24,10 @@ HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
 SandboxMode = Literal["auto", "require", "off"]
 
 CONFINED = (
-    "bubblewrap: writes stay below the working folder, and of files outside only the system's can be read; other"
-    " processes and their environments cannot be seen, and all it starts ends with it"
+    "bubblewrap: it can write only below the working folder, and read only system files outside it; it cannot see other"
+    " processes and their environments, and all processes it starts end with it"
 )
-UNCONFINED = "none: all it starts ends with it; files, network and other processes are open to it as to you"
+UNCONFINED = "none: it can access the same files, network and processes as you; all processes it starts end with it"
 
 _SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split()
 _BESIDE_BIN = "lib lib64 libexec include pyvenv.cfg".split()

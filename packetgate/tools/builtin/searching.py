@@ -75,12 +75,12 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
         if places:
             return _places_answer(query, places, max_results, searched, more)
         nearest = _nearest(corpus, by_words, query, root.name(real), pattern)
-        head = f"NO PLACE in {searched} says {query!r} word for word."
+        head = f"NO EXACT MATCH for {query!r} in {searched}."
         data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
         if not nearest:
             return ToolAnswer("\n".join([head, *more]), data)
         passages = [f"{hit.path}, lines {hit.first_line} to {hit.last_line}:\n{hit.text}" for hit in nearest]
-        return ToolAnswer("\n\n".join([f"{head} Nearest by its words:", *passages, *more]), data)
+        return ToolAnswer("\n\n".join([f"{head} Nearest passages:", *passages, *more]), data)
 
     def count(
         path: FileOrFolder = ".",

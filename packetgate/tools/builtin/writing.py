@@ -30,7 +30,7 @@ from packetgate.tools.text.differences import difference
 WriteMode = Literal["create", "overwrite", "append"]
 
 MAX_DIFF_BYTES = 200_000
-_WITHHELD = "[no difference shown: the content is shown only to those who ask to read it]"
+_WITHHELD = "[no difference shown: this file is shown only if it is read by name]"
 _DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended"}
 _LINE_CHARS = 120
 

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 
 from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
-from packetgate.tools.catalogue.preferences import Preferences, matching, singular
+from packetgate.tools.catalogue.preferences import Preferences, matching_names, singular
 from packetgate.tools.policy.rules import denied_outright
 from packetgate.tools.ranking.ranking import IN_MEMORY, Ranking, SemanticModel
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -59,7 +59,7 @@ class Catalogue(dict[str, ToolSpec]):
         return new
 
     def _limited(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
-        allowed = matching(patterns, self) if patterns else tuple(self)
+        allowed = matching_names(patterns, self) if patterns else tuple(self)
         names = [name for name in allowed if not denied_outright(self[name].rules, channel)]
         if len(names) == len(self):
             return self
@@ -76,7 +76,7 @@ class Catalogue(dict[str, ToolSpec]):
     @cached_property
     def permanent(self) -> tuple[str, ...]:
         """The tools on every palette."""
-        return matching(self.preferences.permanent, self)
+        return matching_names(self.preferences.permanent, self)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Catalogue(dict[str, ToolSpec]):
             for spec in self.values()
             if any(singular(label) == kind for label in (spec.server, spec.category, *spec.tags) if label)
         ]
-        return tuple(dict.fromkeys([*matching(configured, self), *named]))
+        return tuple(dict.fromkeys([*matching_names(configured, self), *named]))
 
     @cached_property
     def servers(self) -> dict[str, list[ToolSpec]]:

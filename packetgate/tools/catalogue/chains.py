@@ -54,7 +54,7 @@ def is_constant(template: JsonValue) -> bool:
     return not any(_placeholders(template))
 
 
-def filled(template: JsonValue, params: Mapping[str, JsonValue], results: Mapping[str, ToolResult]) -> JsonValue:
+def fill_template(template: JsonValue, params: Mapping[str, JsonValue], results: Mapping[str, ToolResult]) -> JsonValue:
     """Fill in the placeholders of a step's argument. A placeholder that is the whole text keeps its value's type.
 
     Args:
@@ -70,9 +70,9 @@ def filled(template: JsonValue, params: Mapping[str, JsonValue], results: Mappin
                 return _value(only[1], params, results)
             return _PLACEHOLDER.sub(lambda found: _as_text(_value(found[1], params, results)), template)
         case dict():
-            return {name: filled(value, params, results) for name, value in template.items()}
+            return {name: fill_template(value, params, results) for name, value in template.items()}
         case list():
-            return [filled(value, params, results) for value in template]
+            return [fill_template(value, params, results) for value in template]
     return template
 
 

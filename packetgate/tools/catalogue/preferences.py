@@ -47,7 +47,7 @@ class ToolPreference(ConfigTable):
     def _check_brief(cls, brief: str | None) -> str | None:
         words = brief.split() if brief else []
         if len(words) > BRIEF_WORDS:
-            raise ValueError(f"{len(words)} words, where {BRIEF_WORDS} are the most")
+            raise ValueError(f"{len(words)} words, the limit is {BRIEF_WORDS}")
         return " ".join(words) or None
 
 
@@ -176,7 +176,7 @@ class Preferences(ConfigTable):
             *(("tools", pattern) for pattern in self.tools),
             *((f"policy.rules.{at}", one) for at, rule in enumerate(self.policy.rules) for one in rule.patterns),
         ]
-        return tuple((setting, pattern) for setting, pattern in patterns if not matching([pattern], known))
+        return tuple((setting, pattern) for setting, pattern in patterns if not matching_names([pattern], known))
 
 
 def _with_risk(spec: ToolSpec, risk: Risk) -> ToolSpec:
@@ -185,7 +185,7 @@ def _with_risk(spec: ToolSpec, risk: Risk) -> ToolSpec:
     return replace(spec, risk=risk, least_risk=risk, risk_holds=holds, risk_why=why, unvouched=False)
 
 
-def matching(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+def matching_names(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
     """Return the names that match, in the order of the patterns, each once."""
     known = list(names)
     return tuple(dict.fromkeys(name for pattern in patterns for name in known if fnmatchcase(name, pattern)))

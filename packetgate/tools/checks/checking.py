@@ -9,7 +9,7 @@ from typing import Any
 
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.coercion import coerced, from_json, wrong_names
+from packetgate.tools.checks.coercion import coerce_params, from_json, wrong_names
 from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params, value_errors
 from packetgate.tools.spec.default_arguments import without_repeated
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -62,7 +62,7 @@ def checked_call(
     Args:
         written: the text of values without a type; it is used where the parsed value does not fit.
     """
-    return with_problems(repair(name, params, catalogue, written), palette, catalogue)
+    return with_problems(repair_call(name, params, catalogue, written), palette, catalogue)
 
 
 def with_problems(call: CheckedCall, palette: frozenset[str], catalogue: Catalogue) -> CheckedCall:
@@ -70,7 +70,7 @@ def with_problems(call: CheckedCall, palette: frozenset[str], catalogue: Catalog
     return replace(call, problems=tuple(check_call(call.tool_name, call.params, palette, catalogue)))
 
 
-def repair(
+def repair_call(
     name: str, params: Mapping[str, Any], catalogue: Catalogue, written: Mapping[str, str] | None = None
 ) -> CheckedCall:
     """Return the repaired call. What cannot be repaired is unchanged."""
@@ -104,7 +104,7 @@ def _with_names(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
     close = {name: [one for one in missing if _is_similar(name, one)] for name in unknown}
     single = {name: near[0] for name, near in close.items() if len(near) == 1}
     meant = {name: one for name, one in single.items() if [*single.values()].count(one) == 1}
-    wrong = _wrong(spec, coerced(spec, {one: call.params[name] for name, one in meant.items()}))
+    wrong = _wrong(spec, coerce_params(spec, {one: call.params[name] for name, one in meant.items()}))
     for name, one in meant.items():
         if one not in wrong:
             params = {one if key == name else key: value for key, value in call.params.items()}
@@ -132,10 +132,10 @@ def _is_close(word: str, other: str) -> bool:
 
 
 def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    given, params = call.params, coerced(spec, call.params)
+    given, params = call.params, coerce_params(spec, call.params)
     for name, value in params.items():
         if value is not given[name]:
-            message = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(given[name])} was read as that."
+            message = f"`{spec.name}` takes `{name}` as {_shown(value)}: {_shown(given[name])} was converted."
             call = call.repaired("coerced", message)
     return replace(call, params=params)
 
@@ -174,12 +174,12 @@ def _unwrapped(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> tu
     ((key, body),) = bodies.items()
     spec, inner = catalogue.get(name), _inner_tool(names, catalogue)
     if spec is None:
-        return (inner, body, f"`{name}` is no tool: the call of `{inner}` was taken out of it.") if inner else None
+        return (inner, body, f"`{name}` is not a tool: the call of `{inner}` inside it was used.") if inner else None
     known = spec.parameters.keys()
     is_wrapper = body.keys() <= known and not params.keys() & known and bool(check_params(spec, params))
     if (names and inner != name) or not is_wrapper:
         return None
-    return name, body, f"`{name}` has no parameter `{key}`: the arguments were taken out of it."
+    return name, body, f"`{name}` has no parameter `{key}`: the arguments inside it were used."
 
 
 def _body(key: str, value: Any) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,30})?")
 _Path = tuple[str | int, ...]
 
 
-def coerced(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
+def coerce_params(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments; each parameter is unchanged, or converted and valid. Valid values are never changed."""
     given = dict(params)
     try:

@@ -65,7 +65,7 @@ def normalize_schema(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
     if schema is None or schema in ({}, []):
         return {"type": "object"}, []
     if not isinstance(schema, dict):
-        changes = [] if schema is True else ["it is no schema: any arguments are taken"]
+        changes = [] if schema is True else ["it is not a schema: any arguments are accepted"]
         return {"type": "object", "additionalProperties": True}, changes
     changes = []
     normalizer = _Normalizer(_with_definitions(schema), changes)
@@ -219,7 +219,7 @@ class _Normalizer:
     def _reference(self, read: _Schema, value: Any, path: _Path) -> None:
         target = self._target(value, path)
         if target is None or self._leads_back(path, target):
-            why = "leads nowhere in it" if target is None else "leads back to itself"
+            why = "has no target" if target is None else "refers to itself"
             self._leave_out(path, "$ref", f"{ascii(value)[:80]} {why}")
         elif "$ref" in read:
             read["allOf"] = [*read.get("allOf", ()), {"$ref": _pointer(target)}]

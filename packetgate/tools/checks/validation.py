@@ -55,7 +55,7 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
             problems.append(("missing_parameter", f"needs `{name}`{f' ({about})' if about else ''}: it is missing."))
     for name, value in params.items():
         if not is_storable(value):
-            why = "a whole number in it is beyond 64 bits, or a name in it is no text"
+            why = "an integer in it exceeds 64 bits, or a key in it is not text"
             problems.append(("invalid_value", f"cannot take `{name}` as given: {why}."))
     try:
         errors = sorted(value_errors(spec, params), key=lambda error: list(map(str, error.instance_path)))
@@ -111,7 +111,7 @@ def _validator(schema: str) -> Validator:
 
 
 def _refuse_reference(uri: str) -> NoReturn:
-    raise ValueError(f"{uri} leads out of the schema")
+    raise ValueError(f"{uri} is outside the schema")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from packetgate.state.base import Confidence, Section, now
-from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve, auroc, interval, measured
+from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve, auroc, model_curves, wilson_interval
 
 ENOUGH_RIGHT = 0.95
 MIN_CALLS = 20
@@ -31,7 +31,7 @@ class PlayedCall(Section):
     """Whether `review = "risky"` would skip its review."""
 
 
-class Played(Section):
+class CaseResult(Section):
     """The result of a case."""
 
     version: str
@@ -56,7 +56,7 @@ class Share(NamedTuple):
 
     def __str__(self) -> str:
         """Return the share as text, with its confidence interval."""
-        low, high = interval(self.right, self.of) if self.of else (0, 1)
+        low, high = wilson_interval(self.right, self.of) if self.of else (0, 1)
         return f"{self.right} of {self.of} right ({low:.0%} to {high:.0%})" if self.of else "none"
 
 
@@ -81,7 +81,7 @@ class Passport(Section):
     """The gate's threshold."""
     of: int
     """Number of all cases; fewer may have been played."""
-    rows: tuple[Played, ...]
+    rows: tuple[CaseResult, ...]
     curves: dict[str, Curve]
 
     @property
@@ -141,9 +141,11 @@ class Passport(Section):
         return sum(values) / len(values) if values else 0.0
 
 
-def curves_of(rows: Sequence[Played]) -> dict[str, Curve]:
+def curves_of(rows: Sequence[CaseResult]) -> dict[str, Curve]:
     """Return the calibration curves of a model by the results of its cases."""
-    return measured([AnsweredCall(call.review, call.score, call.right) for row in rows for call in row.calls]).curves
+    return model_curves(
+        [AnsweredCall(call.review, call.score, call.right) for row in rows for call in row.calls]
+    ).curves
 
 
 def _share(right: Iterable[bool]) -> Share:

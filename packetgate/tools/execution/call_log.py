@@ -96,7 +96,7 @@ async def _outcome(call: ToolCall, packet: CognitionPacket, journal: Journal) ->
         return ""
     ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
     status = ended.get(starts[-1].entry.detail.get("attempt"))
-    return f"it ended as {status}, and nobody was told" if status else call.in_doubt(starts[-1].at).doubt
+    return f"it ended as {status}, but the result was not reported" if status else call.in_doubt(starts[-1].at).doubt
 
 
 async def _runs(

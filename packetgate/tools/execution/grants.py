@@ -67,9 +67,9 @@ class Grant(Section):
     def terms(self) -> str:
         """The grant without its bounds, for people."""
         server = self.tool.partition(".")[0]
-        leeway = dict.fromkeys(self.from_user, "as you say")
-        leeway |= dict.fromkeys(self.from_server, f"as you say or a field from {server} gives")
-        leeway |= dict.fromkeys(self.any_number, "any number that no text gave")
+        leeway = dict.fromkeys(self.from_user, "from your words")
+        leeway |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
+        leeway |= dict.fromkeys(self.any_number, "any number that does not come only from free text")
         return f"{self.effect} {self.tool}{arguments_line(self.arguments, leeway)}"
 
     def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:

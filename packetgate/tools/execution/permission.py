@@ -17,8 +17,8 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call
 from packetgate.tools.execution.grants import Grant, Grants
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.policy.rules import Effect, ruling
-from packetgate.tools.risk.call import rated
+from packetgate.tools.policy.rules import Effect, strictest_rule
+from packetgate.tools.risk.call import with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
@@ -65,17 +65,17 @@ def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
     """
     name = call.tool_name
     if not packet.governance.settings.allows_tool(name):
-        message = f"{name} is not among the tools that may be used here (allowed_tools)."
+        message = f"{name} is not in the allow-list (allowed_tools)."
         return PermissionCheck(call, Refusal(Code.TOOL_NOT_ALLOWED, message))
     corrections = check_call(name, call.params, packet.context.palette_names, catalogue)
     if corrections:
         message = " ".join(correction.message for correction in corrections)
         return PermissionCheck(call, Refusal(code_of(corrections[0]), message))
     if packet.context.is_only_to_read_on(name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
-        message = f"{name} is offered only to read on in a long result: its path begins with {HANDLE_PREFIX!r}."
+        message = f"{name} can read only stored results here: its path must begin with {HANDLE_PREFIX!r}."
         return PermissionCheck(call, Refusal(Code.TOOL_NOT_OFFERED, message))
     spec = catalogue[name]
-    call = rated(call, spec)
+    call = with_risk(call, spec)
     need, approval = need_of(call, spec, packet), _approval_of(call, packet, spec)
     return PermissionCheck(call, _refusal(call, need, approval), approval)
 
@@ -90,11 +90,11 @@ def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Gran
 
     No rule or grant allows a flagged call. A call whose risk is disabled needs nothing, because it is a dry run.
     """
-    rule = ruling(spec.rules, call.params, spec.parameters, packet.header.origin)
+    rule = strictest_rule(spec.rules, call.params, spec.parameters, packet.header.origin)
     if rule is not None and rule.effect is Effect.DENY:
         return Need("refusal", f"is denied by the policy: {rule.line}", code=Code.POLICY_DENIED)
     if grant is not None and grant.effect == "deny":
-        why = f"is denied by what you had remembered: {grant.line} (grant {grant.grant_id})"
+        why = f"is denied by a remembered answer: {grant.line} (grant {grant.grant_id})"
         return Need("refusal", why, code=Code.GRANT_DENIED)
     if not packet.governance.settings.allows(call.risk):
         return Need("nothing")
@@ -152,18 +152,18 @@ def _refusal(call: ToolCall, need: Need, approval: Approval | None) -> Refusal |
         return Refusal(need.code, f"{name} {need.why}.")
     if call.risk is not Risk.READ and holds_mark(call.params):
         message = (
-            f"{name} may {call.risk}, and its arguments hold the mark of a secret that was taken out of what "
-            "was read: it would put the mark in the secret's place. Change only what holds no secret, or do it by hand."
+            f"{name} may {call.risk}, and its arguments contain the placeholder of a redacted secret: the call "
+            "would replace the secret by the placeholder. Leave out the secret, or make the change by hand."
         )
         return Refusal(Code.MARKED_ARGUMENT, message)
     if need.kind == "approval" and (approval is None or approval.is_by_rule):
         message = (
             f"{name}: {need.why}, and no approval is on record for exactly these arguments, this "
-            "definition of the tool and this server, or it has lapsed."
+            "definition of the tool and this server, or it has expired."
         )
         return Refusal(Code.APPROVAL_MISSING, message)
     if approval is None and need.by:
-        message = f"{name}: {need.by} allows it, and no approval by it is on record, or it has lapsed."
+        message = f"{name}: {need.by} allows it, but no approval by it is on record, or it has expired."
         return Refusal(Code.APPROVAL_MISSING, message)
     return None
 

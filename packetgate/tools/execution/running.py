@@ -21,7 +21,7 @@ from packetgate.tools.execution.grants import Grants
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import check_permission
 from packetgate.tools.risk.tool import how_to_vouch
-from packetgate.tools.spec.descriptions import with_key
+from packetgate.tools.spec.descriptions import with_idempotency_key
 from packetgate.tools.text.result_store import session_results
 
 _logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ async def execute_all(
     ]
 
 
-async def rehearse(
+async def run_dry_runs(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> tuple[CognitionPacket, dict[str, ToolCall]]:
     """Run the calls that wait for the user as dry runs, where their tools have one, for at most `_PATIENCE_S`.
@@ -113,11 +113,11 @@ async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCal
         if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
             return call.in_doubt(log.unfinished)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
-            message = "the remembered approval was taken back, is used up or has lapsed; ask for it anew"
+            message = "the remembered approval was revoked, is used up or has expired: approve the call again"
             return _failed(call, message, Code.GRANT_OVER)
         if await log.start():
             break
-    params = with_key(call.params, spec.parameters, log.idempotency_key)
+    params = with_idempotency_key(call.params, spec.parameters, log.idempotency_key)
     if spec.has_dry_run:
         params["dry_run"] = False
     end = await _sent(call, params, toolbox, log.packet.header.session_id, idempotency_key=log.idempotency_key)
@@ -168,9 +168,9 @@ def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
 def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     if not isinstance(error, Exception):
         raise error
-    _logger.error("call %s of %s broke: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
+    _logger.error("call %s of %s failed: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
-    why = redacted(f"the call broke: {type(error).__name__}: {error}")
+    why = redacted(f"the call failed: {type(error).__name__}: {error}")
     return call.ended(status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL, code=Code.INTERNAL))
 
 

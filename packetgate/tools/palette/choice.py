@@ -6,13 +6,13 @@ from typing import Literal
 
 from packetgate.state.sections import Access, PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.preferences import matching
+from packetgate.tools.catalogue.preferences import matching_names
 from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
 from packetgate.tools.palette.texts import LEVELS, counted_tokens, tool_text
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
-from packetgate.tools.usage.learning import GENERAL, Learned, sharpened
+from packetgate.tools.usage.learning import GENERAL, Learned, with_support
 
 FULL_LEAST, FULL_BEST, FULL_SCORE = 2, 5, 0.55
 """Least and most of the best tools in full; between, those with at least this share of the best score."""
@@ -84,7 +84,7 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     subject = subject_of(request.words, catalogue.preferences.category_words)
     hits, support = _ranked_hits(request, catalogue, subject)
     sizes = _Sizes(request, catalogue)
-    chosen = _choose(_Candidates(request, catalogue, sharpened(hits, support), subject), sizes)
+    chosen = _choose(_Candidates(request, catalogue, with_support(hits, support), subject), sizes)
     if not support:
         return chosen
     unlearned = _choose(_Candidates(request, catalogue, hits, subject), sizes)
@@ -99,7 +99,7 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     )
 
 
-def with_recent(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:
+def recent_after(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:
     """Return the session's recent tools after a success: newest first, no repeats, at most `MOST_RECENT`."""
     return tuple(dict.fromkeys([*used, *recent]))[:MOST_RECENT]
 
@@ -123,9 +123,9 @@ class _Candidates:
         self.request, self.catalogue, self.hits, self.subject = request, catalogue, hits, subject
         self.pool = sorted(catalogue.pool(request.context_type), key=self._fits_least)
         own = catalogue.preferences
-        self.permanent = matching(own.permanent_for(request.context_type, request.person), catalogue)
+        self.permanent = matching_names(own.permanent_for(request.context_type, request.person), catalogue)
         self.recent = request.recent[: own.recent_for(request.context_type)]
-        of_task = matching(own.tools_for(request.words), catalogue)
+        of_task = matching_names(own.tools_for(request.words), catalogue)
         self.first = [*catalogue.named_in(request.words), *of_task, *(hit.name for hit in hits[:1])]
         meant = {name: catalogue.canonical(name) for name in (*request.described, *request.missed)}
         self.wishes = list(
@@ -170,7 +170,7 @@ class _Candidates:
         """Return a remark if the conversation's pool is empty, or only tools of another risk fit the request."""
         request = self.request
         if request.context_type != GENERAL and not self.pool:
-            return f"no tool is there for a conversation on {request.context_type!r}"
+            return f"no tool belongs to conversations of type {request.context_type!r}"
         by_words = [hit for hit in self.hits if hit.terms]
         risks = {self.catalogue[hit.name].looks for hit in by_words or self.hits}
         if not risks or risks & request.access.risks:

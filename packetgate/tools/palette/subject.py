@@ -50,7 +50,7 @@ def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
     )
 
 
-def documents(spec: ToolSpec, hit: Ranked, request: str) -> bool:
+def is_documentation(spec: ToolSpec, hit: Ranked, request: str) -> bool:
     """Whether a tool is documentation of what a request is about."""
     return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
 

@@ -42,7 +42,7 @@ _WEB = frozenset({"http", "https", "ws", "wss"})
 _DEFAULT_PORTS = frozenset({"", "80", "443"})
 
 
-def exactly(value: Any) -> str:
+def literal_pattern(value: Any) -> str:
     """Return the pattern that only this value fits."""
     return re.sub(r"[*\\]", r"\\\g<0>", _text_of(value))
 
@@ -111,7 +111,9 @@ class _Site:
 
 def _fits_literally(value: Any, pattern: str) -> bool:
     text = _text_of(value)
-    return _compiled(pattern).fullmatch(text) is not None and not (exactly(value) != pattern and _leaves_folder(text))
+    return _compiled(pattern).fullmatch(text) is not None and not (
+        literal_pattern(value) != pattern and _leaves_folder(text)
+    )
 
 
 def _text_of(value: Any) -> str:

@@ -43,11 +43,9 @@ class Rule(BaseModel):
     @model_validator(mode="after")
     def _names_something(self) -> Self:
         if self.tool is None and self.server is None:
-            raise ValueError(
-                'a rule names what it is for: tool = "server.tool", or server = "name"; * stands for any part'
-            )
+            raise ValueError('a rule needs tool = "server.tool" or server = "name"; * matches any part')
         if self.channels == ():
-            raise ValueError("no channel is given: leave `channels` out for all of them")
+            raise ValueError("the list is empty: leave `channels` out to match all channels")
         return self
 
     @property
@@ -84,7 +82,7 @@ class Rule(BaseModel):
         )
 
 
-def ruling(rules: Iterable[Rule], params: Mapping[str, Any], known: Iterable[str], channel: str) -> Rule | None:
+def strictest_rule(rules: Iterable[Rule], params: Mapping[str, Any], known: Iterable[str], channel: str) -> Rule | None:
     """Return the strictest matching rule among those of the call's tool."""
     matching = [rule for rule in rules if rule.is_for(channel) and rule.matches(params, known)]
     return min(matching, key=lambda rule: list(Effect).index(rule.effect), default=None)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from packetgate.state.origins import ArgumentRole, OriginKind
 from packetgate.state.routing import ToolCall
 from packetgate.tools.provenance.roles import is_id
-from packetgate.tools.provenance.values import find, folded, is_address, leaves
+from packetgate.tools.provenance.values import find_words, fold_text, is_address, leaves
 from packetgate.tools.provenance.words import ACTIONS, NOUNS
 from packetgate.tools.text.words import stem_of, words_of
 
@@ -49,7 +49,7 @@ _TOPIC = re.compile(r"\b(?:about|concerning|regarding|who|whom|whose|whether|wha
 """The part of a clause that says what something is about."""
 
 
-def delegates(words: str) -> bool:
+def delegates_to_document(words: str) -> bool:
     """Return whether folded words of the user say to do what a document says."""
     return _DELEGATES.search(words) is not None
 
@@ -85,7 +85,7 @@ def requested_clauses(action: str, words: str) -> str:
     Questions, reports, negations and topics are left out.
     """
     requested = []
-    for sentence in map(folded, _SENTENCE.split(words)):
+    for sentence in map(fold_text, _SENTENCE.split(words)):
         if _REPORTS.search(sentence) or (_QUESTION.search(sentence) and not _REQUEST.search(sentence)):
             continue
         is_ordered = False
@@ -105,7 +105,7 @@ def is_requested(call: ToolCall, words: str) -> bool:
 
     They need not state a path, a default, or a field of the tool's own server, unless they mention it elsewhere.
     """
-    requested, all_words = requested_clauses(call.tool_name.partition(".")[2], words), folded(words)
+    requested, all_words = requested_clauses(call.tool_name.partition(".")[2], words), fold_text(words)
     if not requested:
         return False
     for name, value in call.params.items():
@@ -113,9 +113,9 @@ def is_requested(call: ToolCall, words: str) -> bool:
             continue
         origin = call.provenance.get(name)
         is_known = call.is_from_server(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)
-        for text in (folded(str(leaf.value)) for leaf in leaves(value)):
+        for text in (fold_text(str(leaf.value)) for leaf in leaves(value)):
             may_be_omitted = is_known or ("/" in text and not is_address(text))
-            if find(requested, text) < 0 and (not may_be_omitted or find(all_words, text) >= 0):
+            if find_words(requested, text) < 0 and (not may_be_omitted or find_words(all_words, text) >= 0):
                 return False
     return True
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
 from packetgate.tools.provenance.sources import SourceTexts, TextPlace
-from packetgate.tools.provenance.values import find, folded, squeezed
+from packetgate.tools.provenance.values import find_words, fold_text, squeeze_text
 from packetgate.tools.text.words import STOP_WORDS
 
 _PHRASE_WORDS = 3
@@ -43,7 +43,7 @@ class Leak:
     """Its place in free text; None if it is a field."""
 
 
-def leak_in(texts: Iterable[str], sources: SourceTexts, *, together: bool = False) -> Leak | None:
+def find_leak(texts: Iterable[str], sources: SourceTexts, *, together: bool = False) -> Leak | None:
     """Return a part of an earlier output, unknown to the user, that one of these texts contains.
 
     With `together`, they are read as one text that continues what earlier calls of the turn sent.
@@ -65,7 +65,7 @@ def phrases_in(words: str) -> Iterator[str]:
 
 
 def _leak_in_form(form: str, sources: SourceTexts) -> Leak | None:
-    words = folded(form)
+    words = fold_text(form)
     whole = words.strip(" .,;:!?\"'")
     needles = [whole] if len(whole) >= 3 and whole not in STOP_WORDS else []
     for needle in dict.fromkeys([*needles, *phrases_in(words), *_tokens(words)]):
@@ -87,19 +87,19 @@ def _output_with(needle: str, sources: SourceTexts) -> Leak | None:
     is_long = len(needle) >= _TOKEN_CHARS
     is_token = is_long and any(map(str.isdigit, needle)) and " " not in needle
     for passage in sources.passages:
-        at = find(passage.folded, needle)
+        at = find_words(passage.folded, needle)
         if at < 0 and is_token:
             at = passage.folded.find(needle)
         if at >= 0:
             return Leak(passage.tool, needle, TextPlace(passage, at, at + len(needle)))
     for field in sources.fields:
-        if needle == field.text or (is_long and find(field.text, needle) >= 0):
+        if needle == field.text or (is_long and find_words(field.text, needle) >= 0):
             return Leak(field.tool, needle)
     return None
 
 
 def _squeezed_leak(words: str, sources: SourceTexts) -> Leak | None:
-    letters, known = squeezed(words), squeezed(sources.user.folded)
+    letters, known = squeeze_text(words), squeeze_text(sources.user.folded)
     runs = [letters[at : at + _RUN_CHARS] for at in range(0, len(letters) - _RUN_CHARS + 1, _RUN_CHARS // 2)][
         :_MAX_WORDS
     ]

@@ -7,12 +7,21 @@ from typing import Any
 
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk
-from packetgate.tools.provenance.actions import asks_for, delegates, instruction_span, mentions_action
-from packetgate.tools.provenance.exfiltration import Leak, leak_in
+from packetgate.tools.provenance.actions import asks_for, delegates_to_document, instruction_span, mentions_action
+from packetgate.tools.provenance.exfiltration import Leak, find_leak
 from packetgate.tools.provenance.roles import sensitive_part
 from packetgate.tools.provenance.sources import SourceTexts, TextPlace
 from packetgate.tools.provenance.tracing import Trace, traces_of
-from packetgate.tools.provenance.values import URL, folded, host_of, is_address, is_mail, leaves, plain, without_host
+from packetgate.tools.provenance.values import (
+    URL,
+    fold_text,
+    host_of,
+    is_address,
+    is_mail,
+    leaves,
+    plain_text,
+    without_host,
+)
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -64,7 +73,7 @@ def _origin(traces: Iterable[Trace], finding: _Finding | None, server: str) -> O
 
 def _sensitive(name: str, value: Any) -> _Finding | None:
     part = sensitive_part(value, name)
-    return _Finding(f"{part} holds keys or secrets, or says what may run here") if part else None
+    return _Finding(f"{part} contains keys or secrets, or configures what may run here") if part else None
 
 
 def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts) -> dict[str, _Finding]:
@@ -86,14 +95,14 @@ def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: Sourc
         for name, parts in traces.items():
             for trace in parts:
                 if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_given:
-                    why = f"it takes what {trace.tool} returned to a destination that you did not name"
+                    why = f"it sends what {trace.tool} returned to a destination that you did not name"
                     findings.setdefault(name, _Finding(why, trace.place))
     return findings
 
 
 def _order(action: str, sources: SourceTexts) -> TextPlace | None:
     """Return the place of an instruction for this action, except in a document that the user said to follow."""
-    delegated = delegates(sources.user.folded)
+    delegated = delegates_to_document(sources.user.folded)
     for passage in sources.passages:
         span = None if delegated and passage.is_named else instruction_span(action, passage.folded)
         if span:
@@ -105,7 +114,7 @@ def _of_value(action: str, traces: Iterable[Trace], sources: SourceTexts, *, req
     for trace in traces:
         is_destination, is_text = trace.role is ArgumentRole.DESTINATION, trace.kind is OriginKind.TEXT
         if is_destination and is_text and not _is_named_person(trace, sources):
-            return _Finding(f"this destination stands only in text that {trace.tool} returned", trace.place)
+            return _Finding(f"this destination appears only in text that {trace.tool} returned", trace.place)
         if is_destination and trace.kind is OriginKind.NOBODY and trace.is_address:
             return _Finding("neither you nor a field of any output gave this address", marked=trace.text)
         if trace.kind.is_given or trace.place is None:
@@ -114,9 +123,9 @@ def _of_value(action: str, traces: Iterable[Trace], sources: SourceTexts, *, req
         if asking is not None:
             return _Finding(f"text that {asking.passage.tool} returned asks for this", asking)
         if is_text and not requested:
-            return _Finding(f"this stands only in text that {trace.tool} returned", trace.place)
+            return _Finding(f"this appears only in text that {trace.tool} returned", trace.place)
         if is_text and trace.is_address and not is_destination:
-            return _Finding(f"this address stands only in text that {trace.tool} returned", trace.place)
+            return _Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
     return None
 
 
@@ -154,14 +163,14 @@ def _of_read(
         if (finding := _of_outbound(parts, traces.get(name, []), spec, sources))
     }
     if texts and not findings and (sources.sent or len(texts) > 1):
-        leak = leak_in([without_host(text) for parts in texts.values() for text in parts], sources, together=True)
+        leak = find_leak([without_host(text) for parts in texts.values() for text in parts], sources, together=True)
         if leak is not None:
             findings[next(iter(texts))] = _of_leak(leak)
     return findings
 
 
 def _points_outside(text: str) -> bool:
-    line = plain(text)
+    line = plain_text(text)
     return URL.search(line) is not None or (is_address(line) and not is_mail(line))
 
 
@@ -179,13 +188,13 @@ def _of_outbound(
                 harmless.add(trace.text)
         elif trace.kind is OriginKind.USER or is_own:
             harmless.add(trace.text)
-    leak = leak_in([without_host(text) for text in texts if folded(text) not in harmless], sources)
+    leak = find_leak([without_host(text) for text in texts if fold_text(text) not in harmless], sources)
     return _of_leak(leak) if leak else None
 
 
 def _of_address(trace: Trace, sources: SourceTexts, *, is_own: bool) -> _Finding | None:
     if trace.kind is OriginKind.TEXT:
-        return _Finding(f"this address stands only in text that {trace.tool} returned", trace.place)
+        return _Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
     if trace.kind is OriginKind.STRUCTURED and not is_own:
         return _Finding(f"this address comes from what {trace.tool} returned", marked=trace.text)
     host = host_of(trace.text).removeprefix("www.")
@@ -193,9 +202,9 @@ def _of_address(trace: Trace, sources: SourceTexts, *, is_own: bool) -> _Finding
         return None
     place = next(sources.places_of(host), None)
     if place is not None:
-        return _Finding(f"the host of this address stands only in text that {place.passage.tool} returned", place)
+        return _Finding(f"the host of this address appears only in text that {place.passage.tool} returned", place)
     if sources.picture:
-        return _Finding(f"you did not give this address: it may stand in {sources.picture}", marked=trace.text)
+        return _Finding(f"you did not give this address: it may come from {sources.picture}", marked=trace.text)
     return None
 
 
@@ -204,4 +213,4 @@ def _is_known_host(host: str, sources: SourceTexts) -> bool:
 
 
 def _of_leak(leak: Leak) -> _Finding:
-    return _Finding(f"it carries outside what {leak.tool} returned", leak.place, leak.text)
+    return _Finding(f"it sends outside what {leak.tool} returned", leak.place, leak.text)

@@ -20,14 +20,14 @@ from packetgate.tools.provenance.values import (
     Day,
     accounts_in,
     days_in,
-    find,
-    folded,
+    find_words,
+    fold_text,
     is_account,
     is_address,
     leaves,
     numbers_in,
-    plain,
-    squeezed,
+    plain_text,
+    squeeze_text,
     without_host,
 )
 from packetgate.tools.provenance.words import FREE_TEXT_KEYS, LISTS
@@ -158,7 +158,7 @@ class UserWords:
 
     def contain(self, text: str) -> bool:
         """Return whether they contain a folded text as separate words."""
-        return find(self.folded, text) >= 0
+        return find_words(self.folded, text) >= 0
 
 
 @dataclass(frozen=True)
@@ -181,11 +181,11 @@ class SourceTexts:
         """Yield the places of a folded text in free text, at most `_MAX_PLACES`."""
         left = _MAX_PLACES
         for passage in self.passages:
-            at = find(passage.folded, text)
+            at = find_words(passage.folded, text)
             while at >= 0 and left:
                 yield TextPlace(passage, at, at + len(text))
                 left -= 1
-                at = find(passage.folded, text, at + 1)
+                at = find_words(passage.folded, text, at + 1)
 
     def is_own_field(self, text: str, server: str) -> bool:
         """Return whether a folded text is a field that a server returned itself, and that is not free text."""
@@ -215,7 +215,7 @@ class SourceTexts:
     def field_accounts(self) -> dict[str, OutputField]:
         """The IBANs and phone numbers that are complete fields."""
         accounts = [field for field in reversed(self.fields) if is_account(field.text) and not field.worded]
-        return {squeezed(field.text): field for field in accounts}
+        return {squeeze_text(field.text): field for field in accounts}
 
     @cached_property
     def field_days(self) -> list[tuple[Day, OutputField]]:
@@ -226,7 +226,7 @@ class SourceTexts:
     @cached_property
     def letters(self) -> list[tuple[str, str]]:
         """The tool and the squeezed text of each output."""
-        texts = ((tool, squeezed(text)) for tool, text in self._outputs)
+        texts = ((tool, squeeze_text(text)) for tool, text in self._outputs)
         return [(tool, letters) for tool, letters in texts if len(letters) >= _SECRET_CHARS]
 
     @cached_property
@@ -235,7 +235,7 @@ class SourceTexts:
         tools: dict[str, str] = {}
         for tool, text in self._outputs:
             for match in _SECRET.finditer(text):
-                token = squeezed(match[0])
+                token = squeeze_text(match[0])
                 if len(token) >= _SECRET_CHARS and len(tools) < _MAX_SECRETS and any(map(str.isdigit, token)):
                     tools.setdefault(token, tool)
         return [(tool, token) for token, tool in tools.items()]
@@ -247,7 +247,7 @@ class SourceTexts:
 
 def source_texts(packet: CognitionPacket) -> SourceTexts:
     """Return the sources of a packet before its next calls are made."""
-    user = UserWords(folded(packet.session_words))
+    user = UserWords(fold_text(packet.session_words))
     earlier = [call for call in packet.routing.all_calls if call.result is not None]
     sources = [source for call in reversed(earlier) for source in _of_call(call, user)]
     for entry in reversed(packet.context.result_ledger):
@@ -257,12 +257,12 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
             sources += _of_output(entry.tool_name, text, is_document=is_document)
             sources += [OutputField(entry.tool_name, field) for field in entry.fields]
     for attachment in packet.content.attachments:
-        sources.append(Passage(f"the attached {attachment.name}", plain(attachment.text)))
+        sources.append(Passage(f"the attached {attachment.name}", plain_text(attachment.text)))
     for message in reversed(packet.conversation):
         is_supplied = is_client_supplied(message)
         if message.text and (is_supplied or isinstance(message, AIMessage)):
             what = "an earlier message of the conversation" if is_supplied else "an earlier answer"
-            sources.append(Passage(what, plain(message.text)))
+            sources.append(Passage(what, plain_text(message.text)))
     unasked = [call for call in earlier if call.open_world and not call.is_flagged]
     return SourceTexts(
         user=user,
@@ -287,7 +287,7 @@ def _of_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | Passage]
     if result is None:
         return
     is_document = call.looks is Risk.READ and _is_document(call.tool_name, call.params)
-    is_named = is_document and any(user.contain(folded(text)) for text in _documents(call.params))
+    is_named = is_document and any(user.contain(fold_text(text)) for text in _documents(call.params))
     if result.structured is not None and result.success:
         yield from _of_value(call.tool_name, result.structured)
     for source in _of_output(call.tool_name, result.foreign, is_document=is_document):
@@ -306,7 +306,7 @@ def _documents(params: Mapping[str, Any]) -> list[str]:
 
 def _of_output(tool: str, text: str, *, is_document: bool) -> Iterator[OutputField | Passage]:
     if is_document:
-        yield Passage(tool, plain(text))
+        yield Passage(tool, plain_text(text))
         return
     try:
         value = json.loads(text)
@@ -334,7 +334,7 @@ def _keys(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _of_leaf(tool: str, text: str, key: str) -> Iterator[OutputField | Passage]:
-    line, is_field = plain(text), _is_field(text)
+    line, is_field = plain_text(text), _is_field(text)
     worded = any(word.removesuffix("s") in FREE_TEXT_KEYS for word in words_of(key))
     if is_field and line:
         yield OutputField(tool, line.lower(), worded)
@@ -347,13 +347,13 @@ def _is_field(text: str) -> bool:
 
 
 def _of_lines(tool: str, text: str) -> Iterator[OutputField | Passage]:
-    yield Passage(tool, plain(text))
+    yield Passage(tool, plain_text(text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if {*words_of(tool)} & LISTS and all(_is_field(line) and not _is_sentence(line) for line in lines):
         for line in lines:
             bare = _BULLET.sub("", line)
             for value in {line, bare, _LABEL.sub("", bare)}:
-                yield OutputField(tool, folded(value))
+                yield OutputField(tool, fold_text(value))
 
 
 def _is_sentence(line: str) -> bool:

@@ -14,15 +14,15 @@ from packetgate.tools.provenance.values import (
     Leaf,
     addresses_in,
     days_in,
-    find,
-    folded,
+    find_words,
+    fold_text,
     host_of,
     is_account,
     is_address,
-    number,
-    plain,
+    parse_number,
+    plain_text,
     same_day,
-    squeezed,
+    squeeze_text,
 )
 
 _WORST_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
@@ -66,7 +66,7 @@ def traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> li
     trace = _trace(text, role, sources)
     if trace.kind.is_given:
         return [trace]
-    addresses = addresses_in(plain(text))
+    addresses = addresses_in(plain_text(text))
     if role is ArgumentRole.DESTINATION:
         parts = addresses or [part for part in _SEPARATOR.split(text) if part.strip()]
         if len(parts) > _MAX_PARTS:
@@ -88,7 +88,7 @@ class _Value:
 
     @property
     def account(self) -> str:
-        return squeezed(self.text) if is_account(self.text) else ""
+        return squeeze_text(self.text) if is_account(self.text) else ""
 
     @property
     def days(self) -> list[Day]:
@@ -96,9 +96,9 @@ class _Value:
 
 
 def _value_of(text: str) -> _Value:
-    said = folded(text)
+    said = fold_text(text)
     forms = [said, said.strip(" .,;:!?\"'()<>[]")]
-    address = is_address(plain(text)) or is_account(said)
+    address = is_address(plain_text(text)) or is_account(said)
     if address:
         bare = said.removeprefix("mailto:")
         bare = bare.partition("://")[2] or bare
@@ -125,7 +125,7 @@ def _is_from_user(value: _Value, role: ArgumentRole, sources: SourceTexts) -> bo
     if (
         any(user.contain(form) for form in value.forms)
         or value.account in user.accounts
-        or number(text) in user.numbers
+        or parse_number(text) in user.numbers
     ):
         return True
     if days and all(any(same_day(day, other) for other in user.days) for day in days):
@@ -143,7 +143,7 @@ def _names_host(host: str, words: str) -> bool:
     if not host or len(host) > _HOST_CHARS:
         return False
     labels = host.removeprefix("www.").split(".")
-    return any(find(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
+    return any(find_words(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
 
 
 def _field(value: _Value, sources: SourceTexts) -> OutputField | None:
@@ -153,7 +153,7 @@ def _field(value: _Value, sources: SourceTexts) -> OutputField | None:
             return field
     if value.account in sources.field_accounts:
         return sources.field_accounts[value.account]
-    amount = number(value.text)
+    amount = parse_number(value.text)
     if amount is not None:
         return sources.field_numbers.get(amount)
     days = value.days
@@ -166,7 +166,7 @@ def _place(text: str, sources: SourceTexts) -> TextPlace | None:
     if first is not None:
         return first
     value = _Value(text, False, ())
-    amount, days = number(text), value.days
+    amount, days = parse_number(text), value.days
     if amount is None and not days and not value.account:
         return None
     for passage in sources.passages:
@@ -193,7 +193,7 @@ def _with_phrases(trace: Trace, sources: SourceTexts) -> Trace:
 def _first_place(phrases: Sequence[str], sources: SourceTexts) -> TextPlace | None:
     for passage in sources.passages:
         for phrase in phrases:
-            at = find(passage.folded, phrase)
+            at = find_words(passage.folded, phrase)
             if at >= 0:
                 return TextPlace(passage, at, at + len(phrase))
     return None

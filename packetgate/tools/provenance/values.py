@@ -77,7 +77,7 @@ def leaves(value: Any, *keys: str) -> Iterator[Leaf]:
         yield Leaf(keys, value)
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return a text on one line, normalised, without invisible characters."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
@@ -85,12 +85,12 @@ def plain(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text as it is compared: plain and in lower case."""
-    return plain(text).lower()
+    return plain_text(text).lower()
 
 
-def find(text: str, words: str, start: int = 0) -> int:
+def find_words(text: str, words: str, start: int = 0) -> int:
     """Return the index of `words` as separate words in `text`, both folded; -1 if they are not there."""
     at = text.find(words, start) if words else -1
     while at >= 0:
@@ -103,12 +103,12 @@ def find(text: str, words: str, start: int = 0) -> int:
     return -1
 
 
-def squeezed(text: str) -> str:
+def squeeze_text(text: str) -> str:
     """Return only the ASCII letters and digits of a text, in lower case."""
     return _NOT_ALPHANUMERIC.sub("", text.lower())
 
 
-def number(value: Any) -> Decimal | None:
+def parse_number(value: Any) -> Decimal | None:
     """Return the number of a value: 1200 for `1,200.00`; None if it is none."""
     if isinstance(value, bool):
         return None
@@ -132,7 +132,7 @@ def _ungrouped(text: str) -> str:
 def numbers_in(text: str) -> Iterator[tuple[Decimal, int, int]]:
     """Yield the numbers in a text with their places."""
     for found in _NUMBER.finditer(text):
-        value = number(found[0])
+        value = parse_number(found[0])
         if value is not None:
             yield value, found.start(), found.end()
         else:  # several numbers, separated by spaces or commas
@@ -192,7 +192,7 @@ def accounts_in(text: str) -> dict[str, tuple[int, int]]:
     """Return the first place of each IBAN and phone number of a folded text, by its squeezed form."""
     upper = text.upper() if len(text.upper()) == len(text) else text
     matches = [match for pattern in (IBAN, PHONE) for match in pattern.finditer(upper)]
-    return {squeezed(match[0]): match.span() for match in reversed(matches)}
+    return {squeeze_text(match[0]): match.span() for match in reversed(matches)}
 
 
 def host_of(address: str) -> str:
@@ -205,7 +205,7 @@ def host_of(address: str) -> str:
 
 def without_host(text: str) -> str:
     """Return what a text carries: a URL without its host, decoded; any other text unchanged."""
-    address = plain(text)
+    address = plain_text(text)
     if is_mail(address) or not is_address(address):
         return text
     parts = _url_parts(address)

@@ -99,7 +99,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class ParsedRequest:
+class ScoredRequest:
     """A request's words and sentences, and its lexical scores."""
 
     words: Mapping[str, set[str]]
@@ -123,12 +123,12 @@ class Lexical:
             for stem, held in entry.held.items():
                 self._index[stem][name] = held
 
-    def parse(self, request: str, limit: int) -> ParsedRequest:
+    def parse(self, request: str, limit: int) -> ScoredRequest:
         """Return the parsed request, with at least `limit` of the best tools."""
         words = words_by_stem(request)
         scores = self.scores(words)
         text = request[:ENCODED_CHARS].strip()
-        return ParsedRequest(
+        return ScoredRequest(
             words, [text, *_sentences(text)] if text else [], scores, best_of(scores, max(limit, BY_WORDS))
         )
 

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from packetgate.tools.learned import load_arrays, load_session, load_tokenizer, readable
+from packetgate.tools.learned import load_arrays, load_session, load_tokenizer, without_surrogates
+from packetgate.tools.ranking.trees import Floats
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
-
-Floats = NDArray[np.float32]
 
 WEIGHTS = Path(__file__).with_name("weights")
 VOCABULARY = "tokenizer.json"
@@ -62,7 +60,7 @@ class SentenceEncoder:
 
     def _encode(self, text: str) -> Floats:
         session, tokenizer = self._model
-        ids = tokenizer.encode(readable(text)).ids
+        ids = tokenizer.encode(without_surrogates(text)).ids
         ids = ids if len(ids) <= MAX_TEXT_TOKENS else [*ids[: MAX_TEXT_TOKENS - 1], ids[-1]]
         inputs = {"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)), np.int64)}
         row: Floats = session.run(None, inputs)[0]
@@ -89,7 +87,7 @@ class StaticEncoder:
             WeightsError: its files are missing or broken.
         """
         words, scale, tokenizer = self._model
-        encoded = tokenizer.encode_batch([*map(readable, texts)], add_special_tokens=False)
+        encoded = tokenizer.encode_batch([*map(without_surrogates, texts)], add_special_tokens=False)
         rows = np.zeros((len(texts), words.shape[1]), np.float32)
         for place, one in enumerate(encoded):
             if ids := one.ids[:MAX_TEXT_TOKENS]:

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.ranking.bm25 import CONCATENATED, COUNT_BITS, MAX_COUNT, TOOL_FIELDS, Lexical, ParsedRequest
-
-Floats = NDArray[np.float32]
+from packetgate.tools.ranking.bm25 import CONCATENATED, COUNT_BITS, MAX_COUNT, TOOL_FIELDS, Lexical, ScoredRequest
+from packetgate.tools.ranking.trees import Floats
 
 COLUMNS = (
     "bm25f", "bm25f_of_best", "bm25f_place",
@@ -36,7 +35,7 @@ class Cosines(NamedTuple):
     """With its nearest sentence."""
 
 
-def features(names: Sequence[str], request: ParsedRequest, lexical: Lexical, near: Cosines) -> Floats:
+def features(names: Sequence[str], request: ScoredRequest, lexical: Lexical, near: Cosines) -> Floats:
     """Return a row for each candidate, with the columns of `COLUMNS`."""
     stems, entries = lexical.known(request.words), [lexical.entries[name] for name in names]
     whole, part, word_count = near.whole, near.part, len(request.words)

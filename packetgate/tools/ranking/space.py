@@ -8,17 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.tools.learned import DIGITS, load_arrays
-from packetgate.tools.ranking.bm25 import Lexical, ParsedRequest
+from packetgate.tools.ranking.bm25 import Lexical, ScoredRequest
 from packetgate.tools.ranking.encoder import (
     WEIGHTS,
-    Floats,
     SentenceEncoder,
     StaticEncoder,
     sentence_encoder,
     static_encoder,
 )
 from packetgate.tools.ranking.features import COLUMNS, Cosines, features
-from packetgate.tools.ranking.trees import Trees
+from packetgate.tools.ranking.trees import Floats, Trees
 from packetgate.tools.ranking.vectors import Vectors
 
 STATIC_AT_ONCE = 3_000
@@ -50,11 +49,13 @@ class Spaces:
         """
         rows = self.fine.of(list(texts.values()))
         if rows is not None:
-            return Space("fine", texts, rows, self.fine, load_trees(self.mix)["fine"])
+            return Space("fine", texts, rows, self.fine, load_ranking_trees(self.mix)["fine"])
         if before is not None:
             return before
         rows = self.coarse.of(list(texts.values()))
-        return None if rows is None else Space("coarse", texts, rows, self.coarse, load_trees(self.mix)["coarse"])
+        return (
+            None if rows is None else Space("coarse", texts, rows, self.coarse, load_ranking_trees(self.mix)["coarse"])
+        )
 
 
 class Space:
@@ -73,7 +74,7 @@ class Space:
         row: Floats = self._rows[self._places[name]]
         return row
 
-    def scores(self, request: ParsedRequest, lexical: Lexical) -> Mapping[str, float]:
+    def scores(self, request: ScoredRequest, lexical: Lexical) -> Mapping[str, float]:
         """Return the score of each candidate, from 0 to 1."""
         names, rows = self.candidates(request, lexical)
         if not names:
@@ -81,7 +82,7 @@ class Space:
         margins = self._trees.scores(rows).astype(np.float64).round(DIGITS)
         return dict(zip(names, (1 / (1 + np.exp(-margins))).tolist(), strict=True))
 
-    def candidates(self, request: ParsedRequest, lexical: Lexical) -> tuple[list[str], Floats]:
+    def candidates(self, request: ScoredRequest, lexical: Lexical) -> tuple[list[str], Floats]:
         """Return the candidates and their features."""
         cosines = [self._cosines(text) for text in request.texts]
         whole, part = cosines[0], np.maximum.reduce(cosines)
@@ -108,7 +109,7 @@ def _largest(scores: Floats, count: int) -> NDArray[np.intp]:
 
 
 @cache
-def load_trees(path: Path) -> dict[str, Trees]:
+def load_ranking_trees(path: Path) -> dict[str, Trees]:
     """Return the trees of each space.
 
     Raises:

@@ -14,7 +14,8 @@ from threading import Lock, Thread
 import numpy as np
 
 from packetgate.state.errors import WeightsError
-from packetgate.tools.ranking.encoder import Floats, TextEncoder
+from packetgate.tools.ranking.encoder import TextEncoder
+from packetgate.tools.ranking.trees import Floats
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.risk.arguments import outside_address, quoted, reasons_in
-from packetgate.tools.risk.parameters import Kind, takes
+from packetgate.tools.risk.parameters import Kind, parameter_kinds
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 KEPT_CHARS = 4_000
@@ -44,7 +44,7 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
     return judge(spec, arguments)
 
 
-def rated(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
+def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
     """Return the call with its risk; unchanged if its tool is gone."""
     if spec is None:
         return call
@@ -76,7 +76,7 @@ def _judged(spec: ToolSpec, arguments: str) -> Judgement:
 
 @lru_cache(maxsize=4_096)
 def _kinds_of(spec: ToolSpec) -> Mapping[str, Kind]:
-    return {name: kind for kind, name in takes(spec.full, spec.input_schema)}
+    return {name: kind for kind, name in parameter_kinds(spec.full, spec.input_schema)}
 
 
 def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:

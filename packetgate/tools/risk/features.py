@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from packetgate.tools.risk.parameters import takes
+from packetgate.tools.risk.parameters import parameter_kinds
 from packetgate.tools.spec.tool_spec import parts_of
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
@@ -221,7 +221,7 @@ def _of_parameters(tool: Definition) -> Iterator[str]:
     properties = tool.schema.get("properties")
     if not isinstance(properties, dict) or not properties:
         yield "shape:no parameters"
-    kinds = {kind for kind, _ in takes(tool.description, tool.schema)} - {"save"}  # that depends on the call
+    kinds = {kind for kind, _ in parameter_kinds(tool.description, tool.schema)} - {"save"}  # that depends on the call
     yield from (f"takes:{kind}" for kind in sorted(kinds))
     for name, _ in parts[:60]:
         stems = [stem_of(word) for word in words_of(name)]

@@ -46,7 +46,7 @@ _SAVES = re.compile(
 )
 
 
-def takes(description: str, schema: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
+def parameter_kinds(description: str, schema: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
     """Yield the kind and name of each parameter of a known kind."""
     about = description[:20_000]
     sentence = about.partition(". ")[0][:600]

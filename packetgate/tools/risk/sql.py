@@ -171,7 +171,7 @@ def _risk_in(text: str, dialect: str) -> tuple[Risk, str] | None:
     if statements is None:
         return None
     judged = [_risk_of_statement(statement) for statement in statements]
-    return max(judged, key=lambda one: one[0].severity) if judged else (Risk.EXECUTE, "SQL that says nothing")
+    return max(judged, key=lambda one: one[0].severity) if judged else (Risk.EXECUTE, "empty SQL")
 
 
 def _risk_of_statement(statement: object) -> tuple[Risk, str]:

@@ -28,18 +28,18 @@ from packetgate.tools.risk.features import (
     says_read_only,
     verb_kind,
 )
-from packetgate.tools.risk.parameters import takes
+from packetgate.tools.risk.parameters import parameter_kinds
 from packetgate.tools.spec.categories import EXTERNAL, category_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
-WEIGHTS = Path(__file__).with_name("weights.json")
+RISK_WEIGHTS = Path(__file__).with_name("weights.json")
 CERTAIN = 0.9
 """Probability from which a trusted hint does not make a tool that sends or runs something a read."""
 CAUTION = 2.0
 """How far below the threshold the score of a tool that takes code or a command must be to look like a read."""
-_NOT_TRUSTED = "its server says that it only reads, and is not trusted"
-_NOT_VOUCHED = "nothing vouches that it only reads"
+_NOT_TRUSTED = "its server, which is not trusted, says that it only reads"
+_NOT_VOUCHED = "nothing confirms that it only reads"
 _REASONS = 2
 """Most words of a definition that are given as reasons."""
 _LEAST_WEIGHT = 0.15
@@ -63,7 +63,7 @@ _FEW_WORDS = 4
 _REASON_TEXTS = {
     "name": "its name says `{}`",
     "lead": "its description begins with `{}`",
-    "first": "its description speaks of `{}`",
+    "first": "its description mentions `{}`",
     "param": "it takes `{}`",
     "choice": "one of its choices is `{}`",
 }
@@ -133,7 +133,7 @@ def risk_model() -> RiskModel:
     Raises:
         WeightsError: the file is missing, broken, or of another version of the features.
     """
-    return load_json(WEIGHTS, _model_of)
+    return load_json(RISK_WEIGHTS, _model_of)
 
 
 def judge_tool(tool: Definition, annotations: Annotations | None = None, *, trusted: bool = False) -> ToolJudgement:
@@ -145,7 +145,7 @@ def judge_tool(tool: Definition, annotations: Annotations | None = None, *, trus
     if trusted and says_reads and (looks.risk is Risk.READ or (looks.risk is Risk.WRITE and not sends)):
         reason = "its server, which is trusted, says that it only reads"
         return ToolJudgement(Risk.READ, open_world, (reason,), least=Risk.READ, probability=looks.probability)
-    held = {kind for kind, _ in takes(tool.description, tool.schema)} & _HOLDS.keys()
+    held = {kind for kind, _ in parameter_kinds(tool.description, tool.schema)} & _HOLDS.keys()
     risk = max(looks.risk, Risk.EXECUTE if held else Risk.WRITE, key=lambda risk: risk.severity)
     least = Risk.READ if trusted and held == {"sql"} else risk
     unvouched = looks.least is Risk.READ and (annotations is None or says_reads)
@@ -170,14 +170,14 @@ def unvouched_note(specs: Sequence[ToolSpec]) -> str:
     ways = ['"trusted": true in its entry of mcp.json'] if all(_NOT_TRUSTED in spec.risk_why for spec in specs) else []
     lines = [line for spec in specs if (line := _vouching_line(spec.name))]
     ways += [f"for each, a line at the top of packetgate.toml such as {lines[0]}"] if lines else []
-    counted = f"counted as more than the reads that they look like, as nothing vouches for them: {len(specs)}"
+    counted = f"tools that look like reads but count as writes, because nothing confirms it: {len(specs)}"
     return f"{counted} ({names}{more}): {'; or, '.join(ways)}"
 
 
 def _model_of(stored: Mapping[str, Any]) -> RiskModel:
     loaded = RiskModel(**stored)
     if loaded.version != VERSION:
-        raise ValueError(f"features {loaded.version}, not {VERSION}: train it anew")
+        raise ValueError(f"features {loaded.version}, not {VERSION}: train it again")
     return loaded
 
 
@@ -192,7 +192,7 @@ def _by_text(tool: Definition) -> ToolJudgement:
     score, parts = learned.score(features), learned.parts(features)
     probability = learned.probability(score)
     unknown = _why_not_understood(tool)
-    held = dict(reversed([*takes(tool.description, tool.schema)]))
+    held = dict(reversed([*parameter_kinds(tool.description, tool.schema)]))
     asks = next((kind for kind in ("command", "code", "language", "sql") if kind in held), None)
     read_reasons = _reasons(tool, features, parts, reads=True)
     careful = CAUTION if asks in ("code", "command") else 0.0
@@ -221,14 +221,14 @@ def _annotation_reason(hints: Annotations | None, *, unvouched: bool, trusted: b
     elif hints.read_only_hint is False:
         yield "its server says that it does more than read"
     else:
-        yield "its server gives hints, and none that it only reads"
+        yield "its server gives hints, but none that it only reads"
 
 
 def _why_not_understood(tool: Definition) -> str:
     if not words_of(tool.name):
-        return "its name has no word that is known"
+        return "its name has no known word"
     if not tool.name.isascii():
-        return "its name is not in plain letters"
+        return "its name has letters that are not ASCII"
     joined = joined_in(tool.name)
     if joined:
         return f"its name also says `{joined}`"
@@ -246,7 +246,7 @@ def _reaches_outside(tool: Definition, hints: Annotations | None, *, trusted: bo
     stated = hints.open_world_hint if hints else None
     if stated or (trusted and stated is False):
         return bool(stated)
-    if any(kind == "address" for kind, _ in takes(tool.description, tool.schema)):
+    if any(kind == "address" for kind, _ in parameter_kinds(tool.description, tool.schema)):
         return True
     words = {"name": words_in(tool.name), "brief": words_in(tool.description[:400]), "tags": [], "server": []}
     return category_of(words) in EXTERNAL

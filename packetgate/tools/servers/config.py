@@ -179,7 +179,7 @@ def _servers(
             remarks.append(Remark(written, "switched off", "disabled"))
             continue
         name = names[written]
-        if notes := [*([] if name == written else [f"it is called {name} here"]), *entry.notes]:
+        if notes := [*([] if name == written else [f"renamed to {name}"]), *entry.notes]:
             remarks.append(Remark(written, _line("; ".join(notes)), "repaired"))
         servers.append(ServerConfig(name, entry.fields, str(path), folder, entry.tools, entry.hidden_tools))
     return tuple(servers), tuple(remarks)

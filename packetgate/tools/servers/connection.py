@@ -206,14 +206,14 @@ class Connection(Server):
         self._failed_at = time.monotonic()
         self.problem = self._foreign_problem = self._cause(error)
         if self._options.log is not None:
-            self.problem += f"; what it printed is in {self._options.log.label}"
+            self.problem += f"; its output is in {self._options.log.label}"
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's name for it; raises as `Server.call` does."""
         client = self._client
         if client is None or self.state != "ready":
             problem = self.problem or "it is still starting"
-            raise ServerError(f"server {self.name!r} is not there: {problem}", self._foreign_problem)
+            raise ServerError(f"server {self.name!r} is not available: {problem}", self._foreign_problem)
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
         with self._calls.pending() as relay:  # a new session waits for this, so that a ping still uses the old one
             try:
@@ -232,7 +232,7 @@ class Connection(Server):
                 raise self._went_away(client, error) from error
             except ValidationError as error:
                 cause = self._cause(error)
-                raise LostCallError(f"server {self.name!r} answered against the protocol: {cause}", cause) from error
+                raise LostCallError(f"server {self.name!r} violated the protocol: {cause}", cause) from error
         took = ms_since(started)
         parsed = await parse_tool_answer(answer.content, answer.structured_content, self._options.keep_file)
         return await to_result_async(
@@ -251,7 +251,7 @@ class Connection(Server):
         """Raise the error for a call without an answer; return if the server answered it with an error."""
         cause, server = self._cause(error), f"server {self.name!r}"
         if await self._forgot_session(client, error):
-            raise SessionRefusedError(f"{server} does not know its session any more", cause) from error
+            raise SessionRefusedError(f"{server} no longer knows the session", cause) from error
         failure = failure_of(error)
         match failure:
             case None:
@@ -409,7 +409,7 @@ class Connection(Server):
         self._fail_session(client, error)
         cause = self._cause(error)
         problem = self.problem if self.state == "failed" else cause
-        return LostCallError(f"server {self.name!r} went away during the call: {problem}", cause)
+        return LostCallError(f"server {self.name!r} disconnected during the call: {problem}", cause)
 
     def _fail_session(self, client: Client[BoundedTransport], error: BaseException) -> None:
         if client is self._client and self.state == "ready":

@@ -69,7 +69,7 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
         raise _UnusableError(f"its definition is larger than {MAX_DEFINITION:,} characters")
     schema, changes = normalize_schema(_without_invisible(rest.pop("inputSchema", None), strict=True))
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        raise _UnusableError("its schema accepts no arguments: they are an object")
+        raise _UnusableError("its schema does not accept an object, as arguments are")
     if flaw := schema_error(schema):
         raise _UnusableError(f"its schema is broken: {flaw}")
     output = {"outputSchema": raw["outputSchema"]} if _is_usable_output(raw.get("outputSchema")) else {}

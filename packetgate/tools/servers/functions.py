@@ -72,7 +72,9 @@ def as_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
     if isinstance(function, BaseTool):
         return function
     if not callable(function):
-        raise InputError(f"{function!r} is no tool: give a function, a LangChain tool, a server or a file of servers")
+        raise InputError(
+            f"{function!r} is not a tool: pass a function, a LangChain tool, a server or a file of servers"
+        )
     try:
         return tool(function)
     except (ValueError, ValidationError) as error:

@@ -13,7 +13,7 @@ from fastmcp.mcp_config import infer_transport_type_from_url
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
 from packetgate.state.printing import printable
-from packetgate.tools.servers.messages import TransportFailure, dumped, failure_message, read_jsonrpc_async
+from packetgate.tools.servers.messages import TransportFailure, as_json, failure_message, read_jsonrpc_async
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES, MAX_TIMEOUTS, BoundedTransport
 
 _ERROR_BYTES = 100_000
@@ -138,7 +138,7 @@ def _as_json(response: httpx2.Response, message: JSONRPCMessage) -> httpx2.Respo
     dropped = {"content-type", "content-length", "content-encoding", "transfer-encoding"}
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in dropped]
     headers.append(("content-type", "application/json"))
-    return httpx2.Response(200, headers=headers, content=dumped(message), request=response.request)
+    return httpx2.Response(200, headers=headers, content=as_json(message), request=response.request)
 
 
 def _media_type(response: httpx2.Response) -> str:
@@ -161,7 +161,7 @@ class _ReadableEvents(httpx2.AsyncByteStream):
                 except (ValueError, RecursionError) as error:
                     why = f"its answer is not JSON: {error}"
                     message = failure_message(self._request, why, TransportFailure("unreadable"))
-                data = dumped(message).decode()
+                data = as_json(message).decode()
             lines = [f"event: {event.event}", *([f"id: {event.id}"] if event.id else [])]
             lines += [f"retry: {event.retry}"] if event.retry is not None else []
             lines += [f"data: {line}" for line in data.split("\n")]
@@ -192,6 +192,8 @@ async def _bound(response: httpx2.Response) -> None:
     if not isinstance(response.stream, httpx2.AsyncByteStream):
         return
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        response.stream = _BoundedStream(response.stream, "the answer is compressed, which it was not asked to be")
+        response.stream = _BoundedStream(
+            response.stream, "the answer is compressed, although compression was not requested"
+        )
     elif _media_type(response) != _EVENTS:
         response.stream = _BoundedStream(response.stream)

@@ -205,7 +205,7 @@ class McpHub:
         while True:
             reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
             if not reads and server.state == "ready" and not _is_current(spec, server):
-                raise ServerError(f"server {spec.server!r} has changed its tools meanwhile: ask for it again")
+                raise ServerError(f"server {spec.server!r} changed its tools in the meantime: send the request again")
             session, attempt = server.session, attempt + 1
             try:
                 return await server.call(spec.upstream_name, {**spec.default_args, **params}, idempotency_key)

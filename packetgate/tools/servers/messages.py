@@ -84,7 +84,7 @@ def unreadable_answer(line: bytes, reason: Exception) -> JSONRPCError | None:
     return failure_message(int(match[1]), f"its answer is not JSON: {reason}", TransportFailure("unreadable"))
 
 
-def dumped(message: JSONRPCMessage | Any) -> bytes:
+def as_json(message: JSONRPCMessage | Any) -> bytes:
     """Return a message as JSON."""
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode(errors="replace")
 

@@ -72,7 +72,7 @@ async def open_hub(
     servers = [*more]
     if preferences is not None and preferences.chains and not has_reader:
         if CHAINS in [*(one.name for one in servers), *(one.name for one in config.servers)]:
-            raise ConfigError(f"a server is called {CHAINS!r}, as that of the chains of packetgate.toml: rename it")
+            raise ConfigError(f"the server name {CHAINS!r} is reserved for chains in packetgate.toml: rename it")
         servers.append(ChainServer(preferences.chains))
     if config.servers:
         reads_on = has_reader or config.builtin != "none"

@@ -18,7 +18,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
-from packetgate.tools.servers.messages import dumped, read_jsonrpc_async, unreadable_answer
+from packetgate.tools.servers.messages import as_json, read_jsonrpc_async, unreadable_answer
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
 
 MAX_LOG_BYTES = 1_000_000
@@ -137,7 +137,7 @@ class LoggedTransport(ClientTransport):
                         line.clear()
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
-                        self.flaw = f"it was ended, for a line of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
+                        self.flaw = f"it was stopped because of a line of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
                         _signal(process, signal.SIGKILL)
                         return
 
@@ -158,7 +158,7 @@ async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMe
     assert process.stdin is not None  # noqa: S101
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         async for one in messages:
-            await process.stdin.send(dumped(one.message) + b"\n")
+            await process.stdin.send(as_json(one.message) + b"\n")
 
 
 async def _end(process: Process) -> None:

@@ -56,7 +56,9 @@ def without_required_key(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "required": [one for one in required if one != name]} if name in required else schema
 
 
-def with_key(params: Mapping[str, Any], parameters: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, Any]:
+def with_idempotency_key(
+    params: Mapping[str, Any], parameters: Mapping[str, Mapping[str, Any]], key: str
+) -> dict[str, Any]:
     """Return the arguments with the idempotency key, if the tool has a parameter for it that is not given."""
     name = key_parameter(parameters)
     return {**params, name: key} if name and key and not params.get(name) else {**params}
@@ -94,6 +96,6 @@ def listed_name(server: str, name: str) -> str:
     return f"{plain[:_PLAIN_CHARS]}_{digest}"
 
 
-def may_be_of(server: str, name: str) -> bool:
+def may_be_tool_of(server: str, name: str) -> bool:
     """Whether a listed or a canonical name can belong to this server."""
     return name.startswith((f"{server}.", _OTHER.sub("_", f"{server}{SEPARATOR}")[:_PLAIN_CHARS]))

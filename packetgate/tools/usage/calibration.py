@@ -89,7 +89,7 @@ def answered_calls(records: Iterable[UsageRecord]) -> list[AnsweredCall]:
     ]
 
 
-def fitted(answers: Sequence[AnsweredCall]) -> Calibration:
+def fit_curves(answers: Sequence[AnsweredCall]) -> Calibration:
     """Return the curve of each kind with enough answers, both right and wrong."""
     by_kind: dict[str, list[AnsweredCall]] = {}
     for one in answers:
@@ -98,17 +98,17 @@ def fitted(answers: Sequence[AnsweredCall]) -> Calibration:
     return Calibration(curves={kind: curve for kind, curve in curves.items() if curve})
 
 
-def measured(answers: Sequence[AnsweredCall]) -> Calibration:
+def model_curves(answers: Sequence[AnsweredCall]) -> Calibration:
     """Return the curves of an evaluated model, shrunk by their number of calls."""
-    return Calibration(curves={kind: one.shrunk() for kind, one in fitted(answers).curves.items()})
+    return Calibration(curves={kind: one.shrunk() for kind, one in fit_curves(answers).curves.items()})
 
 
-def held_out(answers: Sequence[AnsweredCall]) -> list[tuple[float, bool]]:
+def held_out_confidences(answers: Sequence[AnsweredCall]) -> list[tuple[float, bool]]:
     """Return for each answer the confidence by curves that were fitted without it, and whether the call was right."""
     parts = [answers[fold::FOLDS] for fold in range(FOLDS)]
     decisions = []
     for part in parts:
-        calibration = fitted([*chain.from_iterable(other for other in parts if other is not part)])
+        calibration = fit_curves([*chain.from_iterable(other for other in parts if other is not part)])
         decisions += [(calibration.confidence(one.kind, one.score), one.right) for one in part]
     return decisions
 
@@ -184,7 +184,7 @@ def reliability(decisions: Iterable[tuple[float, bool]]) -> list[Bin]:
     ]
 
 
-def loss(decisions: Sequence[tuple[float, bool]]) -> float:
+def brier_score(decisions: Sequence[tuple[float, bool]]) -> float:
     """Return the Brier score: the mean squared difference between confidence and outcome."""
     return fmean((confidence - right) ** 2 for confidence, right in decisions) if decisions else 0.0
 
@@ -202,7 +202,7 @@ def auroc(right: Sequence[float], wrong: Sequence[float]) -> float | None:
     return sum((one > other) + (one == other) / 2 for one in right for other in wrong) / (len(right) * len(wrong))
 
 
-def interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
+def wilson_interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
     """Return the 95 % confidence interval of a share (Wilson), of at least one trial."""
     share, spread = part / whole, z * z / whole
     middle, half = share + spread / 2, z * sqrt(share * (1 - share) / whole + spread / whole / 4)

@@ -71,7 +71,7 @@ def shown_use(
 
 def _weight(call: ToolCall, palette: Sequence[PaletteEntry]) -> float:
     scores = {entry.tool_name: entry.score for entry in palette}
-    missing = surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
+    missing = rank_surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
     return missing if call.status is ToolExecutionStatus.EXECUTED else 0.0
 
 
@@ -86,7 +86,7 @@ def _use(call: ToolCall, asked: str, weight: float, header: Header) -> Confirmed
     )
 
 
-def surprise(score: float, most: float) -> float:
+def rank_surprise(score: float, most: float) -> float:
     """Return how far a tool was from the first place, by its score and the best: 0 if it was first."""
     return 1.0 - score / most if most > 0 else 1.0
 
@@ -137,7 +137,7 @@ class Learned:
         return math.log1p((len(self._uses) - holders + 0.5) / (holders + 0.5))
 
 
-def sharpened(hits: Sequence[Ranked], support: Mapping[str, float]) -> list[Ranked]:
+def with_support(hits: Sequence[Ranked], support: Mapping[str, float]) -> list[Ranked]:
     """Return a ranking that includes the support of earlier uses: all of `hits`, and at most `MOST_ADDED` more."""
     if not support:
         return list(hits)

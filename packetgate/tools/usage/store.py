@@ -42,7 +42,7 @@ class Usage:
     """Number of other, invalid records."""
 
 
-async def keep(store: BaseStore, record: UsageRecord) -> None:
+async def store_record(store: BaseStore, record: UsageRecord) -> None:
     """Store a record, in place of an earlier one of the same packet."""
     value = {**record.model_dump(mode="json"), "day": day_of(record.at)}
     await store.aput(namespace(USAGE, record.session_id), record.packet_id, value, index=False)
@@ -56,19 +56,19 @@ async def read_usage(store: BaseStore, session: str | None = None) -> Usage:
     return Usage(records=tuple(ordered), unreadable=len(items) - len(records))
 
 
-async def prune(store: BaseStore, days: int, most: int = MAX_RECORDS, root: tuple[str, ...] = USAGE) -> None:
+async def delete_old_items(store: BaseStore, days: int, most: int = MAX_RECORDS, root: tuple[str, ...] = USAGE) -> None:
     """Delete items that are older than `days`; if more than `most` are left, keep the newest 90 % of `most`.
 
     Items below `root` have a `day` (by `day_of`), and `at`. All items are read only if there are too many.
     """
     too_old = day_of(now() - timedelta(days=days))
-    await delete(store, await store.asearch(root, filter={"day": {"$lt": too_old}}, limit=_ALL))
+    await delete_items(store, await store.asearch(root, filter={"day": {"$lt": too_old}}, limit=_ALL))
     if await store.asearch(root, limit=1, offset=most):
         items = sorted(await store.asearch(root, limit=_ALL), key=lambda item: str(item.value.get("at", "")))
-        await delete(store, items[: len(items) - (most - most // 10)])
+        await delete_items(store, items[: len(items) - (most - most // 10)])
 
 
-async def delete(store: BaseStore, items: Sequence[Item]) -> None:
+async def delete_items(store: BaseStore, items: Sequence[Item]) -> None:
     """Delete items, in transactions of a bounded size."""
     for start in range(0, len(items), _AT_ONCE):
         await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items[start : start + _AT_ONCE]))
@@ -87,10 +87,10 @@ def namespace(root: tuple[str, ...], *names: str) -> tuple[str, ...]:
 async def store_uses(store: BaseStore, packet: CognitionPacket) -> None:
     """Store the confirmed uses of an ended turn."""
     for number, use in enumerate(confirmed_uses(packet)):
-        await keep_use(store, packet.header, f"{packet.header.packet_id}-{number}", use)
+        await store_use(store, packet.header, f"{packet.header.packet_id}-{number}", use)
 
 
-async def keep_use(store: BaseStore, header: Header, key: str, use: ConfirmedUse) -> None:
+async def store_use(store: BaseStore, header: Header, key: str, use: ConfirmedUse) -> None:
     """Store a use, in place of an earlier one with the same key."""
     user = _user(header)
     value = {**use.model_dump(mode="json"), "day": day_of(use.at)}
@@ -109,7 +109,7 @@ async def read_learned(store: BaseStore, header: Header) -> Learned:
     return cache[user][1]
 
 
-async def forget(store: BaseStore, name: str | None = None, session: str | None = None) -> int:
+async def delete_uses(store: BaseStore, name: str | None = None, session: str | None = None) -> int:
     """Delete the uses of a tool or server, of a session, or all; return their number."""
     items = [
         item
@@ -117,7 +117,7 @@ async def forget(store: BaseStore, name: str | None = None, session: str | None 
         if (name is None or f"{item.value.get('tool')}.".startswith(f"{name}."))
         and (session is None or item.value.get("session_id") == session)
     ]
-    await delete(store, items)
+    await delete_items(store, items)
     _CACHE.pop(store, None)
     return len(items)
 

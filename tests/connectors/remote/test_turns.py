@@ -16,7 +16,7 @@ from packetgate.state.errors import InputError, RequestError, SessionError
 from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.request import TurnRequest
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.attached.parts import part_of
+from packetgate.tools.attached.parts import message_part
 from packetgate.tools.usage.store import read_usage
 
 ANSWER = "The owl sleeps by day, and more than that the notes do not say."
@@ -46,7 +46,7 @@ async def test_attachments_reach_the_model_and_are_stored_outside_the_session(pl
     cat = png(shade=3)
     place.model.script("It is grey.")
     async with place.session() as talk:
-        packet = await talk.answer(Say("Hello", files=(part_of("cat.png", cat), part_of("a.txt", b"Ask."))))
+        packet = await talk.answer(Say("Hello", files=(message_part("cat.png", cat), message_part("a.txt", b"Ask."))))
         history = [str(state.values) async for state in talk.sessions.history(talk.name)]
     assert shown(place.model) == [cat]
     assert "Ask." in told(place.model)

@@ -48,7 +48,7 @@ async def test_an_answer_names_pictures_that_were_not_shown(cli: CommandLine, sc
         chat = Chat(served.client())
         for answer in ("A cat, I guess.", "Still a cat."):
             said = await chat.say([text("What is it?"), picture(data_url(CAT))])
-            assert said == f"{answer}\n\n[Not shown to scripted, which knows it by name alone: attached-1.]"
+            assert said == f"{answer}\n\n[Not shown to scripted, only named: attached-1.]"
 
 
 REFUSED = {

@@ -14,7 +14,7 @@ from support.usage import turn
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.errors import PacketError, SessionError
 from packetgate.state.sections import Header, PacketState
-from packetgate.tools.usage.store import keep
+from packetgate.tools.usage.store import store_record
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_a_packet_of_a_deleted_session_is_not_found(kept: Kept, forgotten:
 async def test_an_ambiguous_prefix_is_an_error(kept: Kept) -> None:
     ids = ["12345678" + "a" * 24, "12345678" + "b" * 24]
     for packet_id in ids:
-        await keep(kept.store, turn(packet_id))
+        await store_record(kept.store, turn(packet_id))
     with pytest.raises(PacketError, match=", ".join(ids)):
         await kept.find("12345678")
     await _rename(kept.talk, ids)

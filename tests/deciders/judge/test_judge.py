@@ -12,7 +12,7 @@ from packetgate.deciders.judge.judge import (
     REQUEST_TOKENS,
     encode_request,
     encode_tool,
-    joined,
+    joined_tokens,
     judge,
     load_encoder,
 )
@@ -26,7 +26,7 @@ TRAIN = tool(
 PAINT = tool("studio.mix_paint", "colours", description="Mix paints of several colours.", colours="string")
 
 
-def test_the_tool_that_serves_is_likelier():
+def test_the_suitable_tool_has_the_highest_probability():
     served, other = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
     assert served > 0.5 > other
 
@@ -43,24 +43,24 @@ def test_no_tools_and_no_parameters():
     assert len(judge("Hello", [tool("x.ping")])) == 1
 
 
-def test_one_by_one_as_together():
+def test_a_probability_does_not_depend_on_other_tools():
     together = judge("Find trains from Basel to Verona", [TRAIN, PAINT])
     alone = [judge("Find trains from Basel to Verona", [one])[0] for one in (TRAIN, PAINT)]
     assert together == pytest.approx(alone, abs=0.1)
 
 
-def test_threads_share_it():
+def test_threads_share_the_encoder():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: judge("Find trains from Basel to Verona", [TRAIN]), range(8)))
     assert all(one == found[0] for one in found)
 
 
-def test_what_is_too_long_is_cut():
+def test_long_inputs_are_truncated():
     tokenizer = load_encoder(JUDGE_WEIGHTS).tokenizer
     parameters = {f"parameter_{number}": "string" for number in range(60)}
     large = tool("x.large", description="word " * 500, **parameters)
     request, read = encode_request("word " * 900, tokenizer), encode_tool(large, tokenizer)
-    ids, segments, markers = joined(request, read)
+    ids, segments, markers = joined_tokens(request, read)
     assert len(request.ids) == REQUEST_TOKENS
     assert len(read.parameters) <= MAX_PARAMETERS
     assert len(read.ids) <= MAX_TOOL_TOKENS + 1

@@ -31,7 +31,7 @@ def returned(output: str, *, success: bool = True, status: str = "executed", err
     )
 
 
-async def test_answer(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_the_model_answers(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("It says apples.")
     answer = await respond_by_model(model, asking("What is in it?"), FILES, CONTEXT)
     assert (answer.text, answer.decided_by) == ("It says apples.", "model")
@@ -39,7 +39,7 @@ async def test_answer(model: ModelSource, scripted_openai: ScriptedOpenAI):
     assert "- files (5 tools)" in system(scripted_openai)
 
 
-async def test_tool_output_stands_only_inside_the_fence(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_tool_output_is_only_inside_the_fence(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("It says something odd.")
     given = packet("Read a.txt", done("files.read_file", path="a.txt"), data=(returned(POISON),))
     await respond_by_model(model, given, FILES, CONTEXT)
@@ -61,7 +61,7 @@ async def test_a_tool_cannot_close_the_fence(model: ModelSource, scripted_openai
     assert "<|im_start|>" not in last(scripted_openai)
 
 
-async def test_a_failure_is_told_in_so_many_words(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_a_failed_call_is_reported_to_the_model(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("It failed.")
     failed = returned("", success=False, status="failed", error="files.read_file has no result: it is failed. no file")
     await respond_by_model(model, packet("Read", data=(failed,)), FILES, CONTEXT)
@@ -69,7 +69,9 @@ async def test_a_failure_is_told_in_so_many_words(model: ModelSource, scripted_o
 
 
 @pytest.mark.parametrize("status", [S.USER_DENIED, S.SKIPPED, S.UNKNOWN, S.AWAITING_APPROVAL])
-async def test_what_did_not_happen_is_told(model: ModelSource, scripted_openai: ScriptedOpenAI, status: S):
+async def test_calls_that_did_not_run_are_reported_to_the_model(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, status: S
+):
     scripted_openai.script("It did not happen.")
     given = packet("Delete a", done("files.delete_file", status, path="a", why="you said no"))
     await respond_by_model(model, given, FILES, CONTEXT)
@@ -77,7 +79,7 @@ async def test_what_did_not_happen_is_told(model: ModelSource, scripted_openai: 
     assert f"- files.delete_file did not run to an end: it is {words}. (you said no)" in last(scripted_openai)
 
 
-async def test_a_pass_without_calls_is_told(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_the_note_of_a_pass_is_in_the_prompt(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("a", "b")
     await respond_by_model(model, packet("Sing", note="no tool sings"), FILES, CONTEXT)
     assert "no tool sings" in last(scripted_openai)
@@ -87,7 +89,7 @@ async def test_a_pass_without_calls_is_told(model: ModelSource, scripted_openai:
 
 
 @pytest.mark.parametrize("broken", [HttpError(500), ""])
-async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai: ScriptedOpenAI, broken):
+async def test_an_unusable_answer_falls_back_to_reflex(model: ModelSource, scripted_openai: ScriptedOpenAI, broken):
     scripted_openai.script(broken, broken)
     with pytest.raises(DecisionError):
         await respond_by_model(model, asking("Sing"), FILES, CONTEXT)
@@ -98,7 +100,7 @@ async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai:
     assert answer.text.startswith("No tool matches")
 
 
-async def test_who_answers_stands_before_the_prompt(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_the_persona_begins_the_system_prompt(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Arr, apples.")
     await respond_by_model(
         model, asking("What?"), FILES, CONTEXT.model_copy(update={"persona": "  You are a pirate. "})

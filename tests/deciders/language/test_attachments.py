@@ -20,7 +20,7 @@ def attached(*texts: str) -> CognitionPacket:
     return packet.model_copy(update={"content": packet.content.model_copy(update={"attachments": files})})
 
 
-async def test_it_stands_only_inside_its_fence(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_an_attachment_is_only_inside_its_fence(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Something odd.")
     packet = attached("apples", POISON)
     await respond_by_model(model, packet, FILES, CONTEXT)
@@ -31,13 +31,13 @@ async def test_it_stands_only_inside_its_fence(model: ModelSource, scripted_open
     assert "<|" not in last(scripted_openai)
 
 
-async def test_many_share_the_room(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_attachments_share_the_size_limit(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Much.")
     await respond_by_model(model, attached(*["x" * 50_000] * 4), FILES, CONTEXT)
     assert ATTACHED_CHARS <= last(scripted_openai).count("x") <= ATTACHED_CHARS + 100
     assert "[cut: 50,000 characters]" in last(scripted_openai)
 
 
-async def test_without_a_model_it_is_named_as_unread():
+async def test_without_a_model_an_attachment_is_reported_as_unread():
     answer = await respond_by_reflex(attached("apples"), FILES, CONTEXT)
-    assert "Without a language model I cannot read what came with it: 0.txt." in answer.text
+    assert "Attachments were not read, because no language model is configured: 0.txt." in answer.text

@@ -50,7 +50,7 @@ async def select(
     return await select_by_model(source, given, FILES, context, prime=source)
 
 
-async def test_what_is_asked(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_the_request_has_tools_sampling_and_prompt(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(READ)
     context = CONTEXT.model_copy(
         update={"selection_temperature": 0.2, "selection_top_p": 0.8, "answer_max_tokens": 900, "max_parallel_calls": 1}
@@ -68,13 +68,15 @@ async def test_what_is_asked(served: OpenAICompatible, scripted_openai: Scripted
     assert sent(scripted_openai)[-1] == ("user", "Read a.txt")
 
 
-async def test_words_are_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_words_without_a_call_are_the_answer(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Paris.")
     chosen = await select(served, "What is the capital of France?")
     assert (chosen.action, chosen.needs_tool, chosen.text) == ("none", False, "Paris.")
 
 
-async def test_another_models_words_are_not(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_words_of_another_model_than_prime_are_not_the_answer(
+    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
+):
     async def lite() -> Model:
         return served
 
@@ -95,7 +97,7 @@ async def test_another_models_words_are_not(served: OpenAICompatible, scripted_o
         (selection("describe", tools=["files.read_file"]), "describe", ("files.read_file",)),
     ],
 )
-async def test_tools_of_ours(
+async def test_the_tools_to_ask_and_to_show_are_decisions(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI, reply: str, action: str, told: Any
 ):
     scripted_openai.script(reply)
@@ -113,7 +115,7 @@ async def test_tools_of_ours(
         ("{}", "needs `path`: it is missing."),
     ],
 )
-async def test_a_call_that_cannot_be_made_is_corrected_once(
+async def test_an_invalid_call_is_corrected_once(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI, arguments: str, told: str
 ):
     wrong = called(("files__read_file", arguments))
@@ -139,7 +141,7 @@ async def test_a_call_that_cannot_be_made_is_corrected_once(
     ],
     ids=["its own name", "without the server", "in the text", "in the thought"],
 )
-async def test_a_call_in_another_form(served: OpenAICompatible, scripted_openai: ScriptedOpenAI, reply: Any):
+async def test_calls_in_other_forms_are_read(served: OpenAICompatible, scripted_openai: ScriptedOpenAI, reply: Any):
     scripted_openai.script(reply)
     (one,) = (await select(served)).calls
     assert one.checked
@@ -172,7 +174,7 @@ async def test_results_come_back_as_tool_messages(served: OpenAICompatible, scri
     assert "apples" in answered["content"]
 
 
-async def test_an_answer_that_was_cut_off_is_asked_for_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_a_truncated_answer_is_not_used(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(Message({"content": "It is a long"}, "length"))
     assert (await select(served, "Tell me a story")).text == ""
     scripted_openai.script(called(("files__read_file", '{"path": "a'), finish_reason="length"))
@@ -183,7 +185,7 @@ async def test_an_answer_that_was_cut_off_is_asked_for_again(served: OpenAICompa
 FORM = '{"action": "call", "calls": [{"tool": "files.read_file", "params": {"path": "a.txt"}}], "complete": true}'
 
 
-async def test_a_server_without_tools_is_asked_in_a_form(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_a_server_that_refuses_tools_gets_a_schema(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.refuses = {"tool_choice": JSON}
     scripted_openai.script(FORM, FORM, FORM)
     for _ in range(3):
@@ -195,7 +197,7 @@ async def test_a_server_without_tools_is_asked_in_a_form(served: OpenAICompatibl
     assert not served.calls_tools
 
 
-async def test_a_server_that_is_broken_is_not_one_without_tools(
+async def test_another_error_does_not_mean_that_tools_are_refused(
     served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
     scripted_openai.refuses = {"messages": HttpError(400, "no credit left")}
@@ -205,7 +207,7 @@ async def test_a_server_that_is_broken_is_not_one_without_tools(
     assert served.calls_tools
 
 
-async def test_the_answer_is_not_asked_for_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_the_selections_answer_is_not_requested_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     async def source() -> Model:
         return served
 

@@ -14,7 +14,7 @@ from support.packets import CONTEXT, FILES, done, needs, packet
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders, select_by_reflex
-from packetgate.deciders.gate import FAILED_REVIEW, gated
+from packetgate.deciders.gate import FAILED_REVIEW, apply_gate
 from packetgate.deciders.outcome import routing_after
 from packetgate.deciders.protocols import Selection
 from packetgate.models.endpoint import Endpoint
@@ -60,7 +60,7 @@ def outcome(routing: ToolRouting) -> Outcome:
 
 
 @pytest.mark.parametrize("row", [row for row in SELECTIONS if row.expected.kind != "refused"], ids=lambda row: row.id)
-async def test_an_answer_that_counts(row: Hostile):
+async def test_accepted_selections(row: Hostile):
     model = _Writer(row.text, READ)
     selection = await select(model)
     assert outcome(settled(selection)) == row.expected
@@ -68,7 +68,7 @@ async def test_an_answer_that_counts(row: Hostile):
 
 
 @pytest.mark.parametrize("row", [row for row in SELECTIONS if row.expected.kind == "refused"], ids=lambda row: row.id)
-async def test_an_answer_that_does_not(row: Hostile):
+async def test_rejected_selections(row: Hostile):
     """Once, the model mends it; twice, reflexes decide as if there had been no model."""
     repaired = await select(_Writer(row.text, READ))
     assert outcome(settled(repaired)) == outcome(settled(await select(_Writer(READ))))
@@ -80,21 +80,23 @@ async def test_an_answer_that_does_not(row: Hostile):
 
 
 @pytest.mark.parametrize("row", REVIEWS, ids=lambda row: row.id)
-async def test_review(row: HostileReview):
+async def test_hostile_reviews_approve_nothing(row: HostileReview):
     """What counts as no review closes the gate at 0.0 for every call."""
     model = _Writer(row.text, row.text)
     try:
         review = await language_deciders(model, model).reviewer(packet("Read", *CALLS), FILES, CONTEXT)
     except DecisionError:
         review = FAILED_REVIEW
-    judged = gated(CALLS, review, CONTEXT, needs(CALLS, CONTEXT), can_ask=False)
+    judged = apply_gate(CALLS, review, CONTEXT, needs(CALLS, CONTEXT), can_ask=False)
     assert tuple(call.review_confidence for call in judged) == row.expected
     passed = tuple(call.status is ToolExecutionStatus.APPROVED for call in judged)
     assert passed == tuple(confidence >= CONTEXT.confidence_threshold for confidence in row.expected)
 
 
 @pytest.mark.parametrize("row", SELECTIONS[:: len(SELECTIONS) // 8], ids=lambda row: row.id)
-async def test_the_same_over_http(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, row: Hostile):
+async def test_hostile_selections_over_http(
+    scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch, row: Hostile
+):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def source() -> Model:

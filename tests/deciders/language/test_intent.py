@@ -16,7 +16,7 @@ FAILED = done("files.read_file", ToolExecutionStatus.FAILED, path="a.txt")
 
 
 @pytest.mark.parametrize("words", ["Hello", "Thanks!", "Good morning, how are you?"])
-async def test_small_talk_needs_no_tool_and_no_look_at_them(words: str):
+async def test_small_talk_needs_no_tool_and_no_catalogue(words: str):
     shelf = Shelf()
     decision = await left_to_selection(asking(words), shelf, CONTEXT)
     assert (decision.needs_tool, decision.reasoning, shelf.asked) == (False, "small talk", 0)
@@ -26,13 +26,13 @@ async def test_small_talk_needs_no_tool_and_no_look_at_them(words: str):
     ("words", "access"),
     [("Read a.txt", Access.READ), ("Please see to it", Access.READ), ("Write a.txt to b.txt", Access.WRITE)],
 )
-async def test_what_is_no_small_talk_is_left_to_selection(words: str, access: Access):
+async def test_other_requests_are_left_to_selection(words: str, access: Access):
     decision = await left_to_selection(asking(words), Shelf(), CONTEXT)
     assert (decision.needs_tool, decision.access) == (True, access)
     assert (decision.decided_by, decision.confidence, decision.is_fallback) == ("reflex", None, False)
 
 
-async def test_nothing_connected_needs_no_tool():
+async def test_without_tools_no_tool_is_needed():
     decision = await left_to_selection(asking("Read a.txt"), Shelf(Catalogue([])), CONTEXT)
     assert (decision.needs_tool, decision.reasoning) == (False, "no tools are connected")
 
@@ -50,12 +50,12 @@ async def test_nothing_connected_needs_no_tool():
     ],
     ids=["all done", "more to do", "failed", "one failed", "unknown", "one a dry run", "a dry run, and more to do"],
 )
-async def test_a_later_pass_follows_what_the_selection_said(routing: ToolRouting, needs_tool: bool):
+async def test_a_later_pass_follows_the_selections_statement(routing: ToolRouting, needs_tool: bool):
     later = packet("Read a.txt and mail it").model_copy(update={"tool_routing": routing})
     assert (await left_to_selection(later, Shelf(), CONTEXT)).needs_tool is needs_tool
 
 
 @pytest.mark.parametrize(("words", "needs_tool"), [("Read a.txt", False), ("Read a.txt, then write it to b.txt", True)])
-async def test_where_it_did_not_say_the_words_of_the_request_do(words: str, needs_tool: bool):
+async def test_without_a_statement_the_steps_of_the_request_decide(words: str, needs_tool: bool):
     later = packet(words, EXECUTED)
     assert (await left_to_selection(later, Shelf(), CONTEXT)).needs_tool is needs_tool

@@ -10,12 +10,12 @@ from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
-from packetgate.deciders.language.evidence import more_likely, review_by_evidence
+from packetgate.deciders.language.evidence import likelier_selection, review_by_evidence
 from packetgate.deciders.language.native_selection import (
-    asked_for,
+    requested_calls,
     select_natively,
-    without_default_arguments,
-    without_invented,
+    without_default_values,
+    without_invented_arguments,
 )
 from packetgate.deciders.language.offer import ASK, FEW, SHOW, offer_of
 from packetgate.deciders.protocols import Selection, WantedCall
@@ -50,7 +50,7 @@ UNCLEAR = "What was it again that I put into a.txt, can you tell me?"
 """A request that is not read surely without a model."""
 
 
-async def test_a_call(writing: Writing):
+async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):
     chosen = await select(writing(OWN.write([READ])), UNCLEAR)
     (call,) = chosen.calls
     assert (call.tool_name, call.params) == READ
@@ -73,15 +73,15 @@ def test_few_tools_are_offered_in_full(writing: Writing):
     assert offer.tools[-2].name == ASK
 
 
-def test_arguments_that_are_defaults_are_left_out():
+def test_default_arguments_are_removed():
     path, lines, deep = {"type": "string", "default": "."}, {"type": "integer", "default": 0}, {"type": "boolean"}
     listing = Catalogue([tool("files.list", "path", path=path, lines=lines, deep=deep)])
     call = WrittenCall("files.list", {"path": ".", "lines": 0, "deep": False}, 0.9, {"path": 0.5, "lines": 0.1})
-    assert without_default_arguments(call, listing) == WrittenCall(
+    assert without_default_values(call, listing) == WrittenCall(
         "files.list", {"path": ".", "deep": False}, 0.9, {"path": 0.5, "deep": 1.0}
     )
     other = WrittenCall("files.list", {"path": ".", "lines": False})
-    assert without_default_arguments(other, listing).arguments == other.arguments
+    assert without_default_values(other, listing).arguments == other.arguments
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_arguments_that_are_defaults_are_left_out():
         ("Find hats, long lasting ones", {"what": "hats", "kinds": ["long_lasting"]}),
     ],
 )
-def test_optional_arguments_that_nobody_named_are_left_out(request_: str, kept: dict[str, Any]):
+def test_invented_optional_arguments_are_removed(request_: str, kept: dict[str, Any]):
     colour, text = {"enum": ["red", "blue"]}, {"type": "string"}
     kinds = {"type": "array", "items": text}
     shop = Catalogue(
@@ -102,13 +102,13 @@ def test_optional_arguments_that_nobody_named_are_left_out(request_: str, kept: 
     unsure, sure = {"what": 0.5, "count": 0.6, "colour": 0.4, "kinds": 0.5}, {"sort": 0.95}
     written = {"what": "hats", "count": 2, "colour": "red", "kinds": ["long_lasting"], "sort": "price"}
     call = WrittenCall("shop.find", written, 0.9, unsure | sure)
-    left = without_invented(call, shop, source_texts(packet(request_)))
+    left = without_invented_arguments(call, shop, source_texts(packet(request_)))
     assert left.arguments == kept | {"sort": "price"}
     assert left.probabilities.keys() == left.arguments.keys()
 
 
 @pytest.mark.parametrize(("speed", "decided_by"), [(None, "reflex"), (90.0, "reflex"), (5_000.0, "model")])
-async def test_a_slow_model_is_not_asked_for_a_call_that_is_sure_without_it(
+async def test_a_slow_model_is_skipped_if_reflex_is_sure(
     writing: Writing, monkeypatch: pytest.MonkeyPatch, speed: float | None, decided_by: str
 ):
     monkeypatch.setattr(LlamaCppModel, "reading_speed", speed)
@@ -125,7 +125,7 @@ async def test_a_slow_model_is_not_asked_for_a_call_that_is_sure_without_it(
         ("show_tools", {"names": ["files.write_file"]}, "describe"),
     ],
 )
-async def test_tools_of_ours(
+async def test_the_tools_to_ask_and_to_show_are_decisions(
     writing: Writing, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], action: str
 ):
     async def call(*_: Any, **__: Any) -> CallAnswer:
@@ -148,12 +148,12 @@ async def test_tools_of_ours(
         ("Read a.txt and list docs", ["a.txt", "./docs"], ["a.txt", "./docs"]),
     ],
 )
-def test_calls_that_a_request_does_not_hold_are_left_out(request_: str, paths: list[str], held: list[str]):
+def test_calls_beyond_the_parts_of_the_request_are_dropped(request_: str, paths: list[str], held: list[str]):
     calls = [WrittenCall("files.read_file", {"path": path}) for path in paths]
-    assert [one.arguments["path"] for one in asked_for(calls, request_)] == held
+    assert [one.arguments["path"] for one in requested_calls(calls, request_)] == held
 
 
-async def test_a_call_that_does_not_end_leaves_it_to_the_reflexes(writing: Writing):
+async def test_an_endless_call_falls_back_to_reflex(writing: Writing):
     model = writing(OWN.write([READ]))
 
     async def source() -> LlamaCppModel:
@@ -173,26 +173,24 @@ async def test_a_call_that_does_not_end_leaves_it_to_the_reflexes(writing: Writi
     ],
 )
 @pytest.mark.parametrize("how_sure", ["not", "quite", "not known"])
-def test_a_call_that_is_hardly_ever_right_is_not_made(
-    request_: str, made_up: tuple[str, dict[str, Any]], action: str, how_sure: str
-):
+def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[str, Any]], action: str, how_sure: str):
     told = {"not": {"name": 0.8, "arguments": -5.0}, "quite": {"name": 7.0, "arguments": -0.5}, "not known": {}}
     name, params = made_up
     call = WantedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
     given = packet(request_)
-    found = more_likely(chosen, select_by_reading(given, FILES), given, FILES)
+    found = likelier_selection(chosen, select_by_reading(given, FILES), given, FILES)
     assert found.action == (action if how_sure == "not" else "call")
 
 
-async def test_the_likelier_call_is_put_in_place_of_the_models(writing: Writing):
+async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
     other = ("files.read_file", {"path": "notes"})
     chosen = await select(writing(OWN.write([other])), "Read a.txt")
     assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
     assert chosen.decided_by == "reflex"
 
 
-async def test_a_model_that_made_the_call_is_asked_only_where_it_may_decide(writing: Writing):
+async def test_the_selecting_model_reviews_only_if_it_can_decide(writing: Writing):
     model = writing("Hello")
     sure = done("files.read_file", path="a.txt").model_copy(
         update={"evidence": {"written": 1.0, "name": 7.0, "arguments": 0.0}}
@@ -213,7 +211,7 @@ async def test_a_model_that_made_the_call_is_asked_only_where_it_may_decide(writ
         ("How many apples are in a.txt?", "There are 3.", True),
     ],
 )
-async def test_results_are_shown_below_words_that_leave_them_out_or_have_numbers_of_their_own(
+async def test_results_that_an_answer_omits_are_shown_below_it(
     writing: Writing, request_: str, says: str, is_shown: bool
 ):
     model = writing(says)

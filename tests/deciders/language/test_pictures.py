@@ -65,7 +65,7 @@ async def seeing(server: ScriptedOpenAI, *, vision: bool | None = None) -> Model
     return await model_at(server, options=ModelOptions(vision=vision))
 
 
-async def test_selection_and_answer_are_shown_what_is_attached_and_review_is_not(
+async def test_attached_pictures_are_shown_to_selection_and_answer_only(
     scripted_openai: ScriptedOpenAI, kept: ResultStore
 ) -> None:
     model, packet = of(await seeing(scripted_openai)), with_cat(kept)
@@ -84,7 +84,7 @@ async def test_selection_and_answer_are_shown_what_is_attached_and_review_is_not
 
 
 @pytest.mark.parametrize(("vision", "expected"), [(True, [CHART]), (False, []), (None, [])])
-async def test_a_tool_s_picture_is_shown_to_a_model_that_is_known_to_see(
+async def test_a_tools_picture_is_shown_only_to_a_model_known_to_see(
     scripted_openai: ScriptedOpenAI, kept: ResultStore, vision: bool | None, expected: list[bytes]
 ) -> None:
     scripted_openai.script("A chart.")
@@ -106,7 +106,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("stage", ["answer", "selection"])
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
-async def test_refused_pictures_are_replaced_by_words(
+async def test_refused_pictures_are_replaced_by_descriptions(
     scripted_openai: ScriptedOpenAI, kept: ResultStore, refusal: HttpError, stage: str
 ) -> None:
     model = await seeing(scripted_openai)
@@ -115,7 +115,7 @@ async def test_refused_pictures_are_replaced_by_words(
     if stage == "answer":
         scripted_openai.script("I cannot see it.")
         answer = await respond_by_model(of(model), packet, FILES, CONTEXT, kept)
-        told_below = "[Not shown to scripted, which knows it by name alone: cat.png.]"
+        told_below = "[Not shown to scripted, only named: cat.png.]"
         assert answer.text == f"I cannot see it.\n\n{told_below}"
         assert f"HTTP {refusal.status}" in answer.errors("respond")[0].message
     else:
@@ -126,7 +126,7 @@ async def test_refused_pictures_are_replaced_by_words(
     assert model.sees is None
 
 
-async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: ScriptedOpenAI, kept: ResultStore) -> None:
+async def test_a_deleted_picture_is_reported(scripted_openai: ScriptedOpenAI, kept: ResultStore) -> None:
     packet = with_cat(kept)
     file = kept.file(packet.content.attachments[0].handle, SESSION)
     assert file is not None
@@ -137,7 +137,7 @@ async def test_a_picture_that_is_kept_no_more_is_told_of(scripted_openai: Script
     assert "it is not shown to you" in told(scripted_openai)
 
 
-async def test_an_earlier_picture_is_shown_with_the_answer_alone(
+async def test_an_earlier_picture_is_shown_only_to_the_answering_model(
     scripted_openai: ScriptedOpenAI, kept: ResultStore
 ) -> None:
     packet = with_cat(kept)

@@ -45,7 +45,7 @@ async def served(scripted_openai: ScriptedOpenAI) -> OpenAICompatible:
     return OpenAICompatible(chat)
 
 
-async def test_a_grammar_holds_both_answers_and_confidence_is_measured(terse: LlamaCppModel):
+async def test_a_gguf_is_constrained_and_measured_at_each_stage(terse: LlamaCppModel):
     seen = await probe_model(terse, FILES, CONTEXT)
     for trial in (seen.review, seen.selection):
         assert trial.problem == ""
@@ -55,7 +55,7 @@ async def test_a_grammar_holds_both_answers_and_confidence_is_measured(terse: Ll
     assert seen.only_validated == ()
 
 
-async def test_a_call_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
+async def test_an_endless_call_is_reported_without_an_error(tiny_gguf: Path):
     context = CONTEXT.model_copy(update={"selection_max_tokens": 16})
     endless = Catalogue([a_tool("notes.add", "Add to the README.md file.", schema=SCHEMAS["lookaround"])])
     seen = await probe_model(LlamaCppModel.load(str(tiny_gguf)), endless, context)
@@ -63,9 +63,7 @@ async def test_a_call_that_never_ends_is_told_and_no_error(tiny_gguf: Path):
     assert seen.review.confidence is ConfidenceSource.CALIBRATED
 
 
-async def test_a_server_that_sends_probabilities_only_for_the_review(
-    served: OpenAICompatible, scripted_openai: ScriptedOpenAI
-):
+async def test_probabilities_of_only_the_review_are_reported(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(ABOUT, READ, APPROVAL)
     seen = await probe_model(served, FILES, CONTEXT)
     assert seen.review.confidence is ConfidenceSource.MEASURED
@@ -77,7 +75,7 @@ async def test_a_server_that_sends_probabilities_only_for_the_review(
 
 
 @pytest.mark.parametrize("answered", [[], [ABOUT], [ABOUT, "no JSON"]], ids=["at once", "later", "repair"])
-async def test_a_model_that_cannot_be_asked_is_an_error(
+async def test_an_unreachable_model_is_an_error(
     answered: list[str], served: OpenAICompatible, scripted_openai: ScriptedOpenAI
 ):
     scripted_openai.script(*answered, HttpError(500, "out of memory"))
@@ -94,9 +92,9 @@ async def test_thoughts_are_measured_at_each_stage(served: OpenAICompatible, scr
     assert not any(trial.problem for trial in seen.stages.values())
 
 
-async def test_a_thought_without_an_end_is_told(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
+async def test_an_endless_thought_is_reported(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(*[Thinks(90_000, "never")] * 9)
     seen = await probe_model(served, FILES, CONTEXT)
     for trial in seen.stages.values():
-        assert "was cut off in its thoughts" in trial.problem
+        assert "was cut off while thinking" in trial.problem
         assert "reasoning_effort=low" in trial.problem

@@ -29,7 +29,7 @@ async def judge(model: ModelSource, *calls, context: RoutingContext = CONTEXT):
     return await language_deciders(model, model).reviewer(given, FILES, context)
 
 
-async def test_several_calls_in_one_question(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_several_calls_are_reviewed_in_one_request(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(
         json.dumps(
             {
@@ -50,7 +50,7 @@ async def test_several_calls_in_one_question(model: ModelSource, scripted_openai
     assert judged.usage.input_tokens > 0
 
 
-async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_the_prompt_has_the_request_and_the_calls(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(review(0.9, 0.9))
     await judge(model, READ, DELETE, context=RoutingContext(review_temperature=0.25, review_max_tokens=60))
     request = scripted_openai.requests[0]
@@ -82,13 +82,13 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
         '{"approved": true, "confidence": 0.95}',
     ],
 )
-async def test_rubbish_twice_raises(model: ModelSource, scripted_openai: ScriptedOpenAI, rubbish: str):
+async def test_two_invalid_answers_raise(model: ModelSource, scripted_openai: ScriptedOpenAI, rubbish: str):
     scripted_openai.script(rubbish, rubbish)
     with pytest.raises(DecisionError, match="ReviewAnswer, asked twice"):
         await judge(model, READ, DELETE)
 
 
-async def test_rubbish_once_is_asked_again(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_one_invalid_answer_is_retried(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(review(0.9), review(0.9, 0.8))
     judged = await judge(model, READ, DELETE)
     assert [one.confidence for one in judged.reviews] == [0.9, 0.8]
@@ -105,7 +105,7 @@ RISKY = RoutingContext(review="risky")
 FOREIGN = READ.model_copy(update={"provenance": origins(path="text:files.read_file")})
 
 
-async def test_settings_may_spare_plain_reads_the_review(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_settings_can_skip_the_review_of_harmless_reads(model: ModelSource, scripted_openai: ScriptedOpenAI):
     judged = await judge(model, READ, context=RISKY)
     assert scripted_openai.requests == []
     assert [(one.call_id, one.approved) for one in judged.reviews] == [(READ.call_id, True)]
@@ -123,7 +123,7 @@ async def test_settings_may_spare_plain_reads_the_review(model: ModelSource, scr
     ],
     ids=["all are reviewed", "not the user's words", "a write", "a write beside", "outside"],
 )
-async def test_all_else_is_reviewed(
+async def test_other_calls_are_reviewed(
     model: ModelSource, scripted_openai: ScriptedOpenAI, calls: tuple[ToolCall, ...], context: RoutingContext
 ):
     scripted_openai.script(review(*[0.9] * len(calls)))

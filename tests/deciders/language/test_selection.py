@@ -33,7 +33,7 @@ async def select(model: ModelSource, given=ASK, context: RoutingContext = CONTEX
     return await select_by_model(model, given, FILES, context)
 
 
-async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_a_call_is_selected(model: ModelSource, scripted_openai: ScriptedOpenAI):
     both = [{"tool": "files.read_file", "params": {"path": name}} for name in ("a.txt", "b.txt")]
     scripted_openai.script(selection("call", calls=both))
     chosen = await select(model)
@@ -46,7 +46,7 @@ async def test_call(model: ModelSource, scripted_openai: ScriptedOpenAI):
     assert chosen.corrections == ()
 
 
-async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_the_prompt_has_the_palette_and_the_request(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script(selection("none"))
     context = RoutingContext(
         selection_temperature=0.2, selection_top_p=0.8, selection_max_tokens=99, max_parallel_calls=2
@@ -60,7 +60,7 @@ async def test_what_is_asked(model: ModelSource, scripted_openai: ScriptedOpenAI
     assert last(scripted_openai) == "Request:\nRead a.txt"
 
 
-async def test_a_parameters_name_is_no_value_for_it(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_a_parameters_name_is_not_its_value(model: ModelSource, scripted_openai: ScriptedOpenAI):
     named = {"tool": "files.search_files", "params": {"query": "Query"}}
     scripted_openai.script(selection("call", calls=[named]), selection("clarify", question="What for?"))
     assert (await select(model, packet("Search my files"))).action == "clarify"
@@ -79,7 +79,7 @@ async def test_a_parameters_name_is_no_value_for_it(model: ModelSource, scripted
         (call("files.read_file", path="a", deep=True), "unknown_parameter", "It takes: path (string, required)."),
     ],
 )
-async def test_corrected_in_one_round(
+async def test_invalid_calls_are_corrected_once(
     model: ModelSource, scripted_openai: ScriptedOpenAI, wrong: str, problem: str, says: str
 ):
     scripted_openai.script(wrong, call("files.read_file", path="a.txt"))
@@ -103,14 +103,16 @@ async def test_corrected_in_one_round(
         (selection("call", calls=[{"tool": "", "params": {}}]), "calls.0.tool"),
     ],
 )
-async def test_malformed_is_asked_again(model: ModelSource, scripted_openai: ScriptedOpenAI, wrong: str, says: str):
+async def test_a_malformed_answer_is_retried(
+    model: ModelSource, scripted_openai: ScriptedOpenAI, wrong: str, says: str
+):
     scripted_openai.script(wrong, selection("none"))
     assert (await select(model)).action == "none"
     assert "That answer can not be used" in last(scripted_openai)
     assert says in last(scripted_openai)
 
 
-async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_an_unusable_selection_falls_back_to_reflex(model: ModelSource, scripted_openai: ScriptedOpenAI):
     scripted_openai.script("Sure.", "I did it.")
     chosen = await language_deciders(model, model).selector(ASK, FILES, CONTEXT)
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
@@ -128,7 +130,7 @@ async def test_reflexes_stand_in_and_say_so(model: ModelSource, scripted_openai:
         call("call_mcp_tool", name="files.read_file", arguments={"path": "a.txt"}),
     ],
 )
-async def test_what_can_be_mended_takes_no_second_round(
+async def test_repairable_calls_need_no_second_request(
     model: ModelSource, scripted_openai: ScriptedOpenAI, answer: str
 ):
     scripted_openai.script(answer)
@@ -137,7 +139,7 @@ async def test_what_can_be_mended_takes_no_second_round(
 
 
 @pytest.mark.parametrize("name", ["files.shred_file", "nothing.at_all"])
-async def test_an_unknown_tool_is_not_for_the_model_to_mend(
+async def test_an_unknown_tool_is_not_corrected_by_the_model(
     model: ModelSource, scripted_openai: ScriptedOpenAI, name: str
 ):
     """It goes on as it is, and widens the palette."""
@@ -147,7 +149,9 @@ async def test_an_unknown_tool_is_not_for_the_model_to_mend(
     assert len(scripted_openai.requests) == 1
 
 
-async def test_earlier_corrections_and_nearest_tools_are_shown(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_the_prompt_has_earlier_corrections_and_nearest_tools(
+    model: ModelSource, scripted_openai: ScriptedOpenAI
+):
     note = Correction(tool_name="x", problem="unknown_tool", message="There is no tool `x`.")
     mended = Correction(tool_name="x", problem="coerced", message="It was read as 5.", mended=True)
     given = packet(

@@ -10,11 +10,13 @@ from packetgate.deciders.language.probe import TimedAnswer, TimedModel, load
 from packetgate.models.calling import Timing
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.pool import ModelPool
-from packetgate.models.schemas import AnswerForm, Choice, obj
+from packetgate.models.schemas import AnswerForm, Choice, object_schema
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
-FORM = AnswerForm("verdict", obj(yes={"type": "boolean"}), choices=(Choice.among("yes", values=[True, False]),))
+FORM = AnswerForm(
+    "verdict", object_schema(yes={"type": "boolean"}), choices=(Choice.among("yes", values=[True, False]),)
+)
 SAMPLING = {"temperature": 0.0, "max_tokens": 50}
 
 
@@ -46,12 +48,12 @@ SPEEDS = [
 
 
 @pytest.mark.parametrize("speeds", SPEEDS, ids=lambda speeds: speeds.name)
-def test_speeds(speeds: Speeds):
+def test_speeds_are_computed_from_tokens_and_times(speeds: Speeds):
     timed = TimedAnswer(FormAnswer("{}", speeds.usage, timing=speeds.timing), seconds=10.0)
     assert (timed.reading_speed, timed.writing_speed) == (speeds.reading, speeds.writing)
 
 
-async def test_every_answer_is_kept_with_its_time(tiny_gguf: Path):
+async def test_every_answer_is_recorded_with_its_time(tiny_gguf: Path):
     timed_model = TimedModel(await loaded(tiny_gguf))
     given = [await timed_model.answer([HumanMessage(text)], FORM, sampling=SAMPLING) for text in ("Is it?", "Or not?")]
     assert [timed.answer for timed in timed_model.answers] == given
@@ -64,7 +66,7 @@ async def test_every_answer_is_kept_with_its_time(tiny_gguf: Path):
         assert timed.writing_speed == timed.answer.usage.output_tokens / timing.writing_s
 
 
-async def test_a_question_without_an_answer_is_counted(tiny_gguf: Path):
+async def test_a_failed_request_is_recorded(tiny_gguf: Path):
     timed_model = TimedModel(await loaded(tiny_gguf, "?n_ctx=256"))
     with pytest.raises(DecisionError, match="too long"):
         await timed_model.answer([HumanMessage("word " * 100)], FORM, sampling=SAMPLING)

@@ -54,11 +54,11 @@ async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
         (done("files.read_file", S.EXECUTED, path="a"), "was not run"),
     ],
 )
-async def test_said_plainly(call: ToolCall, says: str):
+async def test_each_outcome_is_stated(call: ToolCall, says: str):
     assert says in await answer(packet("Do it to a", call))
 
 
-async def test_all_calls_in_order_then_the_note_and_suggestions():
+async def test_the_answer_has_calls_then_the_note_then_suggestions():
     given = packet(
         "Do it",
         with_output(done("files.read_file", path="b"), "bread"),
@@ -85,7 +85,7 @@ def long(filler: str) -> str:
     return f"{filler}\n\nPenguins live in the south.\n\n{filler}"
 
 
-async def test_servers_that_are_not_there_are_named():
+async def test_unavailable_servers_and_tools_are_named():
     servers = (
         ServerHealth(name="mail", state="failed", problem="it burned down"),
         ServerHealth(name="ok", state="ready"),
@@ -94,8 +94,8 @@ async def test_servers_that_are_not_there_are_named():
     )
     text = await answer(packet("Read a", done("files.read_file", S.FAILED, path="a"), servers=servers))
     assert text.endswith(
-        "Not everything was reachable: mail: it burned down; slow: still starting.\n\n"
-        "Not every tool is there: odd: not offered: 'x': nothing fits its schema."
+        "Some servers are not available: mail: it burned down; slow: still starting.\n\n"
+        "Some tools are not available: odd: not offered: 'x': nothing fits its schema."
     )
     text = await answer(packet("Read a", done("files.read_file", S.FAILED, path="a"), servers=servers[3:]))
     assert "reachable" not in text
@@ -111,11 +111,11 @@ async def test_servers_that_are_not_there_are_named():
         ("Sing", ('"sing"',)),
     ],
 )
-async def test_without_a_call(request_: str, parts: tuple[str, ...]):
+async def test_answers_without_a_call(request_: str, parts: tuple[str, ...]):
     text = await answer(asking(request_))
     assert all(part in text for part in parts)
 
 
-async def test_without_any_tools():
+async def test_answers_without_tools():
     assert "files" not in await answer(asking("Hello"), Catalogue())
     assert "packetgate doctor" in await answer(asking("Read a.txt"), Catalogue())

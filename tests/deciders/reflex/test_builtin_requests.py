@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.reflex.builtin_requests import NO_TOOL, load_practice, practised
+from packetgate.deciders.reflex.builtin_requests import NO_TOOL, builtin_log_odds, load_request_classifier
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -20,8 +20,8 @@ def built_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToolSpec]:
     return {spec.name: spec for server in servers.values() for spec in server.specs}
 
 
-def test_it_knows_every_built_in_tool_and_no_other(built_in: dict[str, ToolSpec]):
-    assert {*load_practice().tools} - {NO_TOOL} == {*built_in}
+def test_the_model_knows_exactly_the_built_in_tools(built_in: dict[str, ToolSpec]):
+    assert {*load_request_classifier().tools} - {NO_TOOL} == {*built_in}
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def test_it_knows_every_built_in_tool_and_no_other(built_in: dict[str, ToolSpec]
         ("rm old.log", "ai.delete"),
     ],
 )
-def test_requests_are_told_apart(request_: str, name: str, built_in: dict[str, ToolSpec]):
-    likely = {one: practised(request_, spec) for one, spec in built_in.items()}
+def test_example_requests_are_classified(request_: str, name: str, built_in: dict[str, ToolSpec]):
+    likely = {one: builtin_log_odds(request_, spec) for one, spec in built_in.items()}
     assert max(likely, key=likely.__getitem__) == name
     assert likely[name] > 0
 
 
-def test_of_a_tool_with_the_same_name_on_another_server_nothing_is_known(built_in: dict[str, ToolSpec]):
+def test_a_tool_with_the_same_name_on_another_server_is_unknown(built_in: dict[str, ToolSpec]):
     spec = built_in["ai.read"]
-    assert practised("Read a.txt", spec) > 0
-    assert practised("Read a.txt", replace(spec, server_digest="0a1b")) == 0
-    assert practised("Read a.txt", tool("x.read", path="string")) == 0
+    assert builtin_log_odds("Read a.txt", spec) > 0
+    assert builtin_log_odds("Read a.txt", replace(spec, server_digest="0a1b")) == 0
+    assert builtin_log_odds("Read a.txt", tool("x.read", path="string")) == 0

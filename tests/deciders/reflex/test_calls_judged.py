@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.packets import packet, tool
 
-from packetgate.deciders.outcome import traced
+from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.reflex.review import call_signals
 from packetgate.deciders.reflex.signals import CallSignals, call_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -27,7 +27,7 @@ RIGHT = {"item": "wool socks", "count": 3, "colour": "red"}
 
 def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = REQUEST) -> CallSignals:
     asked = packet(request)
-    return call_signals(traced(name, params, SHOP[name], source_texts(asked)), asked, SHOP)
+    return call_signals(traced_call(name, params, SHOP[name], source_texts(asked)), asked, SHOP)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = R
         ({"item": "wool socks", "colour": "red"}, "left"),
     ],
 )
-def test_a_spoilt_call_is_less_probable(params: dict[str, Any], signal: str):
+def test_a_corrupted_call_is_less_probable(params: dict[str, Any], signal: str):
     right, spoilt = seen(RIGHT), seen(params)
     assert getattr(spoilt, signal) > getattr(right, signal) == 0
     assert call_log_odds(spoilt) < call_log_odds(right)
 
 
-def test_another_tool_is_less_probable():
+def test_a_call_of_another_tool_is_less_probable():
     other = seen({"city": "wool socks"}, "shop.find_shop")
     assert other.share < seen(RIGHT).share
     assert other.rival > 0

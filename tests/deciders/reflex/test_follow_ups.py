@@ -32,7 +32,7 @@ def shown(*lines: str) -> str:
         ("", "and in Quito?", "and in Quito?"),
     ],
 )
-def test_only_what_is_to_be_different_is_said(before: str, request_: str, means: str):
+def test_a_follow_up_can_state_only_the_change(before: str, request_: str, means: str):
     assert complete_request(request_, PreviousTurn(before)) == means
 
 
@@ -44,11 +44,11 @@ def test_only_what_is_to_be_different_is_said(before: str, request_: str, means:
         ("open the ninth one", "open the ninth one"),
     ],
 )
-def test_the_lines_of_an_answer_are_counted(request_: str, means: str):
+def test_ordinals_refer_to_items_of_the_answer(request_: str, means: str):
     assert complete_request(request_, PreviousTurn("list them", shown("a.md", "b.md", "c.md"))) == means
 
 
-def test_what_an_answer_lists():
+def test_items_of_an_answer_are_found():
     assert [*items_in(shown("[FILE] a.md", "- b", "2. c"))] == ["a.md", "b", "c"]
     assert [*items_in(shown("2 files in notes:", "notes/a.md  (1 KB, changed today)", "notes/b/  (folder)"))] == [
         "notes/a.md",
@@ -69,12 +69,12 @@ def test_what_an_answer_lists():
         ("add it to notes/a.md", "add it to notes/a.md"),
     ],
 )
-def test_what_is_pointed_at_is_what_the_last_call_was_of(request_: str, means: str):
+def test_references_mean_the_argument_of_the_last_call(request_: str, means: str):
     earlier = PreviousTurn("make a branch called spring", shown("Created"), {"branch_name": "spring", "base": "main"})
     assert complete_request(request_, earlier) == means
 
 
-def test_the_one_file_that_was_found_comes_first():
+def test_the_only_file_in_the_answer_is_meant():
     earlier = PreviousTurn("where is the tea list?", shown("lists/tea.txt"), {"query": "tea list"})
     assert complete_request("open it", earlier) == "open lists/tea.txt"
     assert complete_request("open it", PreviousTurn("find tea", shown("a.txt", "b.txt"), {"query": "x"})) == "open it"

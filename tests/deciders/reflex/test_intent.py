@@ -16,7 +16,7 @@ SMALL_TALK = [
 
 
 @pytest.mark.parametrize("words", SMALL_TALK)
-async def test_small_talk_needs_no_tool_and_waits_for_no_server(words: str):
+async def test_small_talk_does_not_wait_for_servers(words: str):
     shelf = Shelf()
     decision = await detect_by_reflex(asking(words), shelf, CONTEXT)
     assert (decision.needs_tool, shelf.asked) == (False, 0)
@@ -38,7 +38,7 @@ async def test_small_talk_needs_no_tool_and_waits_for_no_server(words: str):
         ("List the directory", Access.READ),
     ],
 )
-async def test_needs_a_tool(request_: str, access: Access):
+async def test_requests_that_need_a_tool(request_: str, access: Access):
     decision = await detect_by_reflex(asking(request_), Shelf(), CONTEXT)
     assert (decision.needs_tool, decision.access) == (True, access)
 
@@ -58,17 +58,17 @@ async def test_needs_a_tool(request_: str, access: Access):
         "42",
     ],
 )
-async def test_needs_none(request_: str):
+async def test_requests_that_need_no_tool(request_: str):
     decision = await detect_by_reflex(asking(request_), Shelf(), CONTEXT)
     assert not decision.needs_tool
 
 
-async def test_without_tools_nothing_needs_one():
+async def test_without_tools_no_tool_is_needed():
     decision = await detect_by_reflex(asking("Read README.md"), Shelf(Catalogue()), CONTEXT)
     assert (decision.needs_tool, decision.reasoning) == (False, "no tools are connected")
 
 
-async def test_a_tool_that_knows_the_words_is_needed():
+async def test_a_tool_that_matches_the_words_is_needed():
     weather = Catalogue([*FILES.values(), tool("w.get_weather", "city", city="string")])
     decision = await detect_by_reflex(asking("Weather in Vienna?"), Shelf(weather), CONTEXT)
     assert decision.needs_tool
@@ -86,7 +86,9 @@ async def test_a_tool_that_knows_the_words_is_needed():
         ("Read a.txt then read b.txt then read c.txt then read d.txt", 3, ToolExecutionStatus.EXECUTED, True),
     ],
 )
-async def test_later_passes(request_: str, used: int, status: ToolExecutionStatus, needs: bool):
+async def test_later_passes_follow_the_steps_of_the_request(
+    request_: str, used: int, status: ToolExecutionStatus, needs: bool
+):
     later = packet(request_, done("files.read_file", status, path="a.txt"), reinjection_count=used, step=used - 1)
     shelf = Shelf()
     assert (await detect_by_reflex(later, shelf, CONTEXT)).needs_tool is needs

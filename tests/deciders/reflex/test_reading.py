@@ -18,12 +18,12 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize("text", SMALL_TALK)
-def test_small_talk(text: str):
+def test_small_talk_is_recognised(text: str):
     assert is_small_talk(text)
 
 
 @pytest.mark.parametrize("text", REQUESTS)
-def test_no_small_talk(text: str):
+def test_requests_are_not_small_talk(text: str):
     assert not is_small_talk(text)
 
 
@@ -40,7 +40,7 @@ def test_no_small_talk(text: str):
         ("", [""]),
     ],
 )
-def test_steps(request_: str, steps: list[str]):
+def test_a_request_is_split_into_steps(request_: str, steps: list[str]):
     assert steps_in(request_) == steps
 
 
@@ -59,7 +59,7 @@ def test_steps(request_: str, steps: list[str]):
         "Don't delete a.txt; never rename b.txt",
     ],
 )
-def test_what_is_only_forbidden_is_no_step(request_: str):
+def test_a_request_that_only_forbids_has_no_steps(request_: str):
     assert steps_in(request_) == []
 
 
@@ -73,7 +73,7 @@ def test_what_is_only_forbidden_is_no_step(request_: str):
         ("Don't delete a.txt, rename it to b.txt", ["rename it to b.txt"]),
     ],
 )
-def test_what_is_forbidden_is_left_out(request_: str, steps: list[str]):
+def test_forbidden_parts_are_left_out(request_: str, steps: list[str]):
     assert steps_in(request_) == steps
 
 
@@ -87,7 +87,7 @@ def test_what_is_forbidden_is_left_out(request_: str, steps: list[str]):
         *("Never mind, read a.txt", "Copy a.txt to b.txt, keep the formatting", "don't"),
     ],
 )
-def test_what_forbids_nothing_stays(request_: str):
+def test_other_negations_are_unchanged(request_: str):
     assert steps_in(request_) == [request_]
 
 
@@ -99,7 +99,7 @@ def test_what_forbids_nothing_stays(request_: str):
         ("Write 'if' to a.txt", ""),
     ],
 )
-def test_reserves(text: str, word: str):
+def test_conditions_are_found(text: str, word: str):
     assert condition_in(text) == word
 
 
@@ -113,7 +113,7 @@ def test_reserves(text: str, word: str):
         ("write 'read and write' to a", ["write 'read and write' to a"]),
     ],
 )
-def test_parts(step: str, parts: list[str]):
+def test_a_step_is_split_into_parts(step: str, parts: list[str]):
     assert parts_in(step) == parts
 
 
@@ -137,7 +137,7 @@ def test_parts(step: str, parts: list[str]):
         ("open http://x.org/?q=1 and `x=1`", "has_value", False),
     ],
 )
-def test_mentions(text: str, kind: str, found: object):
+def test_paths_urls_and_texts_are_found(text: str, kind: str, found: object):
     assert getattr(mentions_in(text), kind) == found
 
 
@@ -151,5 +151,5 @@ def test_mentions(text: str, kind: str, found: object):
         *(("Read how to delete a file", Access.READ), ("Read 'delete everything'", Access.READ)),
     ],
 )
-def test_access(text: str, access: Access):
+def test_the_access_of_a_request(text: str, access: Access):
     assert access_of(text) is access

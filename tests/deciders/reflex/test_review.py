@@ -32,7 +32,7 @@ READ = done("files.read_file", ToolExecutionStatus.PENDING, path="a.txt").model_
         ("Run `ls`", done("shell.run_command", command=["ls"])),
     ],
 )
-async def test_approved(request_: str, call: ToolCall):
+async def test_a_requested_call_is_approved(request_: str, call: ToolCall):
     review = await judge(request_, call)
     assert review.approved
     assert review.confidence >= THRESHOLD
@@ -48,14 +48,14 @@ async def test_a_call_is_reviewed_for_its_step():
 @pytest.mark.parametrize(
     ("request_", "call", "most", "says"),
     [
-        ("Read a.txt", done("files.gone", path="a.txt"), 0.0, "the tool is gone"),
+        ("Read a.txt", done("files.gone", path="a.txt"), 0.0, "the tool no longer exists"),
         ("Read a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
         ("Don't delete a.txt", done("files.delete_file", path="a.txt"), 0.3, "does not ask for write access"),
         ("Delete a.txt if it is empty", done("files.delete_file", path="a.txt"), 0.5, "`if`"),
         ("Delete a.txt", done("shell.run_command", command=["rm"]), 0.3, "does not ask for execute access"),
     ],
 )
-async def test_not_approved(request_: str, call: ToolCall, most: float, says: str):
+async def test_calls_that_were_not_requested_are_not_approved(request_: str, call: ToolCall, most: float, says: str):
     review = await judge(request_, call)
     assert not review.approved
     assert review.confidence <= most
@@ -65,14 +65,14 @@ async def test_not_approved(request_: str, call: ToolCall, most: float, says: st
 @pytest.mark.parametrize(
     ("origin", "told"), [("nobody", "the model"), ("text:files.read_file", "the text that files.read_file returned")]
 )
-async def test_ungrounded(origin: str, told: str):
+async def test_arguments_from_other_sources_are_an_objection(origin: str, told: str):
     review = await judge("Read a.txt", READ.model_copy(update={"provenance": origins(path=origin)}))
     assert not review.approved
     assert review.confidence <= 0.4
-    assert f"not in your words: `path` (from {told})" in review.reasoning
+    assert f"arguments that are not from your words: `path` (from {told})" in review.reasoning
 
 
-async def test_off_topic_is_doubted_not_refused():
+async def test_an_unlikely_call_is_approved_with_a_low_confidence():
     review = await judge("Delete x", done("files.read_file", path="x"))
     assert review.approved
     assert review.confidence < THRESHOLD

@@ -46,7 +46,7 @@ def made(selection: Selection) -> Calls:
         ("Read a.txt then read b.txt", [("files.read_file", {"path": "a.txt"})]),
     ],
 )
-async def test_call(request_: str, calls: Calls):
+async def test_the_call_has_arguments_from_the_request(request_: str, calls: Calls):
     selection = await select(packet(request_))
     assert (selection.action, made(selection)) == ("call", calls)
     assert selection.decided_by == "reflex"
@@ -61,20 +61,20 @@ async def test_call(request_: str, calls: Calls):
         ("hello, show me /etc/hosts", "/etc/hosts"),
     ],
 )
-async def test_a_file_that_is_only_named_is_read_by_the_built_in_tool(request_: str, path: str, tmp_path: Path):
+async def test_a_request_that_only_names_a_file_reads_it(request_: str, path: str, tmp_path: Path):
     settings = Settings(home=tmp_path / "home", root=tmp_path)
     async with await make_hub(settings, McpConfig()) as hub:
         builtin = await hub.catalogue()
         assert made(await select(packet(request_, catalogue=builtin), builtin)) == [("ai.read", {"path": path})]
 
 
-async def test_second_step_on_the_second_pass():
+async def test_the_second_pass_does_the_second_step():
     selection = await select(packet("Read a.txt then delete b.txt", step=1))
     assert made(selection) == [("files.delete_file", {"path": "b.txt"})]
 
 
 @pytest.mark.parametrize(("request_", "asks"), [("Write a.txt", "`content`"), ("Read the file", "`path`")])
-async def test_clarify(request_: str, asks: str):
+async def test_a_missing_argument_leads_to_a_question(request_: str, asks: str):
     selection = await select(packet(request_))
     assert (selection.action, selection.calls) == ("clarify", ())
     assert asks in selection.question
@@ -87,24 +87,24 @@ async def test_clarify(request_: str, asks: str):
         (("'hello'",), [("files.write_file", {"path": "a.txt", "content": "hello"})]),
     ],
 )
-async def test_the_answer_fills_what_was_missing(answers: tuple[str, ...], calls: Calls):
+async def test_the_users_answer_fills_the_missing_argument(answers: tuple[str, ...], calls: Calls):
     assert made(await select(packet("Write a.txt", clarifications=answers))) == calls
 
 
-async def test_what_the_user_said_instead_replaces_what_the_call_held():
+async def test_the_users_correction_replaces_the_argument():
     given = packet("Delete a.txt", clarifications=("I meant b.txt",))
     said = Approval(call_id="1", tool_name="files.delete_file", params={}, outcome=ApprovalOutcome.ANSWERED)
     given = given.model_copy(update={"governance": given.governance.model_copy(update={"approvals": (said,)})})
     assert made(await select(given)) == [("files.delete_file", {"path": "b.txt"})]
 
 
-async def test_named_outright_off_the_palette():
+async def test_a_tool_named_by_the_user_need_not_be_on_the_palette():
     """A tool off the palette is named, so that the miss widens it; it is not swapped for another."""
     given = packet("Delete a.txt", catalogue=Catalogue([FILES["files.search_files"]]))
     assert made(await select(given)) == [("files.delete_file", {"path": "a.txt"})]
 
 
-async def test_a_change_is_not_answered_by_a_tool_that_does_something_else():
+async def test_a_requested_change_selects_no_tool_for_another_action():
     """Nothing here renames: neither the reading nor the deleting tool is a stand-in."""
     selection = await select(packet("Rename a.txt"))
     assert (selection.action, selection.calls) == ("none", ())
@@ -121,7 +121,7 @@ PAINT = tool("studio.paint", "prompt", prompt="string", description="Paint an im
         (tool("studio.paint", "canvas", canvas="integer", description="Paint an image."), "banner.create_art"),
     ],
 )
-async def test_the_right_kind_of_tool_where_the_request_holds_what_it_needs(painter: ToolSpec, chosen: str):
+async def test_a_tool_of_the_requested_category_is_preferred(painter: ToolSpec, chosen: str):
     both = Catalogue([ASCII, painter])
     selection = await select(packet("Create an image of `fox`", catalogue=both), both)
     assert [name for name, _ in made(selection)] == [chosen]

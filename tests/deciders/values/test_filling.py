@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.values.filling import answer_value, fill, fill_each
+from packetgate.deciders.values.filling import answer_value, fill_each, fill_parameters
 
 READ = tool("f.read_file", "path", path="string")
 MOVE = tool("f.move_file", "source", "destination", source="string", destination="string")
@@ -101,8 +101,8 @@ SPOTS = tool("g.plot", "points", points={"type": "array", "items": {"type": "num
         ),
     ],
 )
-def test_filled(spec, text: str, params: dict[str, Any]):
-    found = fill(spec, text)
+def test_arguments_are_filled(spec, text: str, params: dict[str, Any]):
+    found = fill_parameters(spec, text)
     assert (found.params, found.missing) == (params, ())
 
 
@@ -116,8 +116,8 @@ def test_filled(spec, text: str, params: dict[str, Any]):
         (RUN, "Do it", {}, ["command"]),
     ],
 )
-def test_missing(spec, text: str, params: dict[str, Any], missing: list[str]):
-    found = fill(spec, text)
+def test_required_arguments_without_a_value_are_missing(spec, text: str, params: dict[str, Any], missing: list[str]):
+    found = fill_parameters(spec, text)
     assert (found.params, [*found.missing]) == (params, missing)
 
 
@@ -131,7 +131,7 @@ def test_missing(spec, text: str, params: dict[str, Any], missing: list[str]):
         (MOVE, "Move a.txt to b.txt", [{"source": "a.txt", "destination": "b.txt"}]),
     ],
 )
-def test_once_for_each_path(spec, text: str, each: list[dict[str, Any]]):
+def test_several_paths_fill_several_calls(spec, text: str, each: list[dict[str, Any]]):
     assert [one.params for one in fill_each(spec, text)] == each
 
 
@@ -146,7 +146,7 @@ def test_once_for_each_path(spec, text: str, each: list[dict[str, Any]]):
     ],
 )
 def test_odd_schemas_fill_nothing(spec):
-    found = fill(spec, "Read a.txt 'b' 5 `c`")
+    found = fill_parameters(spec, "Read a.txt 'b' 5 `c`")
     assert {name: value for name, value in found.params.items() if name != "a"} == {}
 
 
@@ -162,22 +162,22 @@ def test_odd_schemas_fill_nothing(spec):
         ("nothing", RUN, "ls -l", None),
     ],
 )
-def test_an_answer_fills_the_one_thing_asked(name: str, spec, said: str, value: Any):
+def test_an_answer_fills_the_requested_parameter(name: str, spec, said: str, value: Any):
     assert answer_value(spec, name, said) == value
 
 
-def test_each_value_says_where_it_was_read():
-    (path,) = fill(READ, "Read src/a.py please").arguments
+def test_each_value_has_its_span():
+    (path,) = fill_parameters(READ, "Read src/a.py please").arguments
     assert (path.path, path.state, path.text, path.start, path.end) == (("path",), "filled", "src/a.py", 5, 13)
     assert 0.5 < path.probability <= 1
 
 
-def test_what_no_argument_used_is_left_over():
-    left = fill(READ, "Read a.txt for Anna and 'the boss', 12 times").unused
+def test_unused_mentions_are_reported():
+    left = fill_parameters(READ, "Read a.txt for Anna and 'the boss', 12 times").unused
     assert [span.text for span in left] == ["Anna", "the boss", "12"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", ["'a ", "a/", "may 5 ", "[", "A of ", "k=v ", "读取"])
 def test_a_long_request_is_read(piece: str):
-    fill(FLAGS, (piece * 100_000)[:100_000])
+    fill_parameters(FLAGS, (piece * 100_000)[:100_000])

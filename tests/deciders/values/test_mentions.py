@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from packetgate.deciders.values.dates import find_times, format_moment, parse_duration, parse_moment
-from packetgate.deciders.values.mentions import read
+from packetgate.deciders.values.mentions import parse_request
 from packetgate.deciders.values.tokens import tokenize
 
 NOW = datetime(2026, 1, 15, 9)
@@ -32,8 +32,8 @@ NOW = datetime(2026, 1, 15, 9)
         ("in the University of Vienna with Ada Lovelace", "name", ["University of Vienna", "Ada Lovelace"]),
     ],
 )  # fmt: skip
-def test_mentions(text: str, kind: str, found: list[str]):
-    assert [span.text for span in read(text).mentions if span.kind == kind] == found
+def test_typed_mentions_are_found(text: str, kind: str, found: list[str]):
+    assert [span.text for span in parse_request(text).mentions if span.kind == kind] == found
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_mentions(text: str, kind: str, found: list[str]):
         ("三个文件", [3]),
     ],
 )
-def test_numbers(text: str, numbers: list[float]):
-    spans = read(text).mentions
+def test_numbers_are_parsed(text: str, numbers: list[float]):
+    spans = parse_request(text).mentions
     found = []
     last = 0
     for span in spans:
@@ -59,9 +59,9 @@ def test_numbers(text: str, numbers: list[float]):
     assert found == numbers
 
 
-def test_offsets_are_those_of_the_request():
+def test_offsets_match_the_request():
     text = "Read 'my notes.txt' on October 10, 2021 for New York"
-    assert all(span.text in text[span.start : span.end] for span in read(text).spans)
+    assert all(span.text in text[span.start : span.end] for span in parse_request(text).spans)
 
 
 @pytest.mark.parametrize(
@@ -75,28 +75,28 @@ def test_offsets_are_those_of_the_request():
         ("next Friday", NOW, "2026-01-16"),
     ],
 )
-def test_moments(said: str, now: datetime | None, day: str):
+def test_dates_and_times_are_parsed(said: str, now: datetime | None, day: str):
     moment = parse_moment(said, now)
     assert moment is not None
     assert format_moment(moment, "YYYY-MM-DD") == day
 
 
-def test_what_depends_on_today_is_nothing_without_a_clock():
+def test_relative_dates_need_the_current_time():
     assert parse_moment("tomorrow", None) is None
 
 
 @pytest.mark.parametrize(
     ("said", "seconds"), [("half an hour", 1800), ("2 hours and 30 minutes", 9000), ("30-day", 2_592_000)]
 )
-def test_durations(said: str, seconds: float):
+def test_durations_are_parsed(said: str, seconds: float):
     assert parse_duration(said) == seconds
 
 
-def test_a_month_that_is_a_verb_is_no_date():
+def test_a_verb_that_looks_like_a_month_is_not_a_date():
     assert [*find_times("it may be")] == []
 
 
 @pytest.mark.parametrize("piece", ["'a ", '"', "“a ", "1-", "a.", "a@a.", "in 1 day ", "5 days and ", "may 5 ", "1:"])
-def test_long_texts_are_cut_in_tokens(piece: str):
+def test_the_tokens_of_long_texts_are_limited(piece: str):
     text = (piece * 100_000)[:100_000]
     assert all(token.start < token.end for token in tokenize(text))

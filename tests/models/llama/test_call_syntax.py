@@ -9,7 +9,7 @@ from packetgate.models.decoding import begins_call
 from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
 from packetgate.models.llama.engine import EngineAnswer
 from packetgate.models.llama.model import measured_calls
-from packetgate.models.llama.prompt import in_words
+from packetgate.models.llama.prompt import as_plain_messages
 
 ENDS = ("<|end|>",)
 CALLS = [("files.read", {"path": 'a "b".txt'}), ("clock.now", {})]
@@ -37,7 +37,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_is_read(kind: str):
+def test_written_calls_are_read_back(kind: str):
     found = KINDS[kind]
     assert found is not None
     written = found.write(CALLS)
@@ -47,12 +47,12 @@ def test_what_is_written_is_read(kind: str):
         assert json.loads(written[slice(*one.arguments_at)]) == one.arguments
 
 
-def test_a_call_without_arguments_is_measured_as_well():
+def test_a_call_without_arguments_is_measured():
     answer = EngineAnswer(OWN.write(CALLS), "stop", 1, 0, 1, timing=None)  # type: ignore[arg-type]
     assert [{*one.probabilities} for one in measured_calls(OWN, answer)] == [{"path"}, set()]
 
 
-def test_the_marks_are_those_of_the_template():
+def test_the_marks_come_from_the_template():
     assert KINDS["tags"] == OWN
     assert KINDS["list"] == CallSyntax('[TOOL_CALLS][{"name": "', '", "arguments": ', '}, {"name": "', "}]")
 
@@ -66,11 +66,11 @@ def test_the_marks_are_those_of_the_template():
         "{{ c.function.name }}({{ c.function.name }}, {{ c.function.arguments | tojson }})",
     ],
 )
-def test_a_template_without_names_and_json_has_none(call: str):
+def test_a_template_without_json_calls_has_no_syntax(call: str):
     assert syntax(call) is None
 
 
-def test_what_breaks_off_is_no_call():
+def test_truncated_calls_are_not_read():
     assert OWN.read(OWN.write(CALLS)[:-30])[1:] == []
     assert OWN.read("Sure: " + OWN.write(CALLS)) == []
 
@@ -91,11 +91,11 @@ def test_what_breaks_off_is_no_call():
         ("Hello", False),
     ],
 )
-def test_how_calls_begin(text: str, begins: bool | None):
+def test_the_beginning_of_a_call_is_recognised(text: str, begins: bool | None):
     assert begins_call(text) is begins
 
 
-def test_tools_in_words():
+def test_tools_are_described_in_text():
     tool = {"type": "function", "function": {"name": "clock.now", "description": "Tells the time.", "parameters": {}}}
     called = {"function": {"name": "clock.now", "arguments": {}}}
     chat = [
@@ -104,7 +104,7 @@ def test_tools_in_words():
         {"role": "assistant", "content": "", "tool_calls": [called]},
         {"role": "tool", "content": "12:00"},
     ]
-    spoken = in_words(chat, [tool])
+    spoken = as_plain_messages(chat, [tool])
     assert spoken[0]["content"].startswith("Be brief.\n\n")
     assert "Tells the time." in spoken[0]["content"]
     assert [one["role"] for one in spoken] == ["system", *("user", "assistant") * 3, "user"]

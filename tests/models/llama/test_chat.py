@@ -11,7 +11,7 @@ from support.gguf_model import write_tiny_gguf
 
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.model import LlamaCppChat, LlamaCppModel
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, obj
+from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema
 from packetgate.models.structured import structured_answer
 from packetgate.state.errors import DecisionError, ModelError
 
@@ -23,18 +23,18 @@ def tiny(tiny_gguf: Path) -> LlamaCppChat:
     return LlamaCppChat(LlamaEngine(str(tiny_gguf), {"n_ctx": 512}))
 
 
-async def test_answers(tiny: LlamaCppChat):
+async def test_the_model_answers(tiny: LlamaCppChat):
     answer = await tiny.ainvoke("Hello", max_tokens=12, seed=1)
     assert answer.text
     assert answer.text.isascii()
 
 
-async def test_same_seed_same_answer(tiny: LlamaCppChat):
+async def test_the_same_seed_gives_the_same_answer(tiny: LlamaCppChat):
     answers = [(await tiny.ainvoke("Hello", max_tokens=12, seed=seed)).text for seed in (1, 1, 2)]
     assert answers[0] == answers[1] != answers[2]
 
 
-async def test_usage_metadata(tiny: LlamaCppChat):
+async def test_answers_have_usage_metadata(tiny: LlamaCppChat):
     answer = await tiny.ainvoke([SystemMessage("ab"), HumanMessage("cde")], max_tokens=12, seed=1)
     prompt = 1 + (1 + 2 + 1) + (1 + 3 + 1) + 1  # <s>, two messages between role and </s>, <|assistant|>
     usage = answer.usage_metadata
@@ -43,14 +43,14 @@ async def test_usage_metadata(tiny: LlamaCppChat):
     assert answer.response_metadata["finish_reason"] == "length"
 
 
-async def test_bound_parameters(tiny: LlamaCppChat):
+async def test_bound_parameters_apply(tiny: LlamaCppChat):
     whole = (await tiny.ainvoke("Hello", max_tokens=12, seed=1)).text
     assert (await tiny.bind(max_tokens=12, seed=1).ainvoke("Hello")).text == whole
     with pytest.raises(ValueError, match="no stop texts"):
         await tiny.ainvoke("Hello", stop=[whole[5]])
 
 
-async def test_stream(tiny: LlamaCppChat):
+async def test_answers_are_streamed(tiny: LlamaCppChat):
     whole = await tiny.ainvoke("Hello", max_tokens=12, seed=1)
     chunks = [chunk async for chunk in tiny.astream("Hello", max_tokens=12, seed=1)]
     assert len(chunks) > 3
@@ -75,7 +75,7 @@ async def test_requests_from_several_event_loops(tiny: LlamaCppChat):
     assert await asyncio.gather(*(asyncio.to_thread(in_own_loop, prompt) for prompt in PROMPTS)) == alone
 
 
-def test_cancelled_request_stops_at_its_next_token(tiny: LlamaCppChat):
+def test_a_cancelled_request_stops_at_its_next_token(tiny: LlamaCppChat):
     cancelled = threading.Event()
     chat = [{"role": "user", "content": "Hello"}]
     request = Request(
@@ -86,7 +86,7 @@ def test_cancelled_request_stops_at_its_next_token(tiny: LlamaCppChat):
     assert answer.output_tokens < 10
 
 
-async def test_leaving_a_stream_or_an_answer_cancels_it(tiny: LlamaCppChat, monkeypatch: pytest.MonkeyPatch):
+async def test_leaving_a_stream_cancels_the_request(tiny: LlamaCppChat, monkeypatch: pytest.MonkeyPatch):
     submit, events, submitted = tiny._engine.submit, [], asyncio.Event()
 
     def watched(request: Request):
@@ -108,25 +108,25 @@ async def test_leaving_a_stream_or_an_answer_cancels_it(tiny: LlamaCppChat, monk
     assert (await tiny.ainvoke("Hello", max_tokens=4)).text
 
 
-async def test_prompt_too_long(tiny: LlamaCppChat):
-    with pytest.raises(DecisionError, match=r"too long for tiny\.gguf: \d+ tokens, its context holds 512.*n_ctx"):
+async def test_a_too_long_prompt_is_refused(tiny: LlamaCppChat):
+    with pytest.raises(DecisionError, match=r"too long for tiny\.gguf: \d+ tokens in a context of 512.*n_ctx"):
         await tiny.ainvoke("x" * 600)
     assert (await tiny.ainvoke("Hello", max_tokens=12)).text
 
 
-def test_counts_tokens_with_its_own_vocabulary(tiny: LlamaCppChat):
+def test_tokens_are_counted_with_the_models_vocabulary(tiny: LlamaCppChat):
     assert tiny.get_num_tokens("abc") == 3
     assert tiny.get_num_tokens("é") == 2
 
 
-async def test_decides(llama_cpp_installed: None, tmp_path: Path):
+async def test_the_model_gives_a_structured_answer(llama_cpp_installed: None, tmp_path: Path):
     class Verdict(BaseModel):
         approved: bool
         confidence: float
 
     form = AnswerForm(
         "verdict",
-        obj(approved={"type": "boolean"}, confidence=CONFIDENCE),
+        object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE),
         choices=(Choice.among("approved", values=[True, False]),),
     )
     path = write_tiny_gguf(tmp_path / "scripted.gguf", '{"approved":true,"confidence":0.9}')
@@ -141,12 +141,12 @@ async def test_decides(llama_cpp_installed: None, tmp_path: Path):
     assert verdict > 0.99
 
 
-def test_missing_file(llama_cpp_installed: None, tmp_path: Path):
+def test_a_missing_file_is_reported(llama_cpp_installed: None, tmp_path: Path):
     with pytest.raises(ModelError, match=r"no model file at .*none\.gguf"):
         LlamaCppChat(LlamaEngine(str(tmp_path / "none.gguf")))
 
 
-def test_file_of_another_kind(llama_cpp_installed: None, tmp_path: Path):
+def test_a_file_of_another_type_is_reported(llama_cpp_installed: None, tmp_path: Path):
     path = tmp_path / "zip.gguf"
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(ModelError, match=r"zip\.gguf is not a GGUF model"):
@@ -154,14 +154,14 @@ def test_file_of_another_kind(llama_cpp_installed: None, tmp_path: Path):
 
 
 @pytest.mark.parametrize("kept", [10, 200, 400_000])
-def test_corrupt_file(tiny_gguf: Path, tmp_path: Path, kept: int):
+def test_a_corrupt_file_is_reported(tiny_gguf: Path, tmp_path: Path, kept: int):
     path = tmp_path / "half.gguf"
     path.write_bytes(tiny_gguf.read_bytes()[:kept])
     with pytest.raises(ModelError, match=r"cannot load .*half\.gguf: .+; download the file again"):
         LlamaCppChat(LlamaEngine(str(path)))
 
 
-def test_loading_writes_nothing_and_swallows_nothing(tiny_gguf: Path):
+def test_loading_prints_nothing_and_hides_no_error(tiny_gguf: Path):
     """Another thread's output must survive a load: it may be an MCP reply."""
     script = (
         "import os, sys, threading\n"

@@ -49,14 +49,14 @@ CASES = {
 
 @pytest.mark.parametrize("batch", [512, 9, 1])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_is_known_is_not_evaluated_again(weights: LlamaWeights, case: Case, batch: int):
+def test_cached_tokens_are_not_evaluated_again(weights: LlamaWeights, case: Case, batch: int):
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": batch})
     for prompt, known in zip(case.prompts, case.known, strict=True):
         assert read(context, prompt) == known
         check(context, weights, prompt)
 
 
-def test_what_is_written_counts_as_known(weights: LlamaWeights):
+def test_written_tokens_are_cached(weights: LlamaWeights):
     context = LlamaContext(weights, {"n_ctx": 512})
     read(context, A)
     for token in B[:5]:
@@ -67,14 +67,14 @@ def test_what_is_written_counts_as_known(weights: LlamaWeights):
 
 
 @pytest.mark.parametrize("batch", [512, 9, 1])
-def test_more_than_a_batch_can_follow(weights: LlamaWeights, batch: int):
+def test_more_tokens_than_a_batch_can_follow(weights: LlamaWeights, batch: int):
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": batch})
     read(context, A)
     context.append(B)
     check(context, weights, A + B)
 
 
-def test_forgetting_everything(weights: LlamaWeights):
+def test_forget_clears_the_cache(weights: LlamaWeights):
     context = LlamaContext(weights, {"n_ctx": 512})
     read(context, A)
     read(context, B)
@@ -96,7 +96,7 @@ class After(threading.Event):
 
 
 @pytest.mark.parametrize("looks", [0, 1, 3])
-def test_a_prompt_cancelled_between_batches_can_go_on(weights: LlamaWeights, looks: int):
+def test_a_cancelled_prompt_can_continue(weights: LlamaWeights, looks: int):
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": 20})
     assert context.read(A, After(looks)) == 0
     assert context.size - context.room == 20 * looks

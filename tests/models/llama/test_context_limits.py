@@ -20,7 +20,7 @@ def weights(tiny_gguf: Path) -> LlamaWeights:
     return LlamaWeights(str(tiny_gguf), {})
 
 
-def test_as_many_prompts_as_slots_are_remembered(weights: LlamaWeights):
+def test_each_slot_caches_a_prompt(weights: LlamaWeights):
     context = LlamaContext(weights, {"n_ctx": 2048})
     prompts = [tokens(30, seed) for seed in range(SLOTS + 1)]
     assert [read(context, prompt) for prompt in prompts[:-1]] == [0] * SLOTS
@@ -33,7 +33,7 @@ def test_as_many_prompts_as_slots_are_remembered(weights: LlamaWeights):
     check(context, weights, prompts[2])
 
 
-def test_when_cells_run_out_the_oldest_prompts_are_forgotten(weights: LlamaWeights):
+def test_the_oldest_prompts_are_evicted_if_cells_run_out(weights: LlamaWeights):
     context = LlamaContext(weights, {"n_ctx": CELLS})
     large = [tokens(150, seed) for seed in range(4)]
     for prompt in [*large, *large]:
@@ -41,7 +41,7 @@ def test_when_cells_run_out_the_oldest_prompts_are_forgotten(weights: LlamaWeigh
         check(context, weights, prompt)
 
 
-def test_no_more_is_forgotten_than_must_be(weights: LlamaWeights):
+def test_no_more_prompts_than_necessary_are_evicted(weights: LlamaWeights):
     context = LlamaContext(weights, {"n_ctx": CELLS})
     one, oldest, large, new = tokens(40, 1), tokens(40, 2), tokens(150, 3), tokens(60, 4)
     for prompt in (one, oldest, large):
@@ -53,7 +53,7 @@ def test_no_more_is_forgotten_than_must_be(weights: LlamaWeights):
     check(context, weights, oldest)
 
 
-def test_a_fork_stays_whole_when_its_origin_is_forgotten(weights: LlamaWeights):
+def test_a_fork_survives_the_eviction_of_its_origin(weights: LlamaWeights):
     context = LlamaContext(weights, {"n_ctx": CELLS, "n_batch": 16})
     origin, fork = tokens(120, 1), tokens(120, 1)[:50] + tokens(60, 2)
     read(context, origin)
@@ -62,7 +62,7 @@ def test_a_fork_stays_whole_when_its_origin_is_forgotten(weights: LlamaWeights):
     check(context, weights, [*fork, *tokens(100, 3)])
 
 
-def test_the_longest_prompt(weights: LlamaWeights):
+def test_the_longest_prompt_fits(weights: LlamaWeights):
     context = LlamaContext(weights, {"n_ctx": CELLS})
     assert context.size == CELLS
     prompt = tokens(CELLS - 1)
@@ -71,7 +71,7 @@ def test_the_longest_prompt(weights: LlamaWeights):
     check(context, weights, prompt)
     context.append([5])
     assert context.room == 0
-    with pytest.raises(DecisionError, match=r"tiny\.gguf cannot go on: its context is full.*n_ctx"):
+    with pytest.raises(DecisionError, match=r"tiny\.gguf stopped: its context is full.*n_ctx"):
         context.append([6])
     assert read(context, prompt) == 0
     check(context, weights, prompt)
@@ -80,7 +80,7 @@ def test_the_longest_prompt(weights: LlamaWeights):
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        (tokens(CELLS), r"too long for tiny\.gguf: 256 tokens, its context holds 256.*n_ctx=N.*at most 32768"),
+        (tokens(CELLS), r"too long for tiny\.gguf: 256 tokens in a context of 256.*n_ctx=N.*at most 32768"),
         ([], r"the prompt for tiny\.gguf is empty"),
     ],
 )
@@ -104,6 +104,6 @@ class Size:
     "case",
     [Size(512, None, 512), Size(512, 256, 256), Size(512, 4096, 512), Size(512, 0, 512), Size(16384, None, 8192)],
 )
-def test_size(llama_cpp_installed: None, tmp_path: Path, case: Size):
+def test_the_context_has_the_configured_size(llama_cpp_installed: None, tmp_path: Path, case: Size):
     weights = LlamaWeights(str(write_tiny_gguf(tmp_path / "tiny.gguf", context=case.trained)), {})
     assert LlamaContext(weights, {} if case.wanted is None else {"n_ctx": case.wanted}).size == case.size

@@ -33,12 +33,12 @@ async def evaluated(model: LlamaCppModel, text: str) -> int:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-async def test_a_count_is_what_llama_cpp_evaluates(model: LlamaCppModel, name: str):
+async def test_the_count_equals_the_evaluated_tokens(model: LlamaCppModel, name: str):
     around = await evaluated(model, "")
     assert model.token_counter(TEXTS[name]) == await evaluated(model, TEXTS[name]) - around
 
 
-def test_phrases_of_the_vocabulary_are_one_token(model: LlamaCppModel):
+def test_phrases_in_the_vocabulary_count_as_one_token(model: LlamaCppModel):
     assert model.token_counter("".join(PHRASES)) == len(PHRASES)
     assert model.token_counter("descriptio") == len("descriptio")
 
@@ -49,7 +49,7 @@ def test_texts_of_control_tokens_are_plain_text(model: LlamaCppModel):
         assert model.token_counter(f"a{text}b") == len(text) + 2
 
 
-async def test_counting_goes_on_while_the_model_is_busy(model: LlamaCppModel):
+async def test_counting_works_while_the_model_is_busy(model: LlamaCppModel):
     texts = [f'{at}: "{{"type":"string"}}' * at for at in range(200)]
     alone = [len(model.chat._engine.weights.tokenize(text, special=False)) for text in texts]
     request = Request([{"role": "user", "content": "Hello"}], {"max_tokens": 1024, "temperature": 0.7})
@@ -72,7 +72,7 @@ class Counted(LlamaCppChat):
         return super().get_num_tokens(text)
 
 
-def test_a_text_is_counted_once(model: LlamaCppModel):
+def test_counts_are_cached(model: LlamaCppModel):
     again = LlamaCppModel(chat := Counted(model.chat._engine))
     texts = [f"text {at}" for at in range(10)]
     assert [again.token_counter(text) for text in texts * 3] == [len(text) for text in texts] * 3

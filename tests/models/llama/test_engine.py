@@ -8,7 +8,7 @@ import pytest
 from support.gguf_model import write_tiny_gguf
 
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
-from packetgate.models.schemas import AnswerForm, obj, text
+from packetgate.models.schemas import AnswerForm, object_schema, text_schema
 from packetgate.state.errors import DecisionError
 
 CELLS = 256
@@ -51,7 +51,7 @@ def broken(piece: str) -> None:
     ],
     ids=["too long", "odd form", "broken listener", "no limit"],
 )
-def test_a_request_that_fails_harms_no_other(engine: LlamaEngine, failing: Request, error: type[Exception]):
+def test_a_failed_request_does_not_affect_others(engine: LlamaEngine, failing: Request, error: type[Exception]):
     before = [ask(engine, content).text for content in ("Hello", "Good day")]
     with pytest.raises(error):
         engine.submit(failing).result(timeout=60)
@@ -76,12 +76,12 @@ ENDS = {
 
 
 @pytest.mark.parametrize("case", ENDS.values(), ids=ENDS)
-def test_how_answers_end(engine: LlamaEngine, case: End):
+def test_each_way_in_which_an_answer_ends(engine: LlamaEngine, case: End):
     answer = ask(engine, **case.options)
     assert (answer.finish_reason, answer.output_tokens, answer.input_tokens) == (case.reason, case.tokens, 9)
 
 
-def test_what_was_known_is_counted(engine: LlamaEngine):
+def test_cached_tokens_are_counted(engine: LlamaEngine):
     ask(engine, "something else")
     first, again, longer = (ask(engine, content) for content in ("Count me", "Count me", "Count me in"))
     assert (first.input_tokens, again.input_tokens, longer.input_tokens) == (12, 12, 15)
@@ -90,7 +90,7 @@ def test_what_was_known_is_counted(engine: LlamaEngine):
     assert again.text == first.text
 
 
-def test_characters_of_several_tokens_are_streamed_whole(engine: LlamaEngine):
+def test_characters_of_several_tokens_are_streamed_complete(engine: LlamaEngine):
     pieces: list[str] = []
     answer = ask(engine, form=WIDE_FORM, max_tokens=200, on_text=pieces.append)
     assert answer.text == "".join(pieces) == WIDE
@@ -99,22 +99,22 @@ def test_characters_of_several_tokens_are_streamed_whole(engine: LlamaEngine):
     assert len(pieces) > 10
 
 
-def test_a_character_that_is_cut_off_is_left_out(engine: LlamaEngine):
+def test_an_incomplete_last_character_is_dropped(engine: LlamaEngine):
     for limit in range(len(WIDE.encode())):
         answer = ask(engine, form=WIDE_FORM, max_tokens=limit)
         assert answer.text == WIDE.encode()[:limit].decode(errors="ignore")
         assert (answer.output_tokens, answer.finish_reason) == (limit, "length")
 
 
-def test_more_tokens_are_forced_than_a_batch_holds(engine: LlamaEngine):
-    form = AnswerForm("test", obj(a={"const": "x" * 100}, b=text(8)))
+def test_more_tokens_than_a_batch_are_forced(engine: LlamaEngine):
+    form = AnswerForm("test", object_schema(a={"const": "x" * 100}, b=text_schema(8)))
     answer = ask(engine, form=form, max_tokens=200)
     assert answer.text.startswith('{"a":"' + "x" * 100 + '","b":"')
     assert answer.text.endswith('"}')
     assert ask(engine, form=form, max_tokens=200).text == answer.text
 
 
-def test_requests_are_answered_in_the_order_they_came(engine: LlamaEngine):
+def test_requests_are_answered_in_order(engine: LlamaEngine):
     order: list[int] = []
     gate = threading.Event()
     first = engine.submit(request(on_text=lambda _: gate.wait(60) and None))
@@ -141,7 +141,7 @@ def set_after(pieces: int, cancelled: threading.Event) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 3])
-def test_a_cancelled_answer_is_what_was_written(engine: LlamaEngine, pieces: int):
+def test_a_cancelled_answer_has_the_written_text(engine: LlamaEngine, pieces: int):
     whole, cancelled = ask(engine, "Cancel me", 12).text, threading.Event()
     if not pieces:
         cancelled.set()
@@ -150,7 +150,7 @@ def test_a_cancelled_answer_is_what_was_written(engine: LlamaEngine, pieces: int
     assert ask(engine, "Cancel me", 12).text == whole
 
 
-def test_a_cancelled_prompt_can_be_asked_again(engine: LlamaEngine, tiny_gguf: Path):
+def test_a_cancelled_prompt_can_be_repeated(engine: LlamaEngine, tiny_gguf: Path):
     fresh = LlamaEngine(str(tiny_gguf), {"n_ctx": CELLS})
     cancelled = threading.Event()
     cancelled.set()
@@ -158,13 +158,13 @@ def test_a_cancelled_prompt_can_be_asked_again(engine: LlamaEngine, tiny_gguf: P
     assert ask(engine, "long " * 20).text == ask(fresh, "long " * 20).text
 
 
-def test_a_template_that_writes_nothing(llama_cpp_installed: None, tmp_path: Path):
+def test_a_template_without_output_is_an_error(llama_cpp_installed: None, tmp_path: Path):
     engine = LlamaEngine(str(write_tiny_gguf(tmp_path / "mute.gguf", template="{# nothing #}")), {"n_ctx": CELLS})
     with pytest.raises(DecisionError, match=r"the prompt for mute\.gguf is empty"):
         ask(engine)
 
 
-def test_engines_side_by_side(engine: LlamaEngine, llama_cpp_installed: None, tmp_path: Path):
+def test_two_engines_run_concurrently(engine: LlamaEngine, llama_cpp_installed: None, tmp_path: Path):
     other = LlamaEngine(str(write_tiny_gguf(tmp_path / "other.gguf", seed=5)), {"n_ctx": CELLS})
     alone = [ask(one, f"{at}", 40).text for at in range(4) for one in (engine, other)]
     assert len(set(alone)) == len(alone)

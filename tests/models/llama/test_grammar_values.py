@@ -5,7 +5,7 @@ import pytest
 from support.grammar_walk import RandomWriter
 
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import CONFIDENCE, LARGEST, AnswerForm, obj, text
+from packetgate.models.schemas import CONFIDENCE, LARGEST, AnswerForm, object_schema, text_schema
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def writer(tiny_gguf: Path) -> RandomWriter:
 
 def holding(value: dict[str, Any]) -> AnswerForm:
     """Return a form that asks for a value of a tool's schema."""
-    return AnswerForm("test", {"$ref": "#/$defs/part"}, {"part": obj(value=value)})
+    return AnswerForm("test", {"$ref": "#/$defs/part"}, {"part": object_schema(value=value)})
 
 
 NUMBERS = {
@@ -38,12 +38,12 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_numbers(writer: RandomWriter, number: str):
+def test_numbers_are_bounded(writer: RandomWriter, number: str):
     assert writer.takes(holding({"type": "number"}), f'{{"value":{number}}}') == NUMBERS[number]
 
 
-def test_a_confidence_ends(writer: RandomWriter):
-    form = AnswerForm("sure", obj(confidence=CONFIDENCE))
+def test_a_confidence_has_few_digits(writer: RandomWriter):
+    form = AnswerForm("sure", object_schema(confidence=CONFIDENCE))
     assert writer.takes(form, '{"confidence":0.95}')
     assert not writer.starts(form, '{"confidence":0.' + "3" * 20)
 
@@ -65,11 +65,11 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("inside", TEXTS, ids=[repr(one[:12]) for one in TEXTS])
-def test_texts(writer: RandomWriter, inside: str):
+def test_texts_are_json_strings(writer: RandomWriter, inside: str):
     assert writer.takes(holding({"type": "string"}), f'{{"value":"{inside}"}}') == TEXTS[inside]
 
 
-def test_a_token_without_text_is_never_written(writer: RandomWriter):
-    form = AnswerForm("test", obj(t=text(50)))
+def test_tokens_without_text_are_never_written(writer: RandomWriter):
+    form = AnswerForm("test", object_schema(t=text_schema(50)))
     for begun in ('{"t":"', '{"t":"<', '{"t":"<unk', '{"t":"<s'):
         assert b"" not in writer.following(form, begun)

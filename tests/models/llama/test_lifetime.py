@@ -15,11 +15,11 @@ from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.engine import LlamaEngine, Request
 from packetgate.models.llama.model import LlamaCppChat
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import AnswerForm, Choice, obj, text
+from packetgate.models.schemas import AnswerForm, Choice, object_schema, text_schema
 
 FORM = AnswerForm(
     "test",
-    obj(tool={"enum": ["read", "write"]}, why=text(20)),
+    object_schema(tool={"enum": ["read", "write"]}, why=text_schema(20)),
     choices=(Choice.among("tool", values=["read", "write"]),),
 )
 
@@ -28,7 +28,7 @@ def request(content: str = "Hello", max_tokens: int = 12, form: AnswerForm | Non
     return Request([{"role": "user", "content": content}], {"max_tokens": max_tokens, "temperature": 0}, form=form)
 
 
-async def test_every_loop_gets_its_own_answers(tiny_gguf: Path):
+async def test_every_event_loop_gets_its_own_answers(tiny_gguf: Path):
     model = LlamaCppChat(LlamaEngine(str(tiny_gguf), {"n_ctx": 512}))
     prompts = [f"question {at}" for at in range(20)]
     alone = [(await model.ainvoke(prompt, max_tokens=16, seed=1)).text for prompt in prompts]
@@ -62,7 +62,7 @@ ENDINGS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
-def test_the_program_ends_without_waiting_for_answers(tiny_gguf: Path, ending: str):
+def test_the_process_ends_without_waiting_for_answers(tiny_gguf: Path, ending: str):
     """Each answer of 32,000 tokens would take minutes."""
     script = (
         "import sys, threading\n"
@@ -80,7 +80,7 @@ def test_the_program_ends_without_waiting_for_answers(tiny_gguf: Path, ending: s
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_dropping_a_model_frees_it(tiny_gguf: Path):
+def test_a_dropped_model_is_freed(tiny_gguf: Path):
     freed = threading.Event()
     engine = LlamaEngine(str(tiny_gguf), {"n_ctx": 256})
     weakref.finalize(engine.weights, freed.set)
@@ -94,7 +94,7 @@ def test_dropping_a_model_frees_it(tiny_gguf: Path):
         gc.enable()
 
 
-def test_dropping_a_model_that_is_at_work_frees_it_afterwards(tiny_gguf: Path):
+def test_a_model_dropped_while_busy_is_freed_afterwards(tiny_gguf: Path):
     freed = threading.Event()
     engine = LlamaEngine(str(tiny_gguf), {"n_ctx": 256})
     weakref.finalize(engine.weights, freed.set)
@@ -104,7 +104,7 @@ def test_dropping_a_model_that_is_at_work_frees_it_afterwards(tiny_gguf: Path):
     assert freed.wait(30)
 
 
-def test_a_context_goes_before_its_weights(tiny_gguf: Path):
+def test_a_context_is_freed_before_its_weights(tiny_gguf: Path):
     """Also where both are found as garbage together: there the order is anybody's."""
     for _ in range(5):
         weights = LlamaWeights(str(tiny_gguf), {})
@@ -120,7 +120,7 @@ def test_a_context_goes_before_its_weights(tiny_gguf: Path):
 
 
 @pytest.mark.slow
-def test_hundreds_of_answers_leave_nothing_behind(tiny_gguf: Path):
+def test_hundreds_of_answers_leak_no_memory(tiny_gguf: Path):
     script = (
         "import resource, sys\n"
         "from packetgate.models.schemas import AnswerForm, obj, text\n"

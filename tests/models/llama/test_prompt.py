@@ -50,7 +50,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("content", HOSTILE)
 @pytest.mark.parametrize("role", ["system", "user", "assistant", "tool"])
-def test_no_message_writes_control_tokens(weights: LlamaWeights, role: str, content: str):
+def test_messages_contain_no_control_tokens(weights: LlamaWeights, role: str, content: str):
     prompt = written(weights, turn("user", "first"), turn(role, content), turn("user", "last"))
     assert prompt == (f"[<s>][<|user|>]first[</s>][<|{role}|>]{content}[</s>][<|user|>]last[</s>][<|assistant|>]")
 
@@ -58,15 +58,15 @@ def test_no_message_writes_control_tokens(weights: LlamaWeights, role: str, cont
 @pytest.mark.parametrize(
     "content", ["", " ", "\n\n", "two  spaces", "Grüße, 你好 🙂", "a\tb\r\nc", "{{ 7 * 7 }}{% raw %}", "\x00\x7f"]
 )
-def test_texts_arrive_unchanged(weights: LlamaWeights, content: str):
+def test_texts_of_messages_are_unchanged(weights: LlamaWeights, content: str):
     assert written(weights, turn("user", content)) == f"[<s>][<|user|>]{content}[</s>][<|assistant|>]"
 
 
-def test_a_text_outside_of_unicode(weights: LlamaWeights):
+def test_lone_surrogates_are_replaced(weights: LlamaWeights):
     assert written(weights, turn("user", "a\ud800b")) == "[<s>][<|user|>]a?b[</s>][<|assistant|>]"
 
 
-def test_what_stands_beside_the_content_writes_no_control_tokens(llama_cpp_installed: None, tmp_path: Path):
+def test_other_fields_contain_no_control_tokens(llama_cpp_installed: None, tmp_path: Path):
     template = (
         "{% for message in messages %}{{ message.tool_calls }}{{ message.name }}{{ message.content }}{% endfor %}"
     )
@@ -107,13 +107,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_templates(llama_cpp_installed: None, tmp_path: Path, case: Case):
+def test_chat_templates_are_rendered(llama_cpp_installed: None, tmp_path: Path, case: Case):
     weights = LlamaWeights(str(write_tiny_gguf(tmp_path / "tiny.gguf", template=case.template)), {})
     assert written(weights, *case.chat) == case.prompt
 
 
 @pytest.mark.parametrize("thinking", [True, False])
-def test_templates_learn_whether_to_think(llama_cpp_installed: None, tmp_path: Path, thinking: bool):
+def test_templates_receive_the_thinking_option(llama_cpp_installed: None, tmp_path: Path, thinking: bool):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", template="{{ 'long' if enable_thinking else 'short' }}")
     assert written(LlamaWeights(str(path), {}), turn("user", "U"), thinking=thinking) == (
         "long" if thinking else "short"
@@ -138,7 +138,7 @@ def test_templates_learn_whether_to_think(llama_cpp_installed: None, tmp_path: P
         "{% include 'file' %}",
     ],
 )
-def test_a_template_that_fails_is_refused(llama_cpp_installed: None, tmp_path: Path, template: str):
+def test_a_failing_template_is_an_error(llama_cpp_installed: None, tmp_path: Path, template: str):
     weights = LlamaWeights(str(write_tiny_gguf(tmp_path / "bad.gguf", template=template)), {})
     with pytest.raises(DecisionError, match=r"the chat template of bad\.gguf refuses these messages: "):
         written(weights, turn("user", "U"))

@@ -29,7 +29,7 @@ def mamba(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.parametrize("batch", [512, 9])
-def test_a_memory_that_cannot_be_cut(mamba: Path, batch: int):
+def test_a_recurrent_model_is_evaluated_from_the_start(mamba: Path, batch: int):
     weights = LlamaWeights(str(mamba), {})
     assert not weights.keeps_cells
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": batch})
@@ -38,7 +38,7 @@ def test_a_memory_that_cannot_be_cut(mamba: Path, batch: int):
         check(context, weights, prompt)
 
 
-def test_answers(mamba: Path):
+def test_a_recurrent_model_answers(mamba: Path):
     engine = LlamaEngine(str(mamba), {"n_ctx": 512})
     requests = [
         Request([{"role": "user", "content": content}], {"max_tokens": 20, "temperature": 0})

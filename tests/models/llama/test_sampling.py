@@ -10,9 +10,9 @@ from support.gguf_model import write_tiny_gguf
 from packetgate.models.choices import continues
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import Grammars
-from packetgate.models.llama.sampling import TOP_K, Mask, Sampler, TokenTexts, logits_of, loops
+from packetgate.models.llama.sampling import TOP_K, Mask, Sampler, TokenTexts, ends_in_loop, logits_of
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import AnswerForm, obj, text
+from packetgate.models.schemas import AnswerForm, object_schema, text_schema
 
 PROMPT = [1, *range(70, 90)]
 
@@ -38,12 +38,14 @@ def sampled(context: LlamaContext, seed: int | None = 1, **sampling: Any) -> lis
 @pytest.mark.parametrize(
     "sampling", [{"temperature": 0}, {"temperature": 0, "top_p": 1.0}, {"temperature": 5.0, "top_p": 0.0}]
 )
-def test_greedy(context: LlamaContext, weights: LlamaWeights, sampling: dict[str, Any]):
+def test_temperature_zero_takes_the_most_likely_token(
+    context: LlamaContext, weights: LlamaWeights, sampling: dict[str, Any]
+):
     likeliest = int(logits_of(context, weights).argmax())
     assert sampled(context, None, **sampling) == [likeliest] * 20
 
 
-def test_seeds(context: LlamaContext, weights: LlamaWeights):
+def test_seeds_make_sampling_repeatable(context: LlamaContext, weights: LlamaWeights):
     one, again, other = (sampled(context, seed, temperature=1.5) for seed in (7, 7, 8))
     assert one == again != other
     assert sampled(context, None, temperature=1.5) != sampled(context, None, temperature=1.5)
@@ -62,13 +64,13 @@ class Limit:
         Limit({"top_p": 1.0}, range(20, TOP_K + 1)),
     ],
 )
-def test_few_tokens_are_likely_enough(context: LlamaContext, weights: LlamaWeights, case: Limit):
+def test_sampling_options_limit_the_tokens(context: LlamaContext, weights: LlamaWeights, case: Limit):
     tokens = {token for seed in range(5) for token in sampled(context, seed, temperature=9.0, **case.sampling)}
     assert len(tokens) in case.different
 
 
-def test_only_what_the_grammar_allows_is_sampled(context: LlamaContext, weights: LlamaWeights):
-    matcher = Grammars(weights).grammar(AnswerForm("test", obj(a=text(5)))).matcher
+def test_only_tokens_that_the_grammar_allows_are_sampled(context: LlamaContext, weights: LlamaWeights):
+    matcher = Grammars(weights).grammar(AnswerForm("test", object_schema(a=text_schema(5)))).matcher
     Mask(weights).hold(matcher, logits_of(context, weights))
     tokens = sampled(context, temperature=50.0)
     assert {weights.pieces[token] for token in tokens} == {b"{"}
@@ -96,7 +98,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("texts", TEXTS, ids=[b"|".join(texts).hex() for texts in TEXTS])
 @pytest.mark.parametrize("seed", range(3))
-def test_weights_against_every_token_of_the_vocabulary(worded: LlamaWeights, texts: list[bytes], seed: int):
+def test_weights_equal_a_search_of_the_whole_vocabulary(worded: LlamaWeights, texts: list[bytes], seed: int):
     random = np.random.default_rng(seed)
     logits = random.normal(0, 5, worded.size).astype(np.float32)
     logits[random.random(worded.size) < 0.3] = -np.inf
@@ -114,7 +116,7 @@ def test_weights_against_every_token_of_the_vocabulary(worded: LlamaWeights, tex
         assert weight / sum(found.values()) == pytest.approx(wanted[piece] / sum(wanted.values()), rel=1e-4)
 
 
-def test_nothing_is_weighed_where_all_is_ruled_out(worded: LlamaWeights):
+def test_without_allowed_tokens_there_are_no_weights(worded: LlamaWeights):
     assert TokenTexts(worded).weigh([b"true"], np.full(worded.size, -np.inf, np.float32)) == {}
 
 
@@ -131,5 +133,5 @@ def test_nothing_is_weighed_where_all_is_ruled_out(worded: LlamaWeights):
         ([], False),
     ],
 )
-def test_a_loop_is_seen(tokens: list[int], looped: bool):
-    assert loops(tokens) is looped
+def test_a_loop_is_detected(tokens: list[int], looped: bool):
+    assert ends_in_loop(tokens) is looped

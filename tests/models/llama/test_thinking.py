@@ -38,7 +38,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_a_thought_before_a_form(case: Case, llama_cpp_installed: None, tmp_path: Path):
+async def test_a_thought_precedes_a_structured_answer(case: Case, llama_cpp_installed: None, tmp_path: Path):
     file = write_tiny_gguf(tmp_path / "tiny.gguf", template=case.template)
     chat = LlamaCppModel.load(str(file), {"n_ctx": case.n_ctx, "n_threads": 1}).chat
     model = LlamaCppModel(chat, ModelOptions(enable_thinking=case.enable, thinking_budget=case.budget))
@@ -52,7 +52,7 @@ async def test_a_thought_before_a_form(case: Case, llama_cpp_installed: None, tm
     assert answer.usage.output_tokens == answer.usage.thought_tokens + len(answer.text)
 
 
-async def test_roles_with_options_of_their_own_share_a_file(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_roles_with_different_options_share_a_file(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PACKETGATE_PRIME_TEMPERATURE", "1")
     pool = ModelPool(f"llamacpp:{tiny_gguf}?n_ctx=256&seed=1")
     lite, prime = await pool.get("lite"), await pool.get("prime")
@@ -63,7 +63,7 @@ async def test_roles_with_options_of_their_own_share_a_file(tiny_gguf: Path, mon
 
 
 @pytest.mark.parametrize(("template", "room"), [(TEMPLATE, 0), (OPENS, 2_000)])
-async def test_room_for_thoughts_where_the_template_knows_of_them(
+async def test_thoughts_get_room_if_the_template_supports_them(
     template: str, room: int, llama_cpp_installed: None, tmp_path: Path
 ):
     file = write_tiny_gguf(tmp_path / "tiny.gguf", template=template)

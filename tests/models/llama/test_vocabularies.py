@@ -21,7 +21,9 @@ TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " 
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
-async def test_selections_and_reviews(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
+async def test_selections_and_reviews_work_with_every_vocabulary(
+    kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path
+):
     model = LlamaCppModel.load(str(write_gguf(tmp_path / "tiny.gguf", kind)), {"n_ctx": 4096, "n_threads": 1})
     finished = 0
     for seed, tools in zip(range(6), palettes(), strict=False):
@@ -49,7 +51,7 @@ async def test_selections_and_reviews(kind: Vocabulary, llama_cpp_installed: Non
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
-def test_what_must_come_is_written_as_it_must(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
+def test_forced_text_is_written_exactly(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
     weights = LlamaWeights(str(write_gguf(tmp_path / "tiny.gguf", kind)), {})
     read = GrammarVocabulary(weights)
     for text in TEXTS:

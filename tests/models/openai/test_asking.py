@@ -17,12 +17,12 @@ from packetgate.models.model import Model
 from packetgate.models.model import ask_chat as ask_once
 from packetgate.models.openai.model import OpenAICompatible
 from packetgate.models.options import ModelOptions
-from packetgate.models.requests import collected
-from packetgate.models.schemas import ANY_OBJECT, AnswerForm, obj
+from packetgate.models.requests import collect_requests
+from packetgate.models.schemas import ANY_OBJECT, AnswerForm, object_schema
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 
 Asking = Callable[[OpenAICompatible], Awaitable[object]]
-PICKY = AnswerForm("other", obj(code={"type": "string", "pattern": "^x$"}))
+PICKY = AnswerForm("other", object_schema(code={"type": "string", "pattern": "^x$"}))
 
 
 async def words(model: Model) -> object:
@@ -36,7 +36,7 @@ async def streamed(model: Model) -> object:
 WAYS: list[Asking] = [ask_form, words, streamed]
 
 
-async def test_a_form_is_asked_for_by_its_schema(scripted_openai: ScriptedOpenAI):
+async def test_a_form_is_requested_by_its_schema(scripted_openai: ScriptedOpenAI):
     scripted_openai.script(GOOD)
     answer = await ask_form(await model_at(scripted_openai))
     assert (answer.text, answer.held_by, answer.cut_off) == (GOOD, "json_schema", False)
@@ -68,7 +68,7 @@ async def test_a_refused_schema_is_not_sent_again(scripted_openai: ScriptedOpenA
     assert set(means(scripted_openai)[3:]) == {"json_object"}
 
 
-async def test_a_schema_that_is_refused_leaves_other_forms_alone(scripted_openai: ScriptedOpenAI):
+async def test_a_refused_schema_does_not_affect_other_forms(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"schema.pattern": HttpError(400, "'pattern' is not permitted")}
     scripted_openai.script('{"code":"x"}', GOOD)
@@ -87,7 +87,7 @@ async def test_a_schema_that_is_refused_leaves_other_forms_alone(scripted_openai
         (HttpError(400, "no credit left"), 2),
     ],
 )
-async def test_other_errors_leave_nothing_behind(scripted_openai: ScriptedOpenAI, error: HttpError, requests: int):
+async def test_other_errors_are_not_remembered(scripted_openai: ScriptedOpenAI, error: HttpError, requests: int):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"messages": error}
     with pytest.raises(DecisionError, match=f"HTTP {error.status}"):
@@ -109,13 +109,13 @@ REFUSED = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("refuses", "sent"), REFUSED, ids=["temperature", "top_p", "both", "max_tokens"])
-async def test_a_refused_parameter_is_left_out(
+async def test_a_refused_parameter_is_not_sent_again(
     refuses: dict[str, HttpError], sent: dict[str, Any], way: Asking, scripted_openai: ScriptedOpenAI
 ):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = refuses
     scripted_openai.script(*[GOOD] * 3)
-    with collected() as requests:
+    with collect_requests() as requests:
         for _ in range(3):
             await way(model)
     assert len(scripted_openai.requests) == len(refuses) + 3
@@ -146,7 +146,7 @@ async def test_refused_measurements_are_left_out(parameter: str, way: Asking, sc
         ({"enable_thinking": False}, "chat_template_kwargs"),
     ],
 )
-async def test_a_parameter_of_the_user_is_never_left_out(
+async def test_the_users_own_parameters_are_always_sent(
     options: dict[str, Any], parameter: str, scripted_openai: ScriptedOpenAI
 ):
     model = await model_at(scripted_openai, options=ModelOptions(**options))
@@ -161,7 +161,7 @@ async def test_a_parameter_of_the_user_is_never_left_out(
     ("content", "finish", "text"),
     [(None, "stop", GOOD), ("", "stop", GOOD), (None, "length", ""), ("{}", "stop", "{}")],
 )
-async def test_an_answer_in_the_field_of_thoughts_is_read(
+async def test_an_answer_in_the_reasoning_field_is_read(
     scripted_openai: ScriptedOpenAI, content: str | None, finish: str, text: str
 ):
     scripted_openai.script(Message({"content": content, "reasoning_content": GOOD}, finish))
@@ -170,13 +170,15 @@ async def test_an_answer_in_the_field_of_thoughts_is_read(
 
 async def test_large_limits_are_not_sent(scripted_openai: ScriptedOpenAI):
     scripted_openai.script("{}")
-    form = replace(FORM, body=obj(a={"type": "string", "maxLength": 4_000}, b={"type": "string", "maxLength": 9}))
+    form = replace(
+        FORM, body=object_schema(a={"type": "string", "maxLength": 4_000}, b={"type": "string", "maxLength": 9})
+    )
     await ask_form(await model_at(scripted_openai), form)
     properties = scripted_openai.requests[0]["response_format"]["json_schema"]["schema"]["properties"]
     assert properties == {"a": {"type": "string"}, "b": {"type": "string", "maxLength": 9}}
 
 
-READ = OfferedTool("read", "Read a file.", obj(path={"type": "string", "minLength": 1}))
+READ = OfferedTool("read", "Read a file.", object_schema(path={"type": "string", "minLength": 1}))
 
 
 def call_of(arguments: str, finish: str = "tool_calls") -> Message:
@@ -184,7 +186,7 @@ def call_of(arguments: str, finish: str = "tool_calls") -> Message:
     return Message({"content": None, "tool_calls": [call]}, finish)
 
 
-async def test_tools_are_offered_plainly_and_then_no_more(scripted_openai: ScriptedOpenAI):
+async def test_refused_tools_are_simplified_and_then_not_sent(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"tools": HttpError(400, "this model does not support tools")}
     with pytest.raises(ToolsRefusedError):
@@ -196,7 +198,7 @@ async def test_tools_are_offered_plainly_and_then_no_more(scripted_openai: Scrip
 
 
 @pytest.mark.parametrize("finish", ["tool_calls", "length"])
-async def test_a_streamed_call_that_breaks_off_is_none(scripted_openai: ScriptedOpenAI, finish: str):
+async def test_a_truncated_streamed_call_is_not_a_call(scripted_openai: ScriptedOpenAI, finish: str):
     """LangChain would complete its arguments."""
     scripted_openai.script(call_of('{"path": "a', finish), call_of('{"path": "a.txt"}'))
     model, asking = await model_at(scripted_openai), streaming_asker("")
@@ -205,7 +207,7 @@ async def test_a_streamed_call_that_breaks_off_is_none(scripted_openai: Scripted
         assert [(one.name, one.unread, one.arguments) for one in answer.calls] == [("read", unread, arguments)]
 
 
-async def test_any_object_is_asked_for_without_probabilities(scripted_openai: ScriptedOpenAI):
+async def test_json_mode_has_no_probabilities(scripted_openai: ScriptedOpenAI):
     scripted_openai.script("{}")
     await ask_form(await model_at(scripted_openai), AnswerForm("any", ANY_OBJECT))
     assert "logprobs" not in scripted_openai.requests[0]

@@ -12,12 +12,12 @@ from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import FormAnswer
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
-from packetgate.models.schemas import AnswerForm, obj
+from packetgate.models.schemas import AnswerForm, object_schema
 from packetgate.models.transport import MAX_RETRIES
 from packetgate.state.errors import DecisionError
 
 KEY = "sk-very-secret-key"
-FORM = AnswerForm("verdict", obj(approved={"type": "boolean"}))
+FORM = AnswerForm("verdict", object_schema(approved={"type": "boolean"}))
 GOOD = '{"approved":true}'
 
 
@@ -42,7 +42,7 @@ FAILURES = [
     Failure(HttpError(401, f"wrong key {KEY}"), "refuses the API key .HTTP 401.: check OPENAI_API_KEY"),
     Failure(HttpError(403, f"not for {KEY}"), r"HTTP 403.*not for \*\*\*; check OPENAI_API_KEY"),
     Failure(HttpError(404, "no such model"), "HTTP 404.*no such model; check the model's name and the base URL"),
-    Failure(HttpError(429, "slow down"), "HTTP 429.*slow down; it is asked too often"),
+    Failure(HttpError(429, "slow down"), "HTTP 429.*slow down; too many requests"),
     Failure(HttpError(500, "boom"), "HTTP 500.*boom; try again later, or check the server"),
     Failure(HttpError(500, "boom", retry=True), "HTTP 500.*boom", 1 + MAX_RETRIES),
     Failure(HttpError(500, body={"detail": ["out of memory"]}), "HTTP 500.*out of memory"),
@@ -52,8 +52,8 @@ FAILURES = [
     Failure(Raw('{"choices": [{"message": {"role": "user", "content": "{}"}}]}'), "check that the base URL"),
     Failure(Raw('{"choices": [{"message": {"role": "assistant", "tool_calls": 7}}]}'), "check that the base URL"),
     Failure(Raw('{"error": {"message": "no provider left"}}'), "check that the base URL"),
-    Failure(Raw(GOOD, headers={"content-encoding": "gzip"}), "no HTTP: check the server", 1 + MAX_RETRIES),
-    Failure(CutOff(GOOD), "broke off", 1 + MAX_RETRIES),
+    Failure(Raw(GOOD, headers={"content-encoding": "gzip"}), "not HTTP: check the server", 1 + MAX_RETRIES),
+    Failure(CutOff(GOOD), "closed the connection", 1 + MAX_RETRIES),
     Failure(
         Message({"content": None, "refusal": f"I won't, {KEY}"}),
         r"refuses to answer: I won't, \*\*\*; reword the request, or use another model",
@@ -63,7 +63,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: str(failure.reply)[:80])
-async def test_told_in_one_line(failure: Failure, scripted_openai: ScriptedOpenAI, quick_retries: None):
+async def test_errors_are_one_line(failure: Failure, scripted_openai: ScriptedOpenAI, quick_retries: None):
     scripted_openai.script(*[failure.reply] * 9)
     with pytest.raises(DecisionError, match=failure.told) as caught:
         await ask(await model_at(scripted_openai.base_url))
@@ -82,28 +82,28 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("status", [408, 429, 503])
-async def test_what_passes_is_tried_again(status: int, scripted_openai: ScriptedOpenAI, quick_retries: None):
+async def test_temporary_errors_are_retried(status: int, scripted_openai: ScriptedOpenAI, quick_retries: None):
     scripted_openai.script(HttpError(status, retry=True), HttpError(status, retry=True, retry_after="0.01"), GOOD)
     assert (await ask(await model_at(scripted_openai.base_url))).text == GOOD
     counts = [headers["x-stainless-retry-count"] for headers in scripted_openai.headers]
     assert counts == ["0", "1", "2"]
 
 
-async def test_connection_refused(quick_retries: None):
+async def test_a_refused_connection_is_reported(quick_retries: None):
     base_url = f"http://127.0.0.1:{free_port()}/v1"
     with pytest.raises(DecisionError, match=f"scripted at {base_url} cannot be reached: check that the server runs"):
         await ask(await model_at(base_url))
 
 
 @pytest.mark.parametrize("reply", [Stall(), Stall('{"appr')], ids=["before its first byte", "in mid-body"])
-async def test_a_server_that_stalls(reply: Reply, scripted_openai: ScriptedOpenAI, quick_retries: None):
+async def test_a_stalled_server_times_out(reply: Reply, scripted_openai: ScriptedOpenAI, quick_retries: None):
     scripted_openai.script(*[reply] * 9)
     with pytest.raises(DecisionError, match="did not answer in time: raise PACKETGATE_MODEL_TIMEOUT"):
         await ask(await model_at(scripted_openai.base_url, seconds=0.2))
     assert len(scripted_openai.requests) == 1
 
 
-async def test_a_server_that_drips(scripted_openai: ScriptedOpenAI):
+async def test_a_slow_stream_times_out(scripted_openai: ScriptedOpenAI):
     """A byte now and then never lets a time-out between bytes strike: the whole answer has its limit."""
     scripted_openai.script(Stall(drip=True))
     with pytest.raises(DecisionError, match="did not answer in time"):

@@ -9,15 +9,15 @@ from langchain_core.messages import HumanMessage
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Raw, Token, Tokens, envelope
 
-from packetgate.models.choices import Measured
+from packetgate.models.choices import MeasuredChoice
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.openai.connect import connect
 from packetgate.models.openai.model import OpenAICompatible
-from packetgate.models.schemas import AnswerForm, Choice, obj
+from packetgate.models.schemas import AnswerForm, Choice, object_schema
 
 FORM = AnswerForm(
     "verdict",
-    obj(approved={"type": "boolean"}, tool={"enum": ["fs.read", "fs.write", "é"]}),
+    object_schema(approved={"type": "boolean"}, tool={"enum": ["fs.read", "fs.write", "é"]}),
     choices=(Choice.among("approved", values=[True, False]), Choice.among("tool", values=["fs.read", "fs.write", "é"])),
 )
 TRUE = Token("true", {"true": 0.6, "false": 0.2, "null": 0.1, " true": 0.05})
@@ -25,13 +25,13 @@ HEAD = '{"approved":'
 TAIL = ',"tool":"fs.read"}'
 
 
-async def measured(server: ScriptedOpenAI, *replies: Any) -> tuple[Measured, ...]:
+async def measured(server: ScriptedOpenAI, *replies: Any) -> tuple[MeasuredChoice, ...]:
     chat = await asyncio.to_thread(connect, "scripted", Endpoint(server.base_url, None, timeout=10))
     server.script(*replies)
     return (await OpenAICompatible(chat).answer([HumanMessage("Judge")], FORM, sampling={})).choices
 
 
-async def test_probability_of_what_was_chosen(scripted_openai: ScriptedOpenAI):
+async def test_the_probability_of_the_choice(scripted_openai: ScriptedOpenAI):
     fs = Token('"fs', {'"fs': 0.9, '"': 0.05, "x": 0.05})
     read = Token(".read", {".write": 0.12, ".read": 0.48, ".red": 0.4})
     approved, tool = await measured(scripted_openai, Tokens.of(HEAD, TRUE, ',"tool":', fs, read, '"}'))
@@ -41,9 +41,9 @@ async def test_probability_of_what_was_chosen(scripted_openai: ScriptedOpenAI):
     assert tool.probability == pytest.approx(0.9 / 0.95 * 0.48 / 0.6)
 
 
-async def test_what_was_chosen_need_not_be_listed(scripted_openai: ScriptedOpenAI):
+async def test_the_chosen_token_need_not_be_listed(scripted_openai: ScriptedOpenAI):
     found = await measured(scripted_openai, Tokens.of(HEAD, Token("false", {"true": 0.5}), TAIL))
-    assert found[0] == Measured(("approved",), "false", pytest.approx(1 / 1.5))
+    assert found[0] == MeasuredChoice(("approved",), "false", pytest.approx(1 / 1.5))
 
 
 def with_logprobs(text: str, content: Any) -> Raw:
@@ -59,12 +59,12 @@ def listed(*tokens: str, **more: Any) -> list[dict[str, Any]]:
 GOOD = HEAD + "true" + TAIL
 
 
-async def test_tokens_without_bytes(scripted_openai: ScriptedOpenAI):
+async def test_tokens_without_bytes_are_read(scripted_openai: ScriptedOpenAI):
     found = await measured(scripted_openai, with_logprobs(GOOD, listed(HEAD, "true", TAIL)))
     assert [one.value for one in found] == ["true", '"fs.read"']
 
 
-async def test_characters_in_halves(scripted_openai: ScriptedOpenAI):
+async def test_characters_split_between_tokens_are_read(scripted_openai: ScriptedOpenAI):
     text = HEAD + 'true,"tool":"é"}'
     raw = text.encode()
     content = [
@@ -90,12 +90,12 @@ async def test_characters_in_halves(scripted_openai: ScriptedOpenAI):
     ],
     ids=str,
 )
-async def test_logprobs_that_are_none_or_of_another_text(scripted_openai: ScriptedOpenAI, content: Any):
+async def test_missing_or_mismatched_logprobs_are_ignored(scripted_openai: ScriptedOpenAI, content: Any):
     assert await measured(scripted_openai, with_logprobs(GOOD, content)) == ()
 
 
 @pytest.mark.parametrize("logprob", [5.0, -9999.0, float("nan"), float("inf"), float("-inf")])
-async def test_odd_numbers(scripted_openai: ScriptedOpenAI, logprob: float):
+async def test_invalid_logprobs_are_ignored(scripted_openai: ScriptedOpenAI, logprob: float):
     found = await measured(scripted_openai, with_logprobs(GOOD, listed(HEAD, "true", TAIL, logprob=logprob)))
     assert all(0 < one.probability <= 1 for one in found)
 
@@ -103,24 +103,24 @@ async def test_odd_numbers(scripted_openai: ScriptedOpenAI, logprob: float):
 @pytest.mark.parametrize(
     "around", ["Sure: {}", "```json\n{}\n```", "<think>no</think>{}", "{} I hope", "[{}]", "{0}{0}"]
 )
-async def test_only_an_answer_that_is_the_object_itself(scripted_openai: ScriptedOpenAI, around: str):
+async def test_only_a_bare_object_is_measured(scripted_openai: ScriptedOpenAI, around: str):
     head, tail = around.replace("{}", "{0}").split("{0}", 1)
     tail = tail.replace("{0}", GOOD)
     assert await measured(scripted_openai, Tokens.of(head, HEAD, TRUE, TAIL, tail)) == ()
 
 
-async def test_white_space_around_is_nothing(scripted_openai: ScriptedOpenAI):
+async def test_surrounding_white_space_is_ignored(scripted_openai: ScriptedOpenAI):
     found = await measured(scripted_openai, Tokens.of("\n ", HEAD, TRUE, TAIL, " \n"))
     assert found[0].probability == pytest.approx(0.75)
 
 
-async def test_a_key_written_twice_counts_as_the_last(scripted_openai: ScriptedOpenAI):
+async def test_the_last_of_duplicate_keys_counts(scripted_openai: ScriptedOpenAI):
     text = [HEAD, "true,", '"approved":', Token("false", {"false": 0.3, "true": 0.1}), TAIL]
     found = await measured(scripted_openai, Tokens.of(*text))
-    assert found[0] == Measured(("approved",), "false", pytest.approx(0.75))
+    assert found[0] == MeasuredChoice(("approved",), "false", pytest.approx(0.75))
 
 
-async def test_what_is_not_listed_may_be_as_probable_as_the_least_that_is(scripted_openai: ScriptedOpenAI):
+async def test_unlisted_tokens_may_have_the_lowest_listed_probability(scripted_openai: ScriptedOpenAI):
     unsure = Token("true", {"true": 0.02, "yes": 0.03, "no": 0.01})
     found = await measured(scripted_openai, Tokens.of(HEAD, unsure, TAIL))
     assert found[0].probability == pytest.approx(0.02 / 0.03)

@@ -8,7 +8,7 @@ from packetgate.state.origins import Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
 from packetgate.state.sections import AskedCall, OpenQuestion
-from packetgate.tools.approval.questions import payload
+from packetgate.tools.approval.questions import interrupt_payload
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
 FLAGGED = Origin(
@@ -36,7 +36,7 @@ def test_an_approval_suits_both_front_ends():
     diff = "-```\n+y"
     question = OpenQuestion(question_id="q", expires_at=AT, calls=(AskedCall(call_id="c1", digest="", preview=diff),))
     packet = CognitionPacket(tool_routing=ToolRouting(outcome="call", calls=calls))
-    shown = payload(packet, question, "that was no reply")
+    shown = interrupt_payload(packet, question, "that was no reply")
     assert (shown["kind"], shown["problem"], shown["question_id"]) == ("approval", "that was no reply", "q")
     assert datetime.fromisoformat(shown["expires_at"]) == AT
     request, other = shown["action_requests"]
@@ -59,9 +59,9 @@ def test_an_approval_suits_both_front_ends():
     ]
 
 
-def test_a_question_that_wants_words():
+def test_the_payload_of_a_question_for_text():
     packet = CognitionPacket(tool_routing=ToolRouting(outcome="clarify", question="Which file?"))
-    shown = payload(packet, OpenQuestion(expires_at=AT))
+    shown = interrupt_payload(packet, OpenQuestion(expires_at=AT))
     assert (shown["kind"], shown["question"]) == ("question", "Which file?")
     assert "problem" not in shown
     (request,) = shown["action_requests"]

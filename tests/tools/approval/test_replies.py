@@ -15,7 +15,7 @@ from packetgate.tools.approval.replies import (
     SKIP,
     YES,
     CallReply,
-    decided_in,
+    decisions_in,
     is_verdict,
     parse_answer,
     parse_replies,
@@ -36,7 +36,7 @@ EDIT = CallReply(Outcome.EDITED, tool_name="a.b", params={"x": 1})
 
 def letters(text: str, calls: list[tuple[str, dict[str, Any]]]) -> str:
     """Return one letter for each decided call; empty if nothing is decided."""
-    return "".join(LETTERS[reply.outcome] for reply in decided_in(text, calls) or ())
+    return "".join(LETTERS[reply.outcome] for reply in decisions_in(text, calls) or ())
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def letters(text: str, calls: list[tuple[str, dict[str, Any]]]) -> str:
     "|\u0434\u0430|yes, delete it|yes delete old.log|ok go ahead|va bene|yes\U0001f44d|yes yes"
     "|da, v\u0103 rog".split("|"),
 )
-def test_yes(text: str) -> None:
+def test_words_for_yes_approve(text: str) -> None:
     assert letters(text, ONE) == "y"
     assert "delete" in text or letters(text, TWO) == "yy"
 
@@ -55,7 +55,7 @@ def test_yes(text: str) -> None:
     "no|NO!!!|\U0001f44e|nein, danke|non merci|\u4e0d|\u3044\u3044\u3048|don't|don\u2019t delete it|never mind"
     "|no, never|\u274c|nej tak|do not do that|rather not".split("|"),
 )
-def test_no(text: str) -> None:
+def test_words_for_no_deny(text: str) -> None:
     assert letters(text, ONE) == "n"
 
 
@@ -96,7 +96,7 @@ def test_unclear_words_decide_nothing(text: str) -> None:
         ],
     ],
 )
-def test_several_calls(text: str, two: str, three: str) -> None:
+def test_numbers_decide_several_calls(text: str, two: str, three: str) -> None:
     assert (letters(text, TWO), letters(text, THREE)) == (two, three)
 
 
@@ -114,7 +114,7 @@ def test_no_word_has_two_verdicts() -> None:
 
 @given(st.text(), st.integers(1, 3))
 def test_any_text_decides_all_calls_or_none(text: str, count: int) -> None:
-    replies = decided_in(text, THREE[:count])
+    replies = decisions_in(text, THREE[:count])
     assert replies is None or len(replies) == count
 
 
@@ -158,7 +158,7 @@ def test_every_form_of_a_decision(reply: Any, means: CallReply):
         assert parse_replies({"decisions": [reply, "no"]}, 2) == [means, CallReply(Outcome.DENIED)]
 
 
-def test_words_stand_for_all_calls_and_a_decision_for_one():
+def test_words_decide_all_calls_and_a_decision_one():
     """A front end that shows only the first call sends one decision: nobody saw the other calls."""
     assert parse_replies("yes", 3) == [CallReply(Outcome.APPROVED)] * 3
     for reply in ({"type": "approve"}, [{"type": "approve"}], {"decisions": [{"type": "reject"}]}, ["yes"]):
@@ -199,7 +199,7 @@ def test_other_values_are_refused(reply: Any):
         ({"type": "reject"}, None),
     ],
 )
-def test_an_answer_in_words(reply: Any, answer: str | None):
+def test_an_answer_in_words_is_read(reply: Any, answer: str | None):
     assert parse_answer(reply) == answer
 
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from support.pictures import data_url, png
 
 from packetgate.state.errors import RequestError
-from packetgate.tools.attached.parts import part_of, take_files
+from packetgate.tools.attached.parts import message_part, take_files
 from packetgate.tools.text.result_store import ResultStore
 
 CAT = png(shade=7)
@@ -62,7 +62,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("case", TAKEN.values(), ids=TAKEN)
-def test_forms_of_files(case: Case, tmp_path: Path) -> None:
+def test_files_in_every_form_are_read(case: Case, tmp_path: Path) -> None:
     kept = ResultStore(tmp_path)
     message = HumanMessage([{"type": "text", "text": "What is it?"}, case.part], id="m")
     (said,), (one,) = take_files([message], kept, "s")
@@ -91,7 +91,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("part", "why"), REFUSED.values(), ids=REFUSED)
-def test_refused_parts(part: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_unusable_parts_are_refused(part: dict[str, Any], why: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as told:
         take_files([HumanMessage([{"type": "text", "text": "What?"}, part])], ResultStore(tmp_path), "s")
     assert why in str(told.value)
@@ -105,7 +105,7 @@ def test_earlier_files_become_marks(tmp_path: Path) -> None:
 
 
 def test_without_a_store_pictures_are_refused_and_texts_are_not() -> None:
-    picture, text = part_of("a.png", CAT), part_of("a.txt", b"Ask.")
+    picture, text = message_part("a.png", CAT), message_part("a.txt", b"Ask.")
     assert take_files([HumanMessage([text])], None, "s")[1][0].text == "Ask."
     with pytest.raises(RequestError, match=r"a\.png cannot be stored"):
         take_files([HumanMessage([picture])], None, "s")

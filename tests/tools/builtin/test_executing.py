@@ -66,7 +66,7 @@ async def test_a_signal_is_named(fail):
         (["  "], "argv has no program"),
     ],
 )
-async def test_a_program_that_cannot_start(fail, folder, argv, says):
+async def test_a_program_that_cannot_start_is_reported(fail, folder, argv, says):
     (folder / "plain.txt").write_text("text")
 
     assert says in await fail("ai.execute", argv=argv, dry_run=False)

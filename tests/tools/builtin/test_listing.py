@@ -62,7 +62,7 @@ async def test_a_list_has_sizes_and_dates(succeed, files):
     ],
     ids=str,
 )
-async def test_lists(entries, files, arguments, found):
+async def test_sorting_patterns_and_limits_of_lists(entries, files, arguments, found):
     assert await entries("ai.list", **arguments) == found
 
 
@@ -88,7 +88,7 @@ async def test_lists(entries, files, arguments, found):
     ],
     ids=str,
 )
-async def test_find(entries, files, arguments, found):
+async def test_find_filters_by_name_size_and_date(entries, files, arguments, found):
     dates = {key: f"{day(arguments[key]):%Y-%m-%d}" for key in ("changed_before", "changed_after") if key in arguments}
     arguments = arguments | dates
 

@@ -28,7 +28,7 @@ def files(folder):
         ("docs", "papers", "Renamed docs to papers", "papers/plan.md"),
     ],
 )
-async def test_move(succeed, files, path, destination, told, there):
+async def test_files_and_folders_are_moved(succeed, files, path, destination, told, there):
     dry = await succeed("ai.move", path=path, destination=destination)
     assert dry.removeprefix("Would ").split()[1:] == told.split()[1:]
     assert (files / path).exists()
@@ -52,13 +52,13 @@ async def test_move(succeed, files, path, destination, told, there):
         ("ai.copy", "docs", "papers", "docs is not a file"),
     ],
 )
-async def test_refused_moves_and_copies(fail, files, unchanged, tool, path, destination, says, dry_run):
+async def test_unsafe_moves_and_copies_are_refused(fail, files, unchanged, tool, path, destination, says, dry_run):
     unchanged()
 
     assert says in await fail(tool, path=path, destination=destination, dry_run=dry_run)
 
 
-async def test_copy(succeed, files):
+async def test_files_are_copied(succeed, files):
     (files / "notes.txt").chmod(0o640)
 
     told = await succeed("ai.copy", path="notes.txt", destination="backup/", dry_run=False)
@@ -69,7 +69,7 @@ async def test_copy(succeed, files):
     assert [entry.name for entry in (files / "backup").iterdir()] == ["notes.txt"]
 
 
-async def test_delete(succeed, fail, files):
+async def test_files_and_empty_folders_are_deleted(succeed, fail, files):
     assert (await succeed("ai.delete", path="notes.txt")).startswith("Would delete notes.txt: 6 bytes")
     assert (files / "notes.txt").exists()
 
@@ -92,7 +92,7 @@ async def test_a_link_is_moved_and_deleted_without_its_target(succeed, files):
     assert not (files / "docs" / "link").is_symlink()
 
 
-async def test_make_folder(succeed, fail, files):
+async def test_folders_are_made(succeed, fail, files):
     assert await succeed("ai.make_folder", path="a/b") == "Would make the folder a/b"
     assert not (files / "a").exists()
     await succeed("ai.make_folder", path="a/b", dry_run=False)

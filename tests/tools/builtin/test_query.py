@@ -140,7 +140,7 @@ async def test_changes_are_seen_by_the_next_query(query, library):
     assert paths((await query("connect"))[0]) == []
 
 
-async def test_files_that_are_not_searched(query, library):
+async def test_unsuitable_files_are_not_searched(query, library):
     for name in (".git", "node_modules", ".venv", "__pycache__", "dist", "build", "a.egg-info"):
         (library / name).mkdir()
         (library / name / "a.txt").write_text("outside\n")
@@ -161,7 +161,7 @@ async def test_files_that_are_not_searched(query, library):
 @pytest.mark.parametrize(
     ("limit", "value", "read", "beyond"), [("MAX_SEARCHED_FILES", 3, 3, 2), ("MAX_TOTAL_BYTES", 25, 2, 3)]
 )
-def test_the_limits_of_a_scan(folder, monkeypatch, limit, value, read, beyond):
+def test_the_size_of_a_scan_is_limited(folder, monkeypatch, limit, value, read, beyond):
     for number in range(5):
         (folder / f"{number}.txt").write_text("x" * 10)
     monkeypatch.setattr(f"packetgate.tools.builtin.corpus.{limit}", value)

@@ -44,14 +44,14 @@ async def test_long_files_are_cut_at_two_thousand_lines(succeed, folder):
     assert text.endswith("[lines 1 to 2000 of 2,001 lines in a.txt; read on with first_line=2001]")
 
 
-async def test_a_line_beyond_the_end(fail, folder):
+async def test_a_line_beyond_the_end_is_refused(fail, folder):
     (folder / "a.txt").write_text("one\n")
 
     assert await fail("ai.read", path="a.txt", first_line=2) == "a.txt has 1 line: first_line=2 is beyond its end"
 
 
 @pytest.mark.parametrize("data", ["text".encode("utf-16"), "grüße".encode("latin-1"), b"ab\0cd"])
-async def test_other_data_than_utf8_is_refused(fail, folder, data):
+async def test_data_other_than_utf8_is_refused(fail, folder, data):
     (folder / "a.txt").write_bytes(data)
 
     assert (await fail("ai.read", path="a.txt")).startswith("a.txt is not UTF-8 text")
@@ -77,7 +77,7 @@ async def test_a_missing_file_names_the_nearest(fail, folder):
     assert await fail("ai.read", path="zzz/a") == "zzz does not exist in the working folder. It holds: README.md"
 
 
-async def test_a_path_below_a_file(fail, folder):
+async def test_a_path_below_a_file_is_refused(fail, folder):
     (folder / "a.txt").touch()
 
     assert await fail("ai.read", path="a.txt/b") == "cannot read a.txt/b: Not a directory"
@@ -103,7 +103,7 @@ async def test_a_too_large_file_is_refused(fail, folder):
     ],
     ids=str,
 )
-async def test_ranges_and_ends(succeed, folder, wanted, lines):
+async def test_ranges_and_ends_of_a_file_are_read(succeed, folder, wanted, lines):
     (folder / "a.txt").write_text("1\n2\n3\n4\n5\n")
 
     told = (await succeed("ai.read", path="a.txt", **wanted)).splitlines()

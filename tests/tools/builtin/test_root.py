@@ -38,7 +38,7 @@ async def test_unusable_paths_are_refused(fail, folder, path, says):
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./sub/../a.txt", "link.txt", "ABSOLUTE"])
-async def test_forms_of_paths_inside(succeed, folder, path):
+async def test_paths_inside_the_folder_are_resolved(succeed, folder, path):
     (folder / "sub").mkdir()
     (folder / "a.txt").write_text("inside\n")
     (folder / "link.txt").symlink_to("a.txt")

@@ -47,7 +47,7 @@ async def test_a_single_place_is_shown_with_its_passage(succeed, library):
     ],
     ids=str,
 )
-async def test_search_arguments(call, library, arguments, found):
+async def test_search_arguments_are_applied(call, library, arguments, found):
     result = await call("ai.search", **arguments)
 
     assert [(place["path"], place["first_line"]) for place in result.structured["places"]] == found
@@ -56,14 +56,14 @@ async def test_search_arguments(call, library, arguments, found):
 async def test_without_an_exact_place_the_nearest_passages_are_shown(call, library):
     result = await call("ai.search", query="when does an owl hunt", path="docs")
 
-    assert result.output.startswith("NO PLACE in 2 text files of docs says 'when does an owl hunt' word for word.")
+    assert result.output.startswith("NO EXACT MATCH for 'when does an owl hunt' in 2 text files of docs.")
     assert result.structured["nearest"][0]["path"] == "docs/birds.md"
     assert "todo.txt" not in result.output
 
 
 @pytest.mark.parametrize("query", ["zebra", "???"])
 async def test_no_place_is_reported(succeed, library, query):
-    assert (await succeed("ai.search", query=query)).startswith("NO PLACE in 3 text files")
+    assert (await succeed("ai.search", query=query)).startswith("NO EXACT MATCH")
 
 
 async def test_a_blank_query_is_refused(fail, library):
@@ -94,6 +94,6 @@ async def test_occurrences_are_counted(call, library):
     assert exactly.structured["matches"] == 1
 
 
-async def test_what_cannot_be_counted_is_named(fail, library):
+async def test_files_that_cannot_be_counted_are_named(fail, library):
     assert "not UTF-8 text" in await fail("ai.count", path="owl.bin")
     assert "Nearest: todo.txt" in await fail("ai.count", path="todoo.txt")

@@ -16,7 +16,7 @@ OFFICE = [
 ]
 
 
-def test_sorted_by_name():
+def test_tools_are_sorted_by_name():
     names = ["b.two", "a.zed", "b.one", "a.ten"]
     assert list(Catalogue([a_tool(name) for name in names])) == sorted(names)
     assert list(Catalogue([a_tool(name) for name in reversed(names)])) == sorted(names)
@@ -34,14 +34,14 @@ def test_sorted_by_name():
         "files__read_file",
     ],
 )
-def test_other_spellings_of_a_name(name: str):
+def test_other_spellings_of_a_name_are_resolved(name: str):
     assert files_catalogue().canonical(name) == "files.read_file"
 
 
 @pytest.mark.parametrize(
     "name", ["", "file", "read", "files", "files.read", "mail.read_file", "!!!", "読む", "read_me"]
 )
-def test_ambiguous_and_unknown_names(name: str):
+def test_ambiguous_and_unknown_names_are_not_resolved(name: str):
     assert files_catalogue().canonical(name) is None
 
 
@@ -112,7 +112,7 @@ def test_permanent_tools_are_in_the_order_of_their_patterns():
         ("", ()),
     ],
 )
-def test_the_pool_of_a_conversation(context_type: str, pool: tuple[str, ...]):
+def test_the_pool_of_a_kind_of_conversation(context_type: str, pool: tuple[str, ...]):
     said = Preferences(pools={"reading": ["weather.*", "mail.*"], "Project": ["mail.*", "office.get_*"]})
     assert Catalogue(OFFICE, preferences=said).pool(context_type) == pool
 

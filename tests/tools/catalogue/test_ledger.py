@@ -40,7 +40,7 @@ def test_a_line_for_each_server_with_counts_categories_and_primary_tools():
     ]
 
 
-def test_without_tools():
+def test_the_ledger_without_tools():
     assert Catalogue().ledger == Catalogue().long_ledger == NO_SERVERS
 
 
@@ -71,7 +71,7 @@ def test_the_ledger_does_not_depend_on_the_order_of_tools():
 
 
 @pytest.mark.parametrize(("tools", "servers"), [(5, 1), (50, 5), (500, 60), (500, 600), (2_000, 600)])
-def test_short_and_complete(tools: int, servers: int):
+def test_the_ledger_is_short_and_complete(tools: int, servers: int):
     catalogue = Catalogue(many(tools, servers))
     long = FULL_TOKENS if catalogue.names_all else LONG_TOKENS
     for ledger, most in ((catalogue.ledger, SHORT_TOKENS), (catalogue.long_ledger, long)):
@@ -109,7 +109,7 @@ def test_a_larger_catalogue_has_fewer_names_then_fewer_categories_then_a_line_fo
     assert crowd.splitlines()[-1].startswith("- other (400 tools): server_0000, ")
 
 
-def test_long_names():
+def test_long_names_are_cut():
     tools = [a_tool(f"{'s' * 200}{i:03}.{'t' * 300}{i}") for i in range(100)]
     assert estimated_tokens(Catalogue(tools).ledger) <= SHORT_TOKENS
     kinds = [replace(tool, given_category=f"{'k' * 100}{i}") for i, tool in enumerate(tools)]
@@ -117,7 +117,7 @@ def test_long_names():
 
 
 @pytest.mark.data_sets
-def test_under_400_tokens_on_real_servers():
+def test_the_ledger_of_real_servers_has_at_most_400_tokens():
     rows = list(read_rows("livemcpbench", "tools.jsonl"))
     catalogue = Catalogue(a_tool(f"{row['server']}.{row['name']}", row["description"]) for row in rows)
     assert not catalogue.names_all

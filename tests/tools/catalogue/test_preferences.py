@@ -14,7 +14,7 @@ from packetgate.tools.catalogue.preferences import (
     Preferences,
     ToolPreference,
     load_preferences,
-    matching,
+    matching_names,
 )
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette
 from packetgate.tools.palette.texts import tool_text
@@ -115,7 +115,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
-def test_valid_files(case: Good, tmp_path: Path):
+def test_valid_files_are_read(case: Good, tmp_path: Path):
     file = tmp_path / "packetgate.toml"
     file.write_text(case.text, encoding="utf-8")
     assert load_preferences(file) == case.expected
@@ -131,7 +131,7 @@ def test_an_invalid_setting_is_named(case: Bad, tmp_path: Path):
         assert word in str(caught.value)
 
 
-def test_without_a_file(tmp_path: Path):
+def test_without_a_file_the_defaults_apply(tmp_path: Path):
     assert load_preferences(None) == Preferences()
     for path in (tmp_path, tmp_path / "none.toml"):
         with pytest.raises(ConfigError, match="PACKETGATE_CONFIG"):
@@ -140,8 +140,8 @@ def test_without_a_file(tmp_path: Path):
 
 def test_matching_names_are_in_the_order_of_the_patterns():
     names = ["a.one", "a.two", "b.one", "A.one"]
-    assert matching(["b.*", "a.two", "*.one"], names) == ("b.one", "a.two", "a.one", "A.one")
-    assert matching(["a", "one", "c.*"], names) == matching([], names) == ()
+    assert matching_names(["b.*", "a.two", "*.one"], names) == ("b.one", "a.two", "a.one", "A.one")
+    assert matching_names(["a", "one", "c.*"], names) == matching_names([], names) == ()
 
 
 def test_a_later_pattern_overrides_an_earlier():

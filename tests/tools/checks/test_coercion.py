@@ -7,7 +7,7 @@ import pytest
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from packetgate.tools.checks.coercion import MAX_ERRORS, coerced
+from packetgate.tools.checks.coercion import MAX_ERRORS, coerce_params
 from packetgate.tools.checks.validation import check_params, value_errors
 
 INTEGER, NUMBER, STRING, BOOLEAN = ({"type": kind} for kind in ("integer", "number", "string", "boolean"))
@@ -125,30 +125,30 @@ def tool(schema: dict[str, Any]):
 
 
 @pytest.mark.parametrize("case", CONVERTED, ids=str)
-def test_converted_to_the_type_of_the_schema(case: Case):
+def test_values_are_converted_to_the_type_of_the_schema(case: Case):
     assert check_params(tool(case.schema), {"given": case.given})
-    params = coerced(tool(case.schema), {"given": case.given})
+    params = coerce_params(tool(case.schema), {"given": case.given})
     assert (params, type(params["given"])) == ({"given": case.expected}, type(case.expected))
     assert check_params(tool(case.schema), params) == []
 
 
 @pytest.mark.parametrize("case", UNCHANGED, ids=lambda case: str(case)[:80])
-def test_unchanged_and_invalid(case: Case):
-    assert coerced(tool(case.schema), {"given": case.given})["given"] is case.given
+def test_ambiguous_values_are_unchanged(case: Case):
+    assert coerce_params(tool(case.schema), {"given": case.given})["given"] is case.given
     assert check_params(tool(case.schema), {"given": case.given})
 
 
 @pytest.mark.parametrize("case", VALID, ids=str)
 def test_a_valid_value_is_unchanged(case: Case):
     assert check_params(tool(case.schema), {"given": case.given}) == []
-    assert coerced(tool(case.schema), {"given": case.given})["given"] is case.given
+    assert coerce_params(tool(case.schema), {"given": case.given})["given"] is case.given
 
 
 def test_parameters_are_independent_and_not_modified_in_place():
     spec = a_tool("a.b", n=INTEGER, m=INTEGER)
-    assert coerced(spec, {"n": "5", "m": "x", "other": "5"}) == {"n": 5, "m": "x", "other": "5"}
+    assert coerce_params(spec, {"n": "5", "m": "x", "other": "5"}) == {"n": 5, "m": "x", "other": "5"}
     given = {"p": {"n": ["1"]}}
-    assert coerced(a_tool("a.b", p=holding(n=listed(INTEGER))), given) == {"p": {"n": [1]}}
+    assert coerce_params(a_tool("a.b", p=holding(n=listed(INTEGER))), given) == {"p": {"n": [1]}}
     assert given == {"p": {"n": ["1"]}}
 
 
@@ -160,7 +160,7 @@ def test_with_any_schema_a_parameter_is_unchanged_or_valid(name: str):
     spec = a_tool("a.b", schema=SCHEMAS[name])
     for value in VALUES:
         for parameter in [*spec.parameters, "unknown"]:
-            params = coerced(spec, {parameter: value})
+            params = coerce_params(spec, {parameter: value})
             if params[parameter] is not value:
                 assert value_errors(spec, {parameter: value})
                 assert value_errors(spec, params) == []

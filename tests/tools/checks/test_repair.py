@@ -9,7 +9,7 @@ from support.origins import words
 from support.tool_specs import PATH, a_tool, files_catalogue
 
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import repair
+from packetgate.tools.checks.checking import repair_call
 from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params
 
 READ, RUN = "files.read_file", "shell.run_command"
@@ -125,19 +125,19 @@ VALID = [
 
 
 @pytest.mark.parametrize("case", REPAIRED, ids=str)
-def test_repaired(case: Case):
-    call = repair(case.name, case.params, FILES)
+def test_unambiguous_mistakes_are_repaired(case: Case):
+    call = repair_call(case.name, case.params, FILES)
     assert (call.tool_name, call.params) == (case.meant, case.expected)
     assert [one.problem for one in call.repairs] == case.problems
     assert all(one.mended and one.message for one in call.repairs)
     assert check_call(case.name, case.params, frozenset(FILES), FILES)
     assert check_call(call.tool_name, call.params, frozenset(FILES), FILES) == []
-    assert repair(call.tool_name, call.params, FILES).repairs == ()
+    assert repair_call(call.tool_name, call.params, FILES).repairs == ()
 
 
 @pytest.mark.parametrize(("name", "params"), UNCHANGED, ids=lambda value: str(value)[:60])
-def test_unchanged_and_refused(name: str, params: dict[str, Any]):
-    call = repair(name, params, FILES)
+def test_ambiguous_mistakes_are_refused(name: str, params: dict[str, Any]):
+    call = repair_call(name, params, FILES)
     assert (call.tool_name, call.params, call.repairs) == (name, params, ())
     assert check_call(name, params, frozenset(FILES), FILES)
 
@@ -145,7 +145,7 @@ def test_unchanged_and_refused(name: str, params: dict[str, Any]):
 @pytest.mark.parametrize(("name", "params"), VALID)
 def test_a_valid_call_is_unchanged(name: str, params: dict[str, Any]):
     assert check_params(FILES[name], params) == []
-    call = repair(name, params, FILES)
+    call = repair_call(name, params, FILES)
     assert (call.tool_name, call.params, call.repairs) == (name, params, ())
 
 
@@ -163,26 +163,26 @@ def test_a_valid_call_is_unchanged(name: str, params: dict[str, Any]):
 )
 def test_a_value_without_a_type_is_read_by_the_schema(schema: dict[str, Any], read: Any, written: str, meant: Any):
     catalogue = Catalogue([a_tool("a.b", value=schema)])
-    assert repair("a.b", {"value": read}, catalogue, {"value": written}).params == {"value": meant}
+    assert repair_call("a.b", {"value": read}, catalogue, {"value": written}).params == {"value": meant}
 
 
 def test_a_namespace_that_is_a_server_stays():
     both = Catalogue([a_tool("mcp.list", "List."), a_tool("files.read", "Read.")])
-    assert repair("mcp.read", {}, both).tool_name == "mcp.read"
-    assert repair("mcp.list", {}, both).repairs == ()
+    assert repair_call("mcp.read", {}, both).tool_name == "mcp.read"
+    assert repair_call("mcp.list", {}, both).repairs == ()
 
 
 def test_repaired_values_keep_their_origin():
-    call = repair(READ, {"pth": "a.txt", "lines": "5"}, FILES)
+    call = repair_call(READ, {"pth": "a.txt", "lines": "5"}, FILES)
     traced = traced_params(call.params, FILES[READ], "Read 5 lines of a.txt", [])
     assert words(traced) == {"path": "user", "lines": "user"}
-    call = repair("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
+    call = repair_call("call_tool", {"name": READ, "arguments": '{"path": "b.txt", "lines": "7"}'}, FILES)
     traced = traced_params(call.params, FILES[READ], "Read it", [("web.fetch", "see b.txt, 7 lines")])
     assert words(traced) == {"path": "text:web.fetch", "lines": "text:web.fetch"}
 
 
 def test_notes_are_few_and_short():
     spec = a_tool("a.b", **{f"p{number}": {"type": "array"} for number in range(20)})
-    call = repair("a.b", {f"p{number}": "x" * 10_000 for number in range(20)}, Catalogue([spec]))
+    call = repair_call("a.b", {f"p{number}": "x" * 10_000 for number in range(20)}, Catalogue([spec]))
     assert len(call.repairs) == MAX_CORRECTIONS
     assert all(len(one.message) < 250 for one in call.repairs)

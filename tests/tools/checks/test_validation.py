@@ -33,7 +33,7 @@ def test_a_valid_call_has_no_problems(name: str, params: dict[str, Any]):
         ("mail.send", "unknown_tool", "`mail.send`"),
     ],
 )
-def test_a_name_that_is_not_on_the_palette(name: str, problem: str, named: str):
+def test_a_tool_off_the_palette_is_refused(name: str, problem: str, named: str):
     palette = OFFERED | {"mail.send"} if name == "mail.send" else OFFERED
     (found,) = check_call(name, {"path": "a.txt"}, palette, FILES)
     assert (found.tool_name, found.problem) == (name, problem)
@@ -85,7 +85,7 @@ def test_a_nested_problem_is_named_by_its_path():
 
 
 @pytest.mark.parametrize("extra", [True, {}, {"type": "string"}])
-def test_extra_parameters_where_the_schema_allows_them(extra: object):
+def test_extra_parameters_are_valid_if_the_schema_allows_them(extra: object):
     spec = a_tool("a.b", schema={"type": "object", "properties": {"path": PATH}, "additionalProperties": extra})
     assert check_params(spec, {"anything": "x"}) == []
 
@@ -118,7 +118,7 @@ def test_a_reference_out_of_the_schema_is_never_fetched():
     assert f"{address} leads out of the schema" in found.message
 
 
-def test_a_schema_that_refers_to_itself():
+def test_recursive_schemas_are_validated():
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "value": {"type": "integer"}}}
     spec = a_tool(
         "a.b", schema={"type": "object", "properties": {"head": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
@@ -154,7 +154,7 @@ NODE = {
         ),
     ],
 )
-def test_a_reference_to_the_root(keywords: dict[str, Any], reference: dict[str, Any]):
+def test_references_to_the_root_are_resolved(keywords: dict[str, Any], reference: dict[str, Any]):
     spec = a_tool("tree.add", schema={**NODE, **keywords, "properties": {**NODE["properties"], "child": reference}})
     assert check_params(spec, {"name": "a", "child": {"name": "b", "child": {"name": "c"}}}) == []
     assert "is a required property" in check_params(spec, {"name": "a", "child": {}})[0].message

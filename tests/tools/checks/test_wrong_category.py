@@ -43,7 +43,7 @@ def better(name: str, request: str, most: Risk = Risk.WRITE, catalogue: Catalogu
         ("studio.generate", "Create a task for Mary", "board.create_task"),
     ],
 )
-def test_objections(name: str, request_: str, instead: str):
+def test_a_tool_of_another_category_gets_an_objection(name: str, request_: str, instead: str):
     assert better(name, request_) == instead
 
 
@@ -67,7 +67,7 @@ def test_objections(name: str, request_: str, instead: str):
         (FIGLET, ""),
     ],
 )
-def test_no_objection(name: str, request_: str):
+def test_suitable_tools_get_no_objection(name: str, request_: str):
     assert better(name, request_) is None
 
 

@@ -43,7 +43,7 @@ def test_every_kind_has_cases():
         ({"room": "the hall", "degrees": 18}, False),
     ],
 )
-def test_right_and_wrong_arguments(params: dict[str, Any], right: bool):
+def test_arguments_are_compared_with_the_right_ones(params: dict[str, Any], right: bool):
     wanted = RightCall(
         tool="home.heat", args={"room": ["hall"], "degrees": [18]}, may={"note": [], "path": ["a/B.txt"]}
     )

@@ -3,22 +3,22 @@
 import pytest
 
 from packetgate.state.base import Confidence
-from packetgate.tools.evaluation.passport import Passport, Played, PlayedCall, curves_of
-from packetgate.tools.usage.calibration import interval
+from packetgate.tools.evaluation.passport import CaseResult, Passport, PlayedCall, curves_of
+from packetgate.tools.usage.calibration import wilson_interval
 
 KIND = "model, calibrated"
 
 
-def row(score: Confidence, *, right: bool, reads: bool = True) -> Played:
+def row(score: Confidence, *, right: bool, reads: bool = True) -> CaseResult:
     call = PlayedCall(tool="files.read", right=right, review=KIND, score=score, passed=score >= 0.7, only_reads=reads)
-    return Played(version="1", case="c", kind="acts", right=right, calls=(call,), seconds=2.0, evaluated=300)
+    return CaseResult(version="1", case="c", kind="acts", right=right, calls=(call,), seconds=2.0, evaluated=300)
 
 
-def passport(*rows: Played) -> Passport:
+def passport(*rows: CaseResult) -> Passport:
     return Passport(version="1", model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=curves_of(rows))
 
 
-def test_an_overconfident_model():
+def test_an_overconfident_model_is_lowered():
     rows = [row(0.9, right=at % 2 == 0) for at in range(30)] + [row(0.3, right=False)] * 20
     found = passport(*rows)
     assert found.curves[KIND].at(0.9) < 0.65
@@ -48,6 +48,6 @@ def test_settings_are_recommended_from_enough_calls():
     assert passport(*rows[:25]).review == "risky"
 
 
-def test_the_wilson_interval():
-    assert interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-3)
-    assert interval(24, 25) == pytest.approx((0.8046, 0.9929), abs=1e-3)
+def test_the_confidence_interval_is_wilsons():
+    assert wilson_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-3)
+    assert wilson_interval(24, 25) == pytest.approx((0.8046, 0.9929), abs=1e-3)

@@ -12,7 +12,7 @@ from packetgate.state.routing import Risk
 from packetgate.state.sections import Access, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette, with_recent
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.tools.palette.subject import subject_of, subject_shift
 from packetgate.tools.palette.texts import tool_text
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
@@ -170,7 +170,7 @@ def test_the_pool_comes_after_the_best_with_reads_first():
     chosen = chosen_by(wanted("search my notes", size=6, context_type="Work"), OFFICE)
     assert names(chosen)[0] == "notes.search_notes"
     assert names(one for one in chosen if one.reason == "default")[:2] == ["mail.list_letters", "mail.send_letter"]
-    assert choose_palette(wanted(context_type="seas"), OFFICE).note == "no tool is there for a conversation on 'seas'"
+    assert choose_palette(wanted(context_type="seas"), OFFICE).note == "no tool belongs to conversations of type 'seas'"
 
 
 def test_every_reason_in_its_order():
@@ -302,7 +302,7 @@ def test_a_note_names_permanent_tools_without_room(count: int, size: int, budget
 
 
 def test_recent_is_newest_first_without_repeats():
-    assert with_recent(("a", "b", "c"), ["c"]) == ("c", "a", "b")
-    assert with_recent((), ["a", "a"]) == ("a",)
-    assert with_recent(tuple("abcdefgh"), ["i", "c"]) == ("i", "c", "a", "b", "d", "e", "f", "g")
-    assert with_recent(tuple("abc"), []) == ("a", "b", "c")
+    assert recent_after(("a", "b", "c"), ["c"]) == ("c", "a", "b")
+    assert recent_after((), ["a", "a"]) == ("a",)
+    assert recent_after(tuple("abcdefgh"), ["i", "c"]) == ("i", "c", "a", "b", "d", "e", "f", "g")
+    assert recent_after(tuple("abc"), []) == ("a", "b", "c")

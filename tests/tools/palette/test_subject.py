@@ -30,7 +30,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.request or "empty")
-def test_terms_verbs_and_reach(case: Case):
+def test_a_subject_has_terms_verbs_and_reach(case: Case):
     subject = subject_of(case.request)
     assert (subject.terms, subject.verbs, subject.outside) == (case.terms, case.verbs, case.outside)
     assert subject.is_known is bool(case.terms or case.verbs)
@@ -59,10 +59,10 @@ SHIFTS = [
 
 
 @pytest.mark.parametrize("case", SHIFTS, ids=lambda case: case.id)
-def test_subject_shift(case: Shift):
+def test_a_changed_subject_is_described(case: Shift):
     assert subject_shift(case.earlier, case.now) == case.text
 
 
-def test_context_shift():
+def test_a_changed_kind_of_conversation_is_described():
     assert context_shift("general", "general") == ""
     assert context_shift("general", "project") == "from general to project"

@@ -37,7 +37,7 @@ def names(text: str) -> list[str]:
     return [line.split(":")[0][2:].partition(" (")[0] for line in text.splitlines() if line.startswith("- ")]
 
 
-def test_in_full_in_brief_and_by_name():
+def test_tools_are_shown_in_full_in_brief_or_by_name():
     spec = a_tool("files.copy_file", "Copy a file. Twice.\n\nArgs:\n    path: Which.\n", path=PATH)
     full, brief = tool_text(spec, "full"), tool_text(spec, "brief")
     assert full == (

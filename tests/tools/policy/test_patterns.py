@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from packetgate.tools.policy.patterns import exactly, fits, may_fit
+from packetgate.tools.policy.patterns import fits, literal_pattern, may_fit
 
 LONG = "x" * 10_000
 
@@ -18,18 +18,18 @@ LONG = "x" * 10_000
         ("https://api.example.org/v1/x?y=1", "https://api.example.org/**"),
         ("two\nlines", "**"),
         ("a*b", r"a\*b"),
-        ("a*b", exactly("a*b")),
-        ("a\\b", exactly("a\\b")),
-        ("../up", exactly("../up")),
+        ("a*b", literal_pattern("a*b")),
+        ("a\\b", literal_pattern("a\\b")),
+        ("../up", literal_pattern("../up")),
         (5, "5"),
         (True, "true"),
         (["b", "a"], '["b", "a"]'),
-        ({"b": 1, "a": 2}, exactly({"a": 2, "b": 1})),
+        ({"b": 1, "a": 2}, literal_pattern({"a": 2, "b": 1})),
         ("", ""),
         (LONG, "**"),
     ],
 )
-def test_it_fits(value: Any, pattern: str):
+def test_values_that_fit(value: Any, pattern: str):
     assert fits(value, pattern)
     assert may_fit(value, pattern)
 
@@ -55,7 +55,7 @@ def test_it_fits(value: Any, pattern: str):
         (None, ""),
     ],
 )
-def test_it_does_not_fit(value: Any, pattern: str):
+def test_values_that_do_not_fit(value: Any, pattern: str):
     assert not fits(value, pattern)
 
 
@@ -75,7 +75,7 @@ def test_it_does_not_fit(value: Any, pattern: str):
         "\N{FULLWIDTH LATIN SMALL LETTER S}ecret/a.txt",
     ],
 )
-def test_spellings_of_a_denied_path(value: str):
+def test_every_spelling_of_a_denied_path_is_denied(value: str):
     assert may_fit(value, "secret/*")
 
 

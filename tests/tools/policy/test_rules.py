@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from packetgate.tools.policy.rules import Effect, Rule, denied_outright, ruling
+from packetgate.tools.policy.rules import Effect, Rule, denied_outright, strictest_rule
 
 KNOWN = ("path", "content")
 PARAMS = {"path": "notes/a.txt", "content": "x"}
@@ -20,11 +20,11 @@ def rule(effect: str, tool: str | None = "ai.write", **more: Any) -> Rule:
 def test_the_strictest_rule_decides_in_any_order():
     rules = [rule("allow"), rule("ask", arguments={"path": "notes/**"}), rule("deny", arguments={"path": "notes/a*"})]
     for several in permutations(rules):
-        decided = ruling(several, PARAMS, KNOWN, "terminal")
+        decided = strictest_rule(several, PARAMS, KNOWN, "terminal")
         assert decided is not None
         assert decided.effect is Effect.DENY
-    assert ruling(rules[:2], {"path": "other"}, KNOWN, "terminal") == rules[0]
-    assert ruling([], PARAMS, KNOWN, "terminal") is None
+    assert strictest_rule(rules[:2], {"path": "other"}, KNOWN, "terminal") == rules[0]
+    assert strictest_rule([], PARAMS, KNOWN, "terminal") is None
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_rules_are_limited_to_tools_servers_and_channels():
     assert denied_outright([only], "discord")
     assert not denied_outright([only], "terminal")
     assert not denied_outright([rule("deny", arguments={"path": "x"})], "discord")
-    assert ruling([only], PARAMS, KNOWN, "terminal") is None
+    assert strictest_rule([only], PARAMS, KNOWN, "terminal") is None
 
 
 @pytest.mark.parametrize(
     ("said", "where"),
     [
-        ({"effect": "allow"}, "names what it is for"),
+        ({"effect": "allow"}, "a rule needs tool"),
         ({"effect": "alow", "tool": "ai.write"}, "effect"),
         ({"effect": "allow", "tool": ""}, "tool"),
         ({"effect": "allow", "tool": "ai.write", "chanels": ["terminal"]}, "chanels"),
         ({"effect": "allow", "tool": "ai.write", "channels": ["slack"]}, "channels"),
-        ({"effect": "allow", "tool": "ai.write", "channels": []}, "no channel"),
+        ({"effect": "allow", "tool": "ai.write", "channels": []}, "leave `channels` out"),
         ({"effect": "allow", "tool": "ai.write", "arguments": {"path": 5}}, "arguments.path"),
         ({"tool": "ai.write"}, "effect"),
     ],
@@ -91,7 +91,7 @@ def test_a_misspelt_rule_is_an_error(said: dict[str, Any], where: str):
     assert where in f"{'.'.join(map(str, first['loc']))} {first['msg']}"
 
 
-def test_a_rule_as_a_line():
+def test_a_rule_is_shown_as_a_line():
     assert rule("allow", arguments={"path": "notes/*", "content": "**"}).line == (
         'allow ai.write with path "notes/*", any content'
     )

@@ -28,12 +28,12 @@ def origin(value: Any, parameter: str = "text") -> str:
     "value",
     ["notes/a.txt", "ann@example.org", "ANN LEE", "ann\n lee", "send the file", 3, ["Ann", "Lee"], {"to": ["Ann Lee"]}],
 )
-def test_values_in_the_users_words(value: Any):
+def test_values_in_the_users_words_are_the_users(value: Any):
     assert origin(value) == "user"
 
 
 @pytest.mark.parametrize("value", ["otes/a.tx", "an", "33", 33, "example.com", "Lee Ann", ["Ann", "Bob"], 3.5, -3])
-def test_values_in_no_text(value: Any):
+def test_values_without_a_source_are_invented(value: Any):
     assert origin(value) == "nobody"
 
 
@@ -52,7 +52,7 @@ def test_values_in_no_text(value: Any):
         ("text", {"to": None}),
     ],
 )
-def test_defaults_and_empty_values(parameter: str, value: Any):
+def test_defaults_and_empty_values_are_recognised(parameter: str, value: Any):
     assert origin(value, parameter) == "default"
 
 
@@ -60,7 +60,7 @@ def test_defaults_and_empty_values(parameter: str, value: Any):
     ("parameter", "value"),
     [("mode", "wipe"), ("count", 11), ("force", True), ("text", True), ("text", [True]), ("text", {"force": True})],
 )
-def test_choices_of_the_model(parameter: str, value: Any):
+def test_choices_of_a_schema_are_the_models(parameter: str, value: Any):
     assert origin(value, parameter) == "nobody"
 
 

@@ -83,19 +83,19 @@ def test_ties_are_in_order_of_name():
     ],
     ids=lambda text: ascii(text[:12]),
 )  # fmt: skip
-def test_odd_requests(text: str):
+def test_unusual_requests_are_ranked(text: str):
     hits = Lexical(NOTES).rank(text)
     assert {hit.name for hit in hits} <= {spec.name for spec in NOTES}
     assert Lexical(NOTES).rank("notes")
 
 
-def test_a_request_with_thousands_of_words():
+def test_a_request_with_thousands_of_words_is_ranked():
     letters = random.Random(7)
     words = ["".join(letters.choices(string.ascii_lowercase, k=6)) for _ in range(14_000)]
     assert Lexical(NOTES).rank(" ".join([*words, "forecast"]))[0].name == "weather.get_forecast"
 
 
-def test_query_terms():
+def test_query_terms_have_no_stop_words_and_repeats():
     assert query_terms("Please read the readFile of my_notes, READ it!") == ["read", "readfile", "file", "notes"]
 
 
@@ -133,7 +133,7 @@ def test_other_languages_schemas_and_examples_are_indexed(request_: str, tool: s
         {"properties": {"a": {"enum": [None, {}, 3]}}},
     ],
 )
-def test_odd_schemas_are_indexed(schema: dict[str, Any]):
+def test_unusual_schemas_are_indexed(schema: dict[str, Any]):
     assert Lexical([a_tool("a.odd", schema=schema)]).rank("odd")[0].name == "a.odd"
 
 

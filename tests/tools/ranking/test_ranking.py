@@ -132,7 +132,7 @@ def test_vectors_are_stored_for_their_owner_and_not_computed_twice(tmp_path: Pat
     assert np.array_equal(made, kept)
 
 
-def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_file_of_vectors_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("packetgate.tools.ranking.vectors.MAX_STORED", 3)
     vectors = Vectors(sentence_encoder(), tmp_path / "vectors.db")
     for text in "abcde":
@@ -156,7 +156,7 @@ def test_a_vector_does_not_depend_on_other_texts():
 
 @pytest.mark.parametrize("file", ["encoder.onnx", "tokenizer.json", "mix.npz"])
 @pytest.mark.parametrize("content", [None, b"broken"])
-def test_missing_or_broken_weights(file: str, content: bytes | None, tmp_path: Path):
+def test_missing_or_broken_weights_are_an_error(file: str, content: bytes | None, tmp_path: Path):
 
     for path in WEIGHTS.iterdir():
         if path.name != file:

@@ -130,7 +130,7 @@ def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
         ("cluster", "mongodb+srv://u:p@db.example.org/x", "mongodb+srv://u:p@db.example.org/x"),
     ],
 )
-def test_addresses_outside(name: str, value: Any, found: str):
+def test_outside_addresses_are_found(name: str, value: Any, found: str):
     assert outside_address(name, value) == found
 
 
@@ -150,5 +150,5 @@ def test_addresses_outside(name: str, value: Any, found: str):
         ("url", ""),
     ],
 )
-def test_local_addresses(name: str, value: Any):
+def test_local_addresses_are_not_outside(name: str, value: Any):
     assert outside_address(name, value) == ""

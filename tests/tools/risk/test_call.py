@@ -160,7 +160,7 @@ def test_a_deeply_nested_argument_is_execution():
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_sql_after_any_number_of_comments(text: str, is_sql: bool):
+def test_sql_after_many_comments_is_judged(text: str, is_sql: bool):
     assert looks_like_sql(text) is is_sql
 
 
@@ -178,6 +178,6 @@ def test_sql_after_any_number_of_comments(text: str, is_sql: bool):
         ("no SQL at all", None),
     ],
 )
-def test_a_statement_in_a_text(text: str, statement: str | None):
+def test_a_statement_in_a_text_is_found(text: str, statement: str | None):
     found = statement_in(text)
     assert (text[slice(*found)] if found else None) == statement

@@ -7,7 +7,7 @@ import pytest
 
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import VERSION, Definition
-from packetgate.tools.risk.tool import WEIGHTS, judge_tool, risk_model
+from packetgate.tools.risk.tool import RISK_WEIGHTS, judge_tool, risk_model
 
 R, W, X = Risk.READ, Risk.WRITE, Risk.EXECUTE
 TEXT = {"type": "string"}
@@ -58,16 +58,16 @@ def test_a_tool_that_looks_like_a_read_is_a_write(name: str, description: str, p
     assert found.looks is looks
     assert found.risk is (W if looks is R else looks)
     assert found.unvouched is (looks is R)
-    assert ("nothing vouches that it only reads" in found.why) is (looks is R)
+    assert ("nothing confirms that it only reads" in found.why) is (looks is R)
     assert found.why
 
 
 @pytest.mark.parametrize(
     ("name", "description", "why"),
     [
-        ("", "Get a page.", "its name has no word that is known"),
-        ("読む", "Read a file.", "its name has no word that is known"),
-        ("g\u0435t_page", "Get a page.", "its name is not in plain letters"),
+        ("", "Get a page.", "its name has no known word"),
+        ("読む", "Read a file.", "its name has no known word"),
+        ("g\u0435t_page", "Get a page.", "its name has letters that are not ASCII"),
         ("get_page", "G\u0435t a page.", "its description mixes alphabets within a word"),
         ("get_page", "ページの本文を読む。", "its description is not in English"),
         ("get_page", "Alle Seiten werden dabei sofort entfernt", "its description is not in English"),
@@ -86,7 +86,7 @@ def test_a_tool_without_known_words_is_a_write():
     assert found.why
 
 
-def test_a_huge_definition():
+def test_a_huge_definition_is_judged_quickly():
     parameters = {f"p{i}": TEXT | {"description": "x " * 500} for i in range(600)}
     assert judged("delete_page", "Delete a page. " + "Get it. " * 200_000, **parameters).risk is W
 
@@ -117,16 +117,16 @@ def test_a_trusted_hint_does_not_make_an_executing_tool_a_read(parameter: str):
     assert judged("go", "Do it.", READ_ONLY, trusted=True, **{parameter: TEXT}).risk is X
 
 
-def test_reasons():
+def test_reasons_quote_the_definition():
     assert "its name says `delete`" in judged("delete_page", "Remove a page.").why
     assert judged("query", "Query the database.", sql=TEXT).why == (
-        "nothing vouches that it only reads",
+        "nothing confirms that it only reads",
         "its parameter `sql` holds SQL",
     )
     assert judged("get_page", "Get a page.", DESTROYS).why[0] == "its server says that it is destructive"
     assert judged("get_page", "Get a page.", CHANGES).why == ("its server says that it does more than read",)
     assert judged("get_page", "Get a page.", READ_ONLY).why == (
-        "its server says that it only reads, and is not trusted",
+        "its server, which is not trusted, says that it only reads",
     )
     assert judged("go", "Go.", READ_ONLY, trusted=True).why == (
         "its server, which is trusted, says that it only reads",
@@ -144,13 +144,13 @@ def test_reasons():
         ("web_search", {"query": TEXT}, None, False, True),
     ],
 )
-def test_whether_it_reaches_outside(
+def test_tools_that_reach_outside_are_open_world(
     name: str, parameters: dict[str, Any], hints: Hints | None, trusted: bool, outside: bool
 ):
     assert judged(name, "", hints, trusted=trusted, **parameters).open_world is outside
 
 
-def test_the_weights():
+def test_the_weights_are_complete():
     assert risk_model().version == VERSION
-    assert WEIGHTS.stat().st_size < 500_000
+    assert RISK_WEIGHTS.stat().st_size < 500_000
     assert 0.0 < risk_model().probability(-10) < 0.01 < 0.99 < risk_model().probability(10) < 1.0

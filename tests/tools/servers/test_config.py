@@ -117,7 +117,7 @@ def test_a_repaired_value_is_remarked(file: Path, entry: dict[str, Any], field: 
     ],
 )
 @pytest.mark.parametrize("key", ["mcpServers", "servers"])
-def test_forms_of_entries(file: Path, key: str, entry: dict[str, Any], fields: dict[str, Any]):
+def test_entries_in_several_forms_are_read(file: Path, key: str, entry: dict[str, Any], fields: dict[str, Any]):
     file.write_text(json.dumps({key: {"x": entry}, "inputs": []}))
     config = load_config(file)
     assert {server.name: server.entry for server in config.servers} == {"x": fields}
@@ -125,7 +125,7 @@ def test_forms_of_entries(file: Path, key: str, entry: dict[str, Any], fields: d
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_comments_and_trailing_commas(file: Path, encoding: str):
+def test_comments_and_trailing_commas_are_accepted(file: Path, encoding: str):
     text = '// mine\r\n{"mcpServers": { /* a "b" { */ "x": {"command": "b", "args": ["http://h//i", ",]",],},}}'
     file.write_text(text, encoding=encoding)
     (server,) = load_config(file).servers

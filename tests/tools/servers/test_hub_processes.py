@@ -37,7 +37,7 @@ async def others_answer(hub: McpHub) -> bool:
     ("command", "entry", "says"),
     [
         (["no-such-program-anywhere"], {}, "no-such-program-anywhere"),
-        ([sys.executable, "-c", "import sys; sys.exit('set NOTES_KEY first')"], {}, "what it printed is in "),
+        ([sys.executable, "-c", "import sys; sys.exit('set NOTES_KEY first')"], {}, "its output is in "),
         ([sys.executable, "-c", "print('not the protocol')"], {}, "Connection closed"),
         ([sys.executable], {"cwd": "/no/such/folder"}, "/no/such/folder"),
     ],

@@ -50,7 +50,7 @@ async def hub_by(way: str, folder: Path, **entry: object) -> AsyncIterator[McpHu
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_answers_of_odd_servers(tmp_path: Path, way: str):
+async def test_answers_of_nonconforming_servers_are_read(tmp_path: Path, way: str):
     readable = ["plain", "no_version", "null_error", "null_flag", "text_id", "not_a_number", "null_parts", "odd_part"]
     async with hub_by(way, tmp_path) as hub, asyncio.timeout(IN_TIME_S):
         for name in readable:

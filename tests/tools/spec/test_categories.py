@@ -33,7 +33,7 @@ TOOLS = [
 
 
 @pytest.mark.parametrize("case", TOOLS, ids=lambda case: f"{case.name} {case.category}")
-def test_category_of_a_tool(case: Case):
+def test_the_category_of_a_tool(case: Case):
     assert replace(a_tool(case.name, case.description), tags=case.tags).category == case.category
 
 
@@ -68,7 +68,7 @@ def test_the_users_category_counts():
         ("", set()),
     ],
 )
-def test_categories_of_a_request(request_: str, categories: set[str]):
+def test_the_categories_of_a_request(request_: str, categories: set[str]):
     assert subject_of(request_).categories == categories
 
 

@@ -48,7 +48,7 @@ def object_of(*required: str, **properties: Any) -> dict[str, Any]:
         ({"type": "object", "description": "天気 é"}, "{} (天気 é)"),
     ],
 )
-def test_short_form(schema: dict[str, Any], short: str):
+def test_schemas_have_a_short_form(schema: dict[str, Any], short: str):
     assert short_schema(schema) == short
 
 

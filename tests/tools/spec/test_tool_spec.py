@@ -9,8 +9,8 @@ from packetgate.tools.spec.descriptions import (
     BRIEF_WORDS,
     brief_of,
     listed_name,
-    may_be_of,
-    with_key,
+    may_be_tool_of,
+    with_idempotency_key,
     without_required_key,
 )
 from packetgate.tools.spec.tool_spec import type_name
@@ -58,8 +58,8 @@ def test_a_brief_has_complete_sentences(full: str, brief: str | None):
 @pytest.mark.parametrize("name", ["idempotency_key", "idempotencyKey", "x-idempotency-key"])
 @pytest.mark.parametrize("schema", [TEXT, {"type": ["string", "null"]}, {"anyOf": [{"type": "null"}, TEXT]}])
 def test_a_parameter_for_keys_receives_the_key(name: str, schema: dict[str, object]) -> None:
-    assert with_key({"a": 1}, {"a": {}, name: schema}, "k") == {"a": 1, name: "k"}
-    assert with_key({name: "mine"}, {name: schema}, "k") == {name: "mine"}
+    assert with_idempotency_key({"a": 1}, {"a": {}, name: schema}, "k") == {"a": 1, name: "k"}
+    assert with_idempotency_key({name: "mine"}, {name: schema}, "k") == {name: "mine"}
     published = {"properties": {"to": TEXT, name: schema}, "required": ["to", name]}
     assert without_required_key(published)["required"] == ["to"]
 
@@ -70,7 +70,7 @@ def test_a_parameter_for_keys_receives_the_key(name: str, schema: dict[str, obje
 def test_only_a_text_parameter_receives_a_key(schema: object) -> None:
     published = {"properties": {"idempotency_key": schema}, "required": [["x"], "to"]}
     assert without_required_key(published) == published
-    assert with_key({"b": 1}, {"key": TEXT, "idempotency_key": {"type": "integer"}}, "k") == {"b": 1}
+    assert with_idempotency_key({"b": 1}, {"key": TEXT, "idempotency_key": {"type": "integer"}}, "k") == {"b": 1}
 
 
 NAMES = [
@@ -84,7 +84,7 @@ def test_listed_names_are_accepted_unique_and_stable() -> None:
     listed = [listed_name(*one) for one in NAMES]
     assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in listed), listed
     assert len({*listed}) == len(listed)
-    assert all(may_be_of(server, name) for (server, _), name in zip(NAMES, listed, strict=True))
+    assert all(may_be_tool_of(server, name) for (server, _), name in zip(NAMES, listed, strict=True))
     assert listed_name("my-files", "read-File_2") == "my-files__read-File_2"
     assert listed_name("s", "get.a") == "s__get_a_ab1f5970"
     assert listed_name("s", "get_a_ab1f5970") != "s__get_a_ab1f5970"

@@ -22,7 +22,7 @@ from packetgate.tools.text.words import stem_of, words_in
         ("🚪 _ - \x00", []),
     ],
 )
-def test_words(text: str, words: list[str]):
+def test_texts_are_split_into_words(text: str, words: list[str]):
     assert words_in(text) == words
 
 

@@ -13,9 +13,9 @@ from packetgate.tools.usage.calibration import (
     Calibration,
     Curve,
     answered_calls,
-    fitted,
-    held_out,
-    loss,
+    brier_score,
+    fit_curves,
+    held_out_confidences,
     read_calibration,
     save_calibration,
 )
@@ -32,8 +32,8 @@ def answers(truth: float, count: int = 400) -> list[AnsweredCall]:
 
 def test_a_curve_improves_an_overconfident_review_on_held_out_answers() -> None:
     given = answers(0.7)
-    assert loss(held_out(given)) < loss([(one.score, one.right) for one in given])
-    curve = fitted(given).curves[KIND]
+    assert brier_score(held_out_confidences(given)) < brier_score([(one.score, one.right) for one in given])
+    curve = fit_curves(given).curves[KIND]
     assert curve.answers == 400
     assert [curve.at(score) for score in (0.3, 0.6, 0.95)] == sorted(curve.at(score) for score in (0.3, 0.6, 0.95))
     for score in (0.3, 0.6, 0.95):
@@ -42,18 +42,18 @@ def test_a_curve_improves_an_overconfident_review_on_held_out_answers() -> None:
 
 
 def test_a_calibrated_review_changes_little() -> None:
-    curve = fitted(answers(1.0)).curves[KIND]
+    curve = fit_curves(answers(1.0)).curves[KIND]
     assert [curve.at(score) for score in (0.3, 0.6, 0.95)] == pytest.approx([0.3, 0.6, 0.95], abs=0.08)
 
 
 @pytest.mark.parametrize("given", [[], answers(0.7, MIN_ANSWERS - 1), [AnsweredCall(KIND, 0.9, True)] * 100])
 def test_no_curve_from_few_or_one_sided_answers(given: list[AnsweredCall]) -> None:
-    assert fitted(given).curves == {}
+    assert fit_curves(given).curves == {}
 
 
 def test_a_higher_confidence_never_becomes_the_lower_one() -> None:
     upside_down = [AnsweredCall(KIND, 0.9, False)] * 50 + [AnsweredCall(KIND, 0.1, True)] * 50
-    curve = fitted(upside_down).curves[KIND]
+    curve = fit_curves(upside_down).curves[KIND]
     assert curve.at(0.9) >= curve.at(0.1)
 
 

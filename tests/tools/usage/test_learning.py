@@ -9,8 +9,8 @@ from support.tool_specs import a_tool
 from packetgate.state.base import now
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.learning import ConfirmedUse, Learned, sharpened, surprise
-from packetgate.tools.usage.store import forget, keep_use, read_learned
+from packetgate.tools.usage.learning import ConfirmedUse, Learned, rank_surprise, with_support
+from packetgate.tools.usage.store import delete_uses, read_learned, store_use
 
 TOOLS = Catalogue([a_tool("music.play", "Play a song."), a_tool("lamp.switch", "Switch a lamp.")])
 MINE, THEIRS = Header(origin="discord", person="1"), Header(origin="discord", person="2")
@@ -22,7 +22,7 @@ def use(tool: str, asked: str, *, days_ago: float = 0, context_type: str = "gene
 
 
 def first(learned: Learned, request: str) -> str | None:
-    hits = sharpened(TOOLS.ranking.rank(request), learned.support(request, "general"))[:5]
+    hits = with_support(TOOLS.ranking.rank(request), learned.support(request, "general"))[:5]
     return hits[0].name if hits else None
 
 
@@ -43,16 +43,16 @@ def test_old_uses_and_other_contexts_count_less():
 
 
 def test_a_use_of_the_best_ranked_tool_has_no_weight():
-    assert surprise(2.0, 2.0) == 0
-    assert surprise(0.5, 2.0) == 0.75
-    assert surprise(0.0, 0.0) == 1
+    assert rank_surprise(2.0, 2.0) == 0
+    assert rank_surprise(0.5, 2.0) == 0.75
+    assert rank_surprise(0.0, 0.0) == 1
 
 
 async def test_users_are_separate_and_uses_can_be_forgotten():
     store = InMemoryStore()
-    await keep_use(store, MINE, "p-0", use("lamp.switch", "make it cosy"))
+    await store_use(store, MINE, "p-0", use("lamp.switch", "make it cosy"))
     assert first(await read_learned(store, MINE), "cosy please") == "lamp.switch"
     assert first(await read_learned(store, THEIRS), "cosy please") is None
-    assert await forget(store, "music") == 0
-    assert await forget(store, "lamp") == 1
+    assert await delete_uses(store, "music") == 0
+    assert await delete_uses(store, "lamp") == 1
     assert first(await read_learned(store, MINE), "cosy please") is None

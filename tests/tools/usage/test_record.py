@@ -40,7 +40,7 @@ def test_the_record_of_a_full_packet() -> None:
     assert (earlier.review_confidence, earlier.approval) == (None, None)  # only the other was judged, and asked about
 
 
-def test_a_turn_without_tools() -> None:
+def test_the_record_of_a_turn_without_tools() -> None:
     record = record_of(asking("Hello"))
     assert (record.outcome, record.calls, record.missed) == (None, (), ())
 
@@ -53,7 +53,7 @@ def test_no_values_and_no_results_are_recorded() -> None:
     assert [word for word in ("zanzibar", "quinquereme", "aardvark") if word in written] == []
 
 
-def test_an_error_without_an_answer() -> None:
+def test_the_record_of_a_failed_turn() -> None:
     lost = with_error(done("files.write_file", Status.UNKNOWN), "the server died")
     told = done("files.read_file", Status.FAILED).model_copy(
         update={"result": ToolResult(success=False, error="no such file", error_type=ErrorType.TOOL_ERROR)}

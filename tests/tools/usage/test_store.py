@@ -12,7 +12,7 @@ from support.usage import turn, used
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.base import new_id
-from packetgate.tools.usage.store import USAGE, keep, prune, read_usage
+from packetgate.tools.usage.store import USAGE, delete_old_items, read_usage, store_record
 
 STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 SESSIONS = ["", ".", "%", "a", "a.b", "a%2Eb", "A", "a_b", "a*b", "[a]", "\N{SNOWMAN}", "langgraph", "with space"]
@@ -37,17 +37,17 @@ async def ids(store: BaseStore, session: str | None = None) -> list[str]:
 
 async def test_a_record_is_stored_once(store: BaseStore) -> None:
     record = turn("p1", used("ai.read", arguments=("path",), review_confidence=0.9))
-    await keep(store, record)
+    await store_record(store, record)
     usage = await read_usage(store, "s")
     assert usage.records == (record,)
     assert usage.unreadable == 0
-    await keep(store, record.changed(asked="again"))
+    await store_record(store, record.changed(asked="again"))
     assert [one.asked for one in (await read_usage(store)).records] == ["again"]
 
 
 async def test_sessions_are_separate(store: BaseStore) -> None:
     for number, session in enumerate(SESSIONS):
-        await keep(store, turn(f"p{number}", session=session, days_ago=-number))
+        await store_record(store, turn(f"p{number}", session=session, days_ago=-number))
     assert [await ids(store, session) for session in SESSIONS] == [[f"p{number}"] for number in range(len(SESSIONS))]
     assert await ids(store) == [f"p{number}" for number in range(len(SESSIONS))]
     assert await ids(store, "another") == []
@@ -56,15 +56,15 @@ async def test_sessions_are_separate(store: BaseStore) -> None:
 async def test_other_items_are_not_pruned(store: BaseStore) -> None:
     other = ("packetgate", "usages")
     await store.aput(other, "k", {"at": "", "day": 0})
-    await keep(store, turn("p1"))
-    await prune(store, 1, most=0)
+    await store_record(store, turn("p1"))
+    await delete_old_items(store, 1, most=0)
     assert await ids(store) == []
     assert await store.aget(other, "k") is not None
     await store.adelete(other, "k")
 
 
 async def test_invalid_records_are_counted(store: BaseStore) -> None:
-    await keep(store, turn("p1"))
+    await store_record(store, turn("p1"))
     value = {**turn("p2").model_dump(mode="json"), "day": 99_999}
     await store.aput((*USAGE, "s"), "p3", {**value, "calls": "of another kind"})
     usage = await read_usage(store)
@@ -74,24 +74,24 @@ async def test_invalid_records_are_counted(store: BaseStore) -> None:
 
 async def test_old_records_are_pruned(store: BaseStore) -> None:
     for age in (0, 89, 92, 400):
-        await keep(store, turn(f"of{age}", days_ago=age))
-    await prune(store, 90)
+        await store_record(store, turn(f"of{age}", days_ago=age))
+    await delete_old_items(store, 90)
     assert await ids(store) == ["of89", "of0"]
-    await prune(store, 7)
+    await delete_old_items(store, 7)
     assert await ids(store) == ["of0"]
 
 
 async def test_the_oldest_records_are_pruned(store: BaseStore) -> None:
     for age in range(11):
-        await keep(store, turn(f"of{age}", session=f"s{age % 3}", days_ago=age))
-    await prune(store, 90, most=11)
+        await store_record(store, turn(f"of{age}", session=f"s{age % 3}", days_ago=age))
+    await delete_old_items(store, 90, most=11)
     assert len(await ids(store)) == 11
-    await prune(store, 90, most=10)
+    await delete_old_items(store, 90, most=10)
     assert await ids(store) == [f"of{age}" for age in range(8, -1, -1)]
 
 
 async def test_a_store_that_has_grown_large_is_pruned(store: BaseStore) -> None:
-    await asyncio.gather(*(keep(store, turn(new_id(), days_ago=number)) for number in range(2_500)))
+    await asyncio.gather(*(store_record(store, turn(new_id(), days_ago=number)) for number in range(2_500)))
     assert len(await ids(store)) == 2_500
-    await prune(store, 2_200, most=500)
+    await delete_old_items(store, 2_200, most=500)
     assert len(await ids(store)) == 450
