@@ -46,7 +46,7 @@ async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: ClientKind)
                     assert result.text == f"room {number} got secret{number}x{turn}"
 
         await asyncio.gather(*(visit(number, token) for number, token in enumerate(tokens)))
-        visited = [session for session in gateway.book.sessions.values() if session.own.calls]
+        visited = [session for session in gateway.sessions.sessions.values() if session.own.calls]
         assert len(visited) == CLIENTS
         for session in visited:
             number = session.client.removeprefix("client")
