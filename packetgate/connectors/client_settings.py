@@ -93,10 +93,10 @@ class SettingsFile:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
         if data is not None and len(data) > MAX_SETTINGS_BYTES:
             raise ConfigError(f"{path}: larger than {MAX_SETTINGS_BYTES // 10**6} MB: nothing was changed")
-        return cls.of(path, data)
+        return cls.parse(path, data)
 
     @classmethod
-    def of(cls, path: Path, data: bytes | None) -> "SettingsFile":
+    def parse(cls, path: Path, data: bytes | None) -> "SettingsFile":
         """Parse the content of a file. Raise ConfigError if it cannot be parsed."""
         return cls(path, data, _document(path, data or b""))
 

@@ -68,7 +68,7 @@ class SessionState:
         )
 
     @classmethod
-    def of(cls, snapshot: StateSnapshot) -> "SessionState":
+    def from_snapshot(cls, snapshot: StateSnapshot) -> "SessionState":
         """Read the state of a thread.
 
         Raises:
@@ -157,7 +157,7 @@ class Sessions:
 
     async def state(self, session: str) -> SessionState:
         """Return the state of a session. Raise PacketError if the stored state is not a valid packet."""
-        return SessionState.of(await self.graph.aget_state(self.config(session)))
+        return SessionState.from_snapshot(await self.graph.aget_state(self.config(session)))
 
     async def has_started_write(self, packet: CognitionPacket) -> bool:
         """Whether an interrupted turn has started a write."""

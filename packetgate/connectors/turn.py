@@ -195,7 +195,7 @@ def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:
 async def _ended_packet(sessions: Sessions, session: str, packet_id: str) -> CognitionPacket | None:
     async with aclosing(sessions.history(session)) as states:
         async for state in states:
-            packet = SessionState.of(state).packet
+            packet = SessionState.from_snapshot(state).packet
             if packet.header.packet_id == packet_id and packet.governance.question is None:
                 return packet
     return None

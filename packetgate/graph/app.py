@@ -20,7 +20,7 @@ for _line in _config.odd:
     logging.getLogger(__name__).warning("%s", _line)
 _models = model_pool(_settings)
 _results = result_store(_settings)
-graph = ServerGraph.of(
+graph = ServerGraph.from_graph(
     build_graph(
         deciders_for(_models, _results),
         LoopTools(partial(make_hub, _settings, _config)),

@@ -33,7 +33,7 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         self.results = results
 
     @classmethod
-    def of(
+    def from_graph(
         cls,
         graph: CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket],
         results: ResultStore | None = None,
@@ -85,7 +85,7 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Change the state.
+        """Check and apply changes of the state.
 
         Raises:
             RequestError: also a ValueError: a change is invalid.

@@ -105,7 +105,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
                     await self.record_requests(state.header, self.name, requests, runtime.store)
             known = 0 if "header" in update else len(state.reasoning.reflection_log)
             update["reasoning"] = update.get("reasoning", state.reasoning).timed(known, took)
-            update["metrics"] = update.get("metrics", state.metrics).took(self.name, took)
+            update["metrics"] = update.get("metrics", state.metrics).with_time(self.name, took)
             with guarded(update.get("header", state.header).packet_id):
                 finished = change.event(update, took)
                 runtime.stream_writer(finished)
@@ -140,7 +140,7 @@ def review_error_handler(
         state: CognitionPacket, error: NodeError, runtime: Runtime[RoutingContext]
     ) -> Runnable[Any, Command[str]]:
         async def run(_: Any) -> Command[str]:
-            packet = state.merged({"metrics": state.metrics.spent(stage.name, _spent(error.error))})
+            packet = state.merged({"metrics": state.metrics.with_tokens(stage.name, _spent(error.error))})
             needs = {name: stage.needs[name] for name in ("toolbox", "journal")} | {"error": error.error}
             substitute = replace(stage, node=_failed_review, needs=needs, model=None, record_requests=None)
             update = await substitute.run(packet, runtime=runtime)

@@ -67,17 +67,17 @@ async def build_palette(
         shift=palette.shift,
     )
     if READER in catalogue and _mentions_stored_result(packet):
-        context = context.offering(
+        context = context.with_tool(
             PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
         )
     for step in (call.tool_name for call in routing.queued_calls if call.chain and call.tool_name in catalogue):
-        context = context.offering(
+        context = context.with_tool(
             PaletteEntry(tool_name=step, shown="name", reason="chain", risk=catalogue[step].risk)
         )
     summary = _summary(palette, len(catalogue), context.shift, exact=counter.is_exact)
     return {
         "context": context,
-        "metrics": packet.metrics.unreached(_STAGE, servers),
+        "metrics": packet.metrics.with_server_problems(_STAGE, servers),
         "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
     }
 

@@ -42,9 +42,9 @@ async def detect_intent(
         ),
         "tool_routing": routing,
         **({"context": packet.context.changed(servers=servers)} if servers else {}),
-        "metrics": packet.metrics.spent(_STAGE, decision.usage)
+        "metrics": packet.metrics.with_tokens(_STAGE, decision.usage)
         .failed(*decision.errors(_STAGE))
-        .unreached(_STAGE, servers),
+        .with_server_problems(_STAGE, servers),
         "reasoning": packet.reasoning.noted(
             decision.reflection(_STAGE, f"{summary}: {decision.reasoning or decision.user_intent}")
         ),

@@ -29,7 +29,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     summary = f"{len(served)} of {len(routing.calls)} succeeded; {used}"
     return {
         "content": content.changed(data_fields=content.data_fields + tuple(map(_data_field, routing.calls))),
-        "context": context.remembering(recent_after(context.recent_tools, served), ledger),
+        "context": context.with_results(recent_after(context.recent_tools, served), ledger),
         "tool_routing": counted,
         "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).noted(
             Reflection(step=_STAGE, summary=summary)

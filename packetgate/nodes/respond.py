@@ -29,7 +29,7 @@ async def respond(
     shown = with_inert_links(dropped + (answer.markdown or text) + answer.below, packet.session_words) + notes
     model_text = {MODEL_TEXT: text} if answer.below else {}
     removed = f", {violations} pieces of tool markup removed" if violations else ""
-    metrics = packet.metrics.spent(_STAGE, answer.usage).failed(*answer.errors(_STAGE))
+    metrics = packet.metrics.with_tokens(_STAGE, answer.usage).failed(*answer.errors(_STAGE))
     return {
         "response": Response(
             candidate=dropped + answer.text + notes if answer.markdown else shown, confidence=answer.confidence

@@ -65,7 +65,7 @@ async def reviewed(
     return {
         "tool_routing": packet.routing.with_calls(calls),
         **approval_update(calls, packet, catalogue, dry_runs),
-        "metrics": packet.metrics.spent(_STAGE, review.usage),
+        "metrics": packet.metrics.with_tokens(_STAGE, review.usage),
         "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(
             Reflection(
                 step=_STAGE,

@@ -48,7 +48,7 @@ async def select_tool(
     summary = _outcome(routing)
     if selection.only_validated:
         summary += f"; no grammar for the schema of {', '.join(selection.only_validated)}"
-    update["metrics"] = packet.metrics.spent(_STAGE, selection.usage).failed(*selection.errors(_STAGE))
+    update["metrics"] = packet.metrics.with_tokens(_STAGE, selection.usage).failed(*selection.errors(_STAGE))
     update["reasoning"] = packet.reasoning.noted(selection.reflection(_STAGE, summary))
     return update
 

@@ -14,12 +14,12 @@ class SwitchHints(Section):
     execute: str = "`allow_execute_tools` switches them on"
     rest: str = "ask for a part of it, such as its lines 101 to 200"
 
-    def of(self, risk: Risk) -> str:
+    def for_risk(self, risk: Risk) -> str:
         """Return the hint for a risk; empty for reads."""
         return {Risk.WRITE: self.write, Risk.EXECUTE: self.execute}.get(risk, "")
 
     @classmethod
-    def by(cls, write: str, execute: str, rest: str) -> "SwitchHints":
+    def from_commands(cls, write: str, execute: str, rest: str) -> "SwitchHints":
         """Return the hints of a connector with these two commands."""
         return cls(write=f"`{write}` switches them on", execute=f"`{execute}` switches them on", rest=rest)
 

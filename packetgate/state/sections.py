@@ -202,8 +202,8 @@ class Context(Section):
         """Number of available tools."""
         return len(self.available_mcp_tools) + self.available_more
 
-    def offering(self, entry: PaletteEntry) -> "Context":
-        """Return the section with a tool added to the palette, unless it is on it for general use."""
+    def with_tool(self, entry: PaletteEntry) -> "Context":
+        """Return the section with a tool added to the palette, unless it is there for general use."""
         others = tuple(item for item in self.palette if item.tool_name != entry.tool_name or item.reason != "kept")
         if any(item.tool_name == entry.tool_name for item in others):
             return self
@@ -236,12 +236,12 @@ class Context(Section):
             shift=self.shift or shift,
         )
 
-    def of_session(self, newer: "Context") -> "Context":
+    def with_session_of(self, newer: "Context") -> "Context":
         """Return the section with the session's fields of `newer`."""
         names = ("context_type", "subject", "recent_tools", "result_ledger", "earlier_pictures")
         return self.changed(**{name: getattr(newer, name) for name in names})
 
-    def remembering(self, recent_tools: tuple[str, ...], results: tuple[LedgerEntry, ...]) -> "Context":
+    def with_results(self, recent_tools: tuple[str, ...], results: tuple[LedgerEntry, ...]) -> "Context":
         """Return the section with these recent tools, and these results added to the last few."""
         return self.changed(recent_tools=recent_tools, result_ledger=(self.result_ledger + results)[-LEDGER_RESULTS:])
 
@@ -456,7 +456,7 @@ class Governance(Section):
         """Return the section with this open question, or none."""
         return self.changed(question=question)
 
-    def rehearsing(self) -> "Governance":
+    def as_dry_run(self) -> "Governance":
         """Return the section for a dry run: writes and commands switched off."""
         off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})
         return self.changed(settings=off)
@@ -496,17 +496,17 @@ class Metrics(Section):
     violations: int = 0
     """Pieces of tool markup removed from answers."""
 
-    def spent(self, stage: str, usage: TokenUsage) -> "Metrics":
+    def with_tokens(self, stage: str, usage: TokenUsage) -> "Metrics":
         """Return the section with a stage's tokens added."""
         total = self.token_usage.get(stage, TokenUsage()) + usage
         return self.changed(token_usage={**self.token_usage, stage: total})
 
-    def took(self, stage: str, milliseconds: float) -> "Metrics":
+    def with_time(self, stage: str, milliseconds: float) -> "Metrics":
         """Return the section with a stage's time added."""
         total = round(self.latency_ms.get(stage, 0.0) + milliseconds, 3)
         return self.model_copy(update={"latency_ms": {**self.latency_ms, stage: total}})
 
-    def unreached(self, stage: str, servers: Iterable[ServerHealth]) -> "Metrics":
+    def with_server_problems(self, stage: str, servers: Iterable[ServerHealth]) -> "Metrics":
         """Return the section with the problems of servers."""
         return self.failed(*(StageError(stage=stage, message=server.trouble) for server in servers if server.trouble))
 

@@ -49,7 +49,7 @@ async def served(root: Path, what: str, value: Any) -> str:
     """Run a turn to a question, send the value, and return the outcome."""
     async with McpHub(builtin_servers(root).values()) as hub:
         built = build_graph(reflex_deciders(), hub)
-        graph = ServerGraph.of(built.compile(checkpointer=InMemorySaver(serde=PacketSerializer())))
+        graph = ServerGraph.from_graph(built.compile(checkpointer=InMemorySaver(serde=PacketSerializer())))
         config: Any = {"configurable": {"thread_id": "t"}}
         async for _ in graph.astream(SAID, config, context=WRITES):
             pass

@@ -61,7 +61,7 @@ async def test_a_refusal_applies_to_its_user(notebook: Notebook):
 async def test_the_servers_authenticated_user_overrides_the_clients_claim(notebook: Notebook):
     async with McpHub([notebook.connection()], preferences=worded()) as hub:
         saver = InMemorySaver(serde=PacketSerializer())
-        graph = ServerGraph.of(build_graph(scripted(none()), hub).compile(checkpointer=saver))
+        graph = ServerGraph.from_graph(build_graph(scripted(none()), hub).compile(checkpointer=saver))
         for number, (known, person) in enumerate([("ann", "ann"), ("", "ben")]):
             config: Any = {"configurable": {"thread_id": f"t{number}", "langgraph_auth_user_id": known}}
             given: Any = {"messages": [{"role": "user", "content": "Hello"}], "request": {"person": "ben"}}

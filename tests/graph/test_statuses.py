@@ -117,7 +117,7 @@ async def test_checkpoints_contain_every_step_of_a_call(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
         await talk.ask("Write avocado to a")
         await talk.reply("yes")
-        history = [SessionState.of(one).packet async for one in talk.graph.aget_state_history(talk.config)]
+        history = [SessionState.from_snapshot(one).packet async for one in talk.graph.aget_state_history(talk.config)]
     routings = [packet.tool_routing for packet in reversed(history) if packet.tool_routing]
     seen = dict.fromkeys(routing.calls[0].status.value for routing in routings if routing.calls)
     assert [*seen] == ["pending", "awaiting_approval", "approved", "executed"]

@@ -30,7 +30,7 @@ SOON = {  # a server that died is given up after seconds, not a minute
 
 @cache
 def python_for_aegra() -> str | None:
-    """Return a Python that Aegra runs on: on the path, or one of pyenv's that its shims do not let through."""
+    """Return a Python version that Aegra supports, from the path or from pyenv."""
     versions = ("3.12", "3.13", "3.14")
     kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     named = [f"python{version}" for version in versions]
@@ -46,7 +46,7 @@ def _runs(python: str) -> bool:
 
 
 def install_aegra(folder: Path) -> Path:
-    """Make an environment with Aegra and this checkout in it, by uv and what uv has kept; return its Python."""
+    """Create an environment with Aegra and this checkout with uv; return its Python."""
     uv, python = require("uv"), folder / "venv/bin/python"
     pinned = ["--constraints", str(CHECKOUT / "constraints.txt"), "--python", str(python)]
     for command in (
@@ -59,7 +59,7 @@ def install_aegra(folder: Path) -> Path:
 
 @contextmanager
 def serve_redis(folder: Path) -> Iterator[str]:
-    """Start a Redis that keeps nothing, on a socket in the folder, and yield its URL."""
+    """Start a Redis without persistence on a socket in the folder, and yield its URL."""
     socket = folder / "redis.sock"
     alone = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no"]
     with (folder / "redis.log").open("wb") as log:
@@ -81,7 +81,7 @@ class AegraServer:
 
 @dataclass(frozen=True)
 class Aegra:
-    """Where servers of one database run, and in which environment."""
+    """The environment and database of several servers."""
 
     python: Path
     redis_url: str
@@ -90,7 +90,7 @@ class Aegra:
 
     @asynccontextmanager
     async def server(self, folder: Path, mcp_config: str) -> AsyncIterator[AegraServer]:
-        """Start a server in a folder of its own."""
+        """Start a server in a separate folder."""
         (folder / "served.py").write_text("from packetgate.graph.app import graph\n")
         graphs = {"dependencies": ["."], "graphs": {"packetgate": "./served.py:graph"}}
         (folder / "aegra.json").write_text(json.dumps(graphs))

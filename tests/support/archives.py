@@ -1,4 +1,4 @@
-"""Turns that are past: run on the real graph, kept in a SQLite file, and found there again."""
+"""Past turns: run on the real graph and stored in a SQLite file."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ from packetgate.tools.servers.hub import McpHub
 
 @dataclass
 class Kept:
-    """A conversation to talk in, and the archive that keeps it."""
+    """A conversation and its archive."""
 
     talk: Session
     store: BaseStore

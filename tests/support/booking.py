@@ -1,4 +1,4 @@
-"""A service that several machines reach, each through an MCP server of its own: it notes who had what done."""
+"""A service that several machines use, each through its own MCP server; it logs every action."""
 
 import json
 import sys
@@ -31,27 +31,27 @@ server.run()
 
 @dataclass(frozen=True)
 class Hotel:
-    """Rooms, and the log of what was done about them."""
+    """Rooms, and the log of their bookings."""
 
     folder: Path
 
     def configure(self, folder: Path) -> str:
-        """Write a machine's configuration into its folder, and return where."""
+        """Write a machine's configuration into its folder, and return its path."""
         entry = {"command": sys.executable, "args": ["-c", SERVER, str(self.folder / "log")], "trusted": True}
         config = folder / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"hotel": entry}}))
         return str(config)
 
     def lines(self) -> list[list[str]]:
-        """Return what was done: a word for it, the room, and which process asked for it."""
+        """Return the log: action, room and requesting process."""
         file = self.folder / "log"
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
     def bookings(self, room: str | None = None) -> int:
-        """Return how often a room, or any, was booked."""
+        """Return how often a room, or any room, was booked."""
         return sum(what == "booked" and room in {None, of} for what, of, _ in self.lines())
 
     def in_calls(self, process: int, since: str = "begun") -> int:
-        """Return how many calls of a process have begun, or come as far as that, and not ended."""
+        """Return the number of unfinished calls of a process, or of those that reached a step."""
         done = Counter(what for what, _, asker in self.lines() if asker == str(process))
         return done[since] - done["ended"]

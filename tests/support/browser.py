@@ -1,4 +1,4 @@
-"""Headless Chromium, driven as a person would: pages of this machine, keys, light and dark."""
+"""Headless Chromium: open local pages and press keys."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ class Browser:
     driver: Chrome
 
     def open(self, page: Path, *, scheme: Scheme = "light", width: int = 1_100) -> None:
-        """Show a file, with nothing of earlier pages left."""
+        """Open a file in a clean page."""
         self.driver.get("about:blank")
         for log in ("browser", "performance"):
             self.driver.get_log(log)
@@ -67,12 +67,12 @@ class Browser:
 
     @property
     def complaints(self) -> list[str]:
-        """What the console got since this was last asked for."""
+        """Return the console messages since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     @property
     def requested(self) -> list[str]:
-        """The addresses that were asked for since this was last asked for, the page's own among them."""
+        """Return the addresses requested since the last call, including the page's own."""
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         return [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]
 

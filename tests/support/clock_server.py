@@ -1,4 +1,4 @@
-"""A server on standard input and output with slow tools. Run with the folder in which it leaves its traces."""
+"""A stdio server with slow tools. Its argument is the folder of its log files."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Clock:
-    """The server as a test sees it, by its traces in `folder`."""
+    """The server, observed by its log files in `folder`."""
 
     folder: Path
 
@@ -25,12 +25,12 @@ class Clock:
         return self._lines("stopped")
 
     def begin(self) -> None:
-        """Forget the traces; slow calls come to no end."""
+        """Delete the log files; slow calls do not end."""
         for name in ("begun", "stopped", "may_strike"):
             (self.folder / name).unlink(missing_ok=True)
 
     def strike(self) -> None:
-        """Let slow calls come to their end."""
+        """Let slow calls end."""
         (self.folder / "may_strike").touch()
 
     def configure(self, file: Path) -> Path:

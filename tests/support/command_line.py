@@ -1,4 +1,4 @@
-"""The `packetgate` command as a user runs it: a process of its own, in a folder of its own."""
+"""The `packetgate` command in a separate process and folder."""
 
 import os
 import subprocess
@@ -17,20 +17,20 @@ READ_AT_START = ("PYTHON", "LC_", "LANG", "OTEL_", "FASTMCP_")
 
 @dataclass(frozen=True)
 class CommandLine:
-    """Runs `packetgate` in `folder`, with everything it keeps in `home`."""
+    """Runs `packetgate` in `folder`, with its data in `home`."""
 
     folder: Path
     home: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """The test's own environment without settings of Packetgate or of models."""
+        """The environment of the test without settings of Packetgate or of models."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PACKETGATE_", "OPENAI_"))}
         path = f"{COMMAND.parent}{os.pathsep}{kept['PATH']}"
         return {**kept, "PATH": path, "PACKETGATE_HOME": str(self.home), "COLUMNS": "120"}
 
     def run(self, *args: str, given: bytes = b"", stdout: int | None = None, **variables: str) -> "Outcome":
-        """Run a command to its end, in a process that the fork server makes.
+        """Run a command to its end in a forked process.
 
         Args:
             given: its standard input.
@@ -57,7 +57,7 @@ class CommandLine:
         return fork_server().start(args, self.folder, self.environment | variables, streams, terminal=terminal)
 
     def start(self, *args: str, given: bytes = b"", **variables: str) -> "Outcome":
-        """Do what `run` does with a true start of the command, where starting is what is tested."""
+        """Do the same as `run` with a real start of the command, for tests of the start."""
         command = [str(COMMAND), *args]
         environment = self.environment | variables
         done = subprocess.run(

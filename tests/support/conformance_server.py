@@ -1,4 +1,4 @@
-"""A server with all that the protocol's conformance suite asks of one by name, and a way to put it behind a prefix."""
+"""A server with everything that the protocol's conformance suite requires, and a wrapper that removes a prefix."""
 
 import asyncio
 import base64
@@ -130,7 +130,7 @@ def _add_tools(server: FastMCP[Any]) -> None:
 
 
 def _add_tools_that_talk(server: FastMCP[Any]) -> None:
-    """Add tools that say or ask something in the middle of a call."""
+    """Add tools that send messages or ask during a call."""
 
     @server.tool(name="test_tool_with_logging")
     async def logging(ctx: Context) -> str:
@@ -231,7 +231,7 @@ def _add_prompts(server: FastMCP[Any]) -> None:
 
 
 class Unprefixed:
-    """Lets a client call by their own names what the server in front of it has under a server's name."""
+    """Lets a client use names without the prefix that the proxy adds."""
 
     def __init__(self, app: ASGIApp, server: str) -> None:
         self._app = app
@@ -239,7 +239,7 @@ class Unprefixed:
         self._scheme = f"{SCHEME}{server}/"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on with the names as they are there, and its answer with those that the client knows."""
+        """Forward a request with prefixed names, and its answer with unprefixed ones."""
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""A server that counts what it does, in a process of its own, and turns whose processes are killed in its calls."""
+"""A server process that counts its actions, and turns whose processes are killed during its calls."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ server.run()
 
 @dataclass(frozen=True)
 class Hotel:
-    """The server's folder: what it did is in its log, and where its calls are held."""
+    """The server's folder with its log and its breakpoints."""
 
     folder: Path
 
@@ -71,18 +71,18 @@ class Hotel:
 
     @property
     def log(self) -> list[list[str]]:
-        """What was done: a word for it, the room, and for a booking the key that came with it."""
+        """The log: action, room and, for a booking, its key."""
         file = self.folder / "log"
         return [line.split(" ") for line in file.read_text().splitlines()] if file.exists() else []
 
     @property
     def servers(self) -> list[int]:
-        """The process ids of all that were started."""
+        """The process ids of all started servers."""
         file = self.folder / "pids"
         return [int(line) for line in file.read_text().split()] if file.exists() else []
 
     def counted(self, room: str) -> Counter[str]:
-        """Return how often each thing was done to a room."""
+        """Return the number of actions on a room, by action."""
         return Counter(what for what, of, *_ in self.log if of == room)
 
     def keys(self, room: str) -> set[str]:
@@ -100,7 +100,7 @@ class Hotel:
 
 
 def started(settings: Settings, session: str, turn: UserInput) -> BaseProcess:
-    """Start a turn in a process of its own."""
+    """Start a turn in a new process."""
     process = forking().Process(target=_run, args=(settings, session, turn))
     process.start()
     return process
@@ -114,7 +114,7 @@ def _run(settings: Settings, session: str, turn: UserInput) -> None:
 
 
 async def killed(hotel: Hotel, *processes: BaseProcess) -> None:
-    """Kill processes, and wait for the end of their servers, which end with them."""
+    """Kill processes, and wait until their servers have ended."""
     for process in processes:
         if process.pid is not None and process.is_alive():
             os.kill(process.pid, signal.SIGKILL)
@@ -123,7 +123,7 @@ async def killed(hotel: Hotel, *processes: BaseProcess) -> None:
 
 
 async def killed_in_call(hotel: Hotel, room: str, where: str, *processes: BaseProcess) -> None:
-    """Kill the processes once one of them has a call held there."""
+    """Kill the processes once a call of one of them has stopped at the breakpoint."""
     await until(lambda: hotel.counted(room)[f"held-{where}"] > 0 or not any(one.is_alive() for one in processes))
     await killed(hotel, *processes)
     assert hotel.counted(room)[f"held-{where}"] == 1, "of all of them one has the call"
@@ -131,7 +131,7 @@ async def killed_in_call(hotel: Hotel, room: str, where: str, *processes: BasePr
 
 
 async def events(settings: Settings, session: str, turn: UserInput) -> list[Any]:
-    """Run a turn, and return what was told of it."""
+    """Run a turn, and return its events."""
     async with open_sessions(settings) as sessions:
         return [event async for event in run_turn(sessions, turn, session, WRITES)]
 
@@ -145,7 +145,7 @@ async def asked(settings: Settings, session: str, text: str) -> Asked:
 
 @dataclass
 class End:
-    """How a turn ended that was gone on with."""
+    """The end of a continued turn."""
 
     finished: Finished
     doubts: int
@@ -153,7 +153,7 @@ class End:
 
 
 async def finished(settings: Settings, session: str, hotel: Hotel, room: str, text: str) -> End:
-    """Go on with a turn as somebody would who looks whether the room is booked before they say to book it again."""
+    """Continue a turn as a user who checks the room before approving a repeated booking."""
     doubts = 0
     async with open_sessions(settings) as sessions:
         while True:

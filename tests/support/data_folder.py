@@ -1,4 +1,4 @@
-"""The public data sets, where they are at hand: `PACKETGATE_DATA`, or `shared/data/routing` beside the checkout."""
+"""The public data sets, if available: in `PACKETGATE_DATA`, or in `shared/data/routing` beside the checkout."""
 
 import json
 import os
@@ -10,14 +10,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def data_folder() -> Path | None:
-    """Return the folder, None where there is none."""
+    """Return the folder, or None."""
     named = os.environ.get("PACKETGATE_DATA")
     folder = Path(named) if named else ROOT.parent / "shared" / "data" / "routing"
     return folder if folder.is_dir() else None
 
 
 def read_rows(*path: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a JSON Lines file of the folder; none where there is no such file."""
+    """Yield the rows of a JSON Lines file of the folder; nothing if it does not exist."""
     folder = data_folder()
     file = folder.joinpath(*path) if folder else None
     if file is None or not file.is_file():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.discord_payloads import ADA, LOBBY
+from support.discord_payloads import ADA
 from support.discord_rest import TOKEN
 from support.discord_server import DiscordStandIn
 
@@ -18,12 +18,11 @@ from packetgate.connectors.sessions import Sessions
 from packetgate.graph.settings import Settings
 
 ADA_ALONE: dict[str, Any] = {"allowed": {"users": [ADA]}}
-LOBBY_WRITES: dict[str, Any] = {"allowed": {"channels": [LOBBY]}, "writes": {"channels": [LOBBY]}}
 
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where bots run: on one Discord, in one folder, keeping all in one home."""
+    """The environment of bots: one Discord, one folder and one home."""
 
     discord: DiscordStandIn
     folder: Path
@@ -36,7 +35,7 @@ class Workshop:
 
     @asynccontextmanager
     async def bot(self, config: dict[str, Any], sessions: Sessions | None = None) -> AsyncIterator[PacketBot]:
-        """Run a bot, with the built-in tools and no model where no sessions are given."""
+        """Run a bot; without sessions, with the built-in tools and no model."""
         if sessions is None:
             async with open_sessions(self.settings) as opened, self.bot(config, opened) as bot:
                 yield bot

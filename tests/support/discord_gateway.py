@@ -30,7 +30,7 @@ class Gateway:
 
     @property
     def is_connected(self) -> bool:
-        """Whether a bot is there that has identified itself."""
+        """Whether a bot is connected and identified."""
         return self._connection is not None
 
     def count(self, op: int) -> int:
@@ -44,7 +44,7 @@ class Gateway:
             await self._connection.send(self._events[-1])
 
     async def drop(self) -> None:
-        """Break the connection off, as a failing network would."""
+        """Abort the connection, as a failing network would."""
         assert self._connection is not None
         connection, self._connection = self._connection, None
         await connection.socket.close(code=WSCloseCode.SERVICE_RESTART)

@@ -1,4 +1,4 @@
-"""What Discord sends, as it sends it: users, one server with its channels, messages, presses."""
+"""Payloads as Discord sends them: users, a server with channels, messages, button presses."""
 
 from itertools import count
 from typing import Any
@@ -105,7 +105,7 @@ def message(author: int, where: int, content: str, **more: Any) -> Payload:
 
 
 def file(url: str, name: str, size: int, kind: str | None = None) -> Payload:
-    """Return an attachment; its kind is what Discord takes it for."""
+    """Return an attachment; `kind` is the type that Discord detects."""
     number = new_id()
     known = {"id": number, "filename": name, "size": size, "url": f"{url}/files/{number}", "proxy_url": url}
     return {**known, "content_type": kind} if kind else known

@@ -1,4 +1,4 @@
-"""As much of Discord's REST interface as the bot uses, over messages that are kept here."""
+"""The part of Discord's REST API that the bot uses, with messages in memory."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ class Arrived:
 
 
 class RestInterface:
-    """Takes the bot's requests, and keeps what came of them."""
+    """Handles the bot's requests, and stores the resulting messages."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -47,7 +47,7 @@ class RestInterface:
         self._news = asyncio.Event()
 
     async def until(self, found: Callable[[], T]) -> T:
-        """Return what `found` finds, as soon as that is something."""
+        """Wait until `found` returns a value, and return it."""
         async with asyncio.timeout(PATIENCE_S):
             while not (result := found()):
                 self._news.clear()
@@ -55,17 +55,17 @@ class RestInterface:
         return result
 
     def tell(self) -> None:
-        """Let those look again who wait for something."""
+        """Wake up waiting tests."""
         self._news.set()
 
     def keep(self, who: int, where: int, content: str, **more: Any) -> Payload:
-        """Say something that the bot does not hear of."""
+        """Store a message without notifying the bot."""
         said = message(who, where, content, **more)
         self.messages[said["id"]] = said
         return said
 
     def limit(self, method: str, pattern: str, retry_after: float) -> None:
-        """Answer the next request that fits with 429."""
+        """Answer the next matching request with 429."""
         self._limited.append((method, pattern, retry_after))
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -92,7 +92,7 @@ class RestInterface:
         return _json(answer) if answer != {} else web.Response(status=204)
 
     def _answer(self, method: str, path: str, body: Any) -> Any:
-        """Return what a request is answered with: nothing is a 204, None a 404."""
+        """Return the answer to a request: an empty one means 204, None 404."""
         match [method, *path.strip("/").split("/")]:
             case ["GET", "users", "@me"]:
                 return user(BOT)

@@ -1,4 +1,4 @@
-"""A stand-in of Discord on this machine, and what people do there."""
+"""A local stand-in for Discord, and actions of its users."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,10 +15,10 @@ NOTE, THINKING, UPDATE, FORM = 4, 5, 7, 9
 
 
 class DiscordStandIn(RestInterface):
-    """What is said here arrives at the bot; what the bot does arrives here."""
+    """Sends users' messages to the bot, and receives the bot's actions."""
 
     async def say(self, who: int, where: int, content: str, **more: Any) -> Payload:
-        """Say something in a channel; the message reaches the bot."""
+        """Send a message in a channel to the bot."""
         said = self.keep(who, where, content, **more)
         await self.gateway.dispatch("MESSAGE_CREATE", said)
         return said
@@ -30,7 +30,7 @@ class DiscordStandIn(RestInterface):
         return attached
 
     def by_bot(self, where: int) -> list[Payload]:
-        """Return the bot's messages in a channel as they stand now."""
+        """Return the bot's current messages in a channel."""
         place = (str(BOT), str(where))
         return [one for one in self.messages.values() if (one["author"]["id"], one["channel_id"]) == place]
 
@@ -57,7 +57,7 @@ class DiscordStandIn(RestInterface):
         return {**arrived.body, "token": sent["token"]}
 
     async def press(self, who: int, on: Payload, label: str) -> Payload:
-        """Press the button of a message that is called so."""
+        """Press a message's button with this label."""
         buttons = [button for row in on["components"] for button in row["components"]]
         wanted = next(button for button in buttons if button["label"].startswith(label))
         data = {"custom_id": wanted["custom_id"], "component_type": 2}
@@ -73,7 +73,7 @@ class DiscordStandIn(RestInterface):
         return await self.interact(who, int(on["channel_id"]), 5, data, on)
 
     async def command(self, who: int, where: int, name: str) -> str:
-        """Run a slash command; return all that it answers."""
+        """Run a slash command; return its answers."""
         answer = await self.interact(who, where, 2, {"id": new_id(), "name": name, "type": 1})
         if answer["type"] == NOTE:
             return str(answer["data"]["content"])

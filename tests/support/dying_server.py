@@ -1,4 +1,4 @@
-"""An MCP server in a process of its own that dies in the middle of every call."""
+"""An MCP server process that dies during every call."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ def send_mail(text: str) -> str:
 
 
 def dying(log: Path) -> Connection:
-    """Return a connection to it; what was sent before it died stands in `log`."""
+    """Return a connection to the server; `log` has the received calls."""
     return Connection("mail", lambda: StdioTransport(sys.executable, [__file__, str(log)]), trusted=False)
 
 

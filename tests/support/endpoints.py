@@ -1,4 +1,4 @@
-"""`packetgate serve`, in this process or as its users start it, and conversations held by the official client."""
+"""`packetgate serve`, in this process or as a command, and conversations with the official client."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ class Served:
     clients: list[AsyncOpenAI] = field(default_factory=list)
 
     def client(self, token: str = "any", **headers: str) -> AsyncOpenAI:
-        """Return a client that never tries again."""
+        """Return a client without retries."""
         client = AsyncOpenAI(base_url=self.url, api_key=token, max_retries=0, timeout=600, default_headers=headers)
         self.clients.append(client)
         return client
@@ -46,7 +46,7 @@ class Served:
 
 @dataclass
 class Started(Served):
-    """An endpoint in a process of its own."""
+    """An endpoint in a separate process."""
 
     process: asyncio.subprocess.Process = field(kw_only=True)
 
@@ -91,7 +91,7 @@ _ALONE.command("serve")(serve)
 
 @contextmanager
 def _as_in(cli: CommandLine, variables: dict[str, str]) -> Iterator[None]:
-    """Let this process have the command's folder and environment."""
+    """Give this process the command's folder and environment."""
     before, folder = dict(os.environ), Path.cwd()
     given = {**cli.environment, "NO_PROXY": "127.0.0.1", **variables}
     os.environ.clear()
@@ -107,7 +107,7 @@ def _as_in(cli: CommandLine, variables: dict[str, str]) -> Iterator[None]:
 
 @asynccontextmanager
 async def started(cli: CommandLine, *args: str, **variables: str) -> AsyncIterator[Started]:
-    """Start the command, on a free port, and end it: for what depends on the process itself."""
+    """Start the command on a free port, and end it, for tests of the process itself."""
     log = cli.folder.with_name(f"log-{new_id()}")
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
@@ -133,14 +133,14 @@ async def started(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
 
 @dataclass
 class Chat:
-    """One conversation, as a chat client keeps it."""
+    """One conversation in a chat client."""
 
     client: AsyncOpenAI
     options: dict[str, Any] = field(default_factory=dict)
     messages: list[dict[str, Any]] = field(default_factory=list)
 
     async def say(self, words: str | list[dict[str, Any]], *, stream: bool = False) -> str:
-        """Say something, in words or parts, and return the answer; both are part of the conversation from then on."""
+        """Send a message, append it and the answer to the conversation, and return the answer."""
         asked = [*self.messages, {"role": "user", "content": words}]
         given: dict[str, Any] = {"model": "packetgate", "messages": asked, **self.options}
         if stream:
@@ -153,5 +153,5 @@ class Chat:
         return answer
 
     def at(self, turn: int) -> "Chat":
-        """Return the conversation as it stood after that many turns: what is continued by who edits or tries again."""
+        """Return the conversation after that many turns, as a user edits or retries it."""
         return Chat(self.client, self.options, self.messages[: 2 * turn])

@@ -1,4 +1,4 @@
-"""Calls traced against what a user said and what tools returned."""
+"""Calls traced to user messages and tool output."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,13 +16,13 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 
 def earlier(tool: str, output: Any, /, **params: Any) -> ToolCall:
-    """Return a read that has been made; what it returned is a text, or else JSON."""
+    """Return an executed read with a text or JSON result."""
     text = output if isinstance(output, str) else json.dumps(output)
     return ToolCall(tool_name=tool, params=params, risk=Risk.READ, result=ToolResult(success=True, output=text))
 
 
 def known(said: str, *calls: ToolCall) -> SourceTexts:
-    """Return what a turn knows in which this was said and these calls were made, oldest first."""
+    """Return the evidence of a turn with these user words and calls, oldest first."""
     return source_texts(
         CognitionPacket(
             content=Content(original_prompt=said),
@@ -35,5 +35,5 @@ def known(said: str, *calls: ToolCall) -> SourceTexts:
 def traced(
     params: Mapping[str, Any], spec: ToolSpec, said: str, outputs: Iterable[tuple[str, Any]]
 ) -> dict[str, Origin]:
-    """Return the origins of arguments; the outputs are of tools without arguments, newest first."""
+    """Return the origins of arguments, given the outputs of earlier tools, newest first."""
     return origins_of(params, spec, known(said, *(earlier(*one) for one in reversed([*outputs]))))

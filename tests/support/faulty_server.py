@@ -46,7 +46,7 @@ def tools(fault: str) -> list[dict[str, Any]]:
 
 
 def called(fault: str) -> Any:
-    """Return what a call answers, where it answers."""
+    """Return the answer to a call, if there is one."""
     state["calls"] += 1
     if fault == "breaks its schema":
         return {"content": [{"type": "text", "text": 5}], "structuredContent": {"count": "many"}}
@@ -55,7 +55,7 @@ def called(fault: str) -> Any:
 
 
 def answer(fault: str, message: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the answer to a message; None where it wants none."""
+    """Return the answer to a message, or None."""
     if "id" not in message:
         return None
     about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": True}}}
@@ -72,7 +72,7 @@ def answer(fault: str, message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def pieces(fault: str, message: dict[str, Any], *, is_http: bool = False) -> Iterator[bytes]:
-    """Yield the bytes of an answer, as the fault has them."""
+    """Yield the bytes of an answer with the fault."""
     is_call = message.get("method") == "tools/call"
     if is_call and fault == "dies in the call":
         os._exit(3)

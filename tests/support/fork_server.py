@@ -1,6 +1,6 @@
-"""A process that has imported the command line once, and forks for every command: none pays for the imports again.
+"""A process that has imported the command line, and forks for every command to save the imports.
 
-What it forks is a process of its own in all that a command can see: its arguments, folder, environment, network,
+A forked process has its own arguments, folder, environment, network,
 standard streams, terminal, signals and exit status. Only what Python and the imported packages read of the environment
 as they start is the fork server's: a command that depends on it needs a true start.
 """
@@ -53,7 +53,7 @@ class Forked:
 
 
 class ForkServer:
-    """The fork server as a test sees it; it ends with the process that started it."""
+    """The fork server of a test process; it ends with that process."""
 
     def __init__(self) -> None:
         self._socket, its = socket.socketpair()
@@ -83,5 +83,5 @@ def _network() -> Path:
 
 @cache
 def fork_server() -> ForkServer:
-    """Return the one of this process."""
+    """Return the fork server of this process."""
     return ForkServer()

@@ -94,7 +94,7 @@ HEADER = s.Header(
     lineage=("p0", "p1"),
     origin="terminal",
     person="p",
-    way_out=SwitchHints.by("/writes on", "/commands on", "/rest"),
+    way_out=SwitchHints.from_commands("/writes on", "/commands on", "/rest"),
     created_at=AT,
 )
 INTENT = s.Intent(

@@ -1,4 +1,4 @@
-"""The real graph over real servers in this process, and turns on it."""
+"""Sessions on the real graph with in-process servers."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -38,7 +38,7 @@ class Session:
     hub: McpHub | None = None
 
     async def events(self, turn: Say | Reply) -> list[TurnEvent]:
-        """Run a turn and return all that was told of it."""
+        """Run a turn and return its events."""
         return [event async for event in run_turn(Sessions(self.graph), turn, self.name, self.context)]
 
     async def say(self, text: str, **context: Any) -> CognitionPacket:

@@ -1,4 +1,4 @@
-"""A decider that wants the worst it can think of, the same for the same seed, and finds all of it right."""
+"""A decider that selects harmful calls, reproducible by seed, and approves all of them."""
 
 import random
 from collections import Counter
@@ -29,7 +29,7 @@ MARKER = "shell-was-here"
 
 @dataclass(frozen=True)
 class Place:
-    """A root with ways out of it, and what must not be reached."""
+    """A root folder with escapes, and files outside that must stay unreachable."""
 
     folder: Path
 
@@ -135,7 +135,7 @@ LOOK_ALIKES: list[Callable[[str], str]] = [
 
 @dataclass
 class HostileDecider:
-    """Wants several calls in every pass, and approves of all of them at 1.0."""
+    """Selects several calls per pass, and approves all of them with confidence 1.0."""
 
     rng: random.Random
     place: Place
@@ -147,7 +147,7 @@ class HostileDecider:
         return Deciders(intent=self.intent, selector=self.select, reviewer=self.review, responder=respond_by_reflex)
 
     async def intent(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-        """Want tools, twice a turn."""
+        """Need a tool, twice per turn."""
         self.tamper(packet)
         self.passes += 1
         return IntentDecision(
@@ -173,7 +173,7 @@ class HostileDecider:
         return calls(*wanted)
 
     async def review(self, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-        """Approve of every call, of some twice, and of calls that nobody wants."""
+        """Approve every call, some twice, and also calls that do not exist."""
         self.tamper(packet)
         ids = [call.call_id for call in packet.routing.calls]
         past = [call.call_id for call in packet.routing.past_calls]

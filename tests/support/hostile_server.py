@@ -1,4 +1,4 @@
-"""MCP servers that are up to no good, on standard input and output. They import nothing, so that they start at once.
+"""Hostile MCP servers over stdio, without slow imports.
 
 Run with the name of a behaviour of `BEHAVIOURS`.
 """
@@ -16,7 +16,7 @@ NEVER = object()
 
 
 class RefusedError(Exception):
-    """What a server says instead of an answer."""
+    """The error that a server sends instead of an answer."""
 
 
 Answer = Callable[[str, dict[str, Any]], Any]
@@ -181,7 +181,7 @@ BEHAVIOURS: dict[str, Answer] = {
 
 
 def serve(answer: Answer) -> None:
-    """Answer until nobody asks any more."""
+    """Answer until the input ends."""
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message:

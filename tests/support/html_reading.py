@@ -1,4 +1,4 @@
-"""Reading HTML back as a browser would: its elements, its text, what it would load."""
+"""Parse HTML: its elements, its text, and what it would load."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -8,7 +8,7 @@ VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 @dataclass
 class Page(HTMLParser):
-    """What is on a page."""
+    """The content of a page."""
 
     tags: list[str] = field(default_factory=list)
     attributes: list[tuple[str, str | None]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Page(HTMLParser):
 
 
 def read_html(source: str) -> Page:
-    """Return what is on the page; what is opened must be closed, in order."""
+    """Return the page's content; elements must be closed in order."""
     page = Page()
     page.feed(source)
     page.close()

@@ -1,4 +1,4 @@
-"""An HTTP server that is no LangGraph-API server, and answers everything alike."""
+"""An HTTP server that is not a LangGraph-API server, and gives every request the same answer."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

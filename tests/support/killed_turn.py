@@ -1,4 +1,4 @@
-"""A turn in a process of its own, which kills itself in the middle."""
+"""A turn in a process that kills itself during the turn."""
 
 import asyncio
 import multiprocessing
@@ -29,7 +29,7 @@ class KilledTurn:
 
 
 def forking() -> ForkServerContext:
-    """Return what starts processes quickly: the rooms are imported once, before the first fork."""
+    """Return a context that forks processes after importing the rooms once."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         [
@@ -43,7 +43,7 @@ def forking() -> ForkServerContext:
 
 
 def dies(turn: KilledTurn) -> bool:
-    """Run the turn; whether it was killed, rather than over before."""
+    """Run the turn; return whether it was killed before its end."""
     process = forking().Process(target=_run, args=(turn,))
     process.start()
     process.join()

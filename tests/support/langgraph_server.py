@@ -1,4 +1,4 @@
-"""`packetgate studio` as a real process, cut off from every network but loopback."""
+"""`packetgate studio` as a process with only the loopback network."""
 
 import asyncio
 import ctypes
@@ -35,7 +35,7 @@ ALARMS = ("BlockingError", "Blocking call", "unregistered type", "Blocked deseri
 
 @dataclass(frozen=True)
 class LangGraphServer:
-    """A running server and where it works."""
+    """A running server and its folders."""
 
     url: str
     root: Path
@@ -54,7 +54,7 @@ class LangGraphServer:
         return self.within(lambda: asyncio.run(_with_client(self.url, conversation)))
 
     def within(self, what: Callable[[], T]) -> T:
-        """Do something within the server's network: a namespace belongs to a thread."""
+        """Run a function in the server's network namespace, which belongs to a thread."""
 
         def run() -> T:
             if self.isolated:
@@ -68,7 +68,7 @@ class LangGraphServer:
         return self.log_file.read_text(errors="replace")
 
     def alarms(self) -> list[str]:
-        """Return the lines of the log that tell of what must not be."""
+        """Return the log lines that report errors or blocking calls."""
         return [line for line in self.log().splitlines() if any(alarm in line for alarm in ALARMS)]
 
 
@@ -100,18 +100,18 @@ def serve_langgraph(folder: Path, *, isolated: bool = True, **environment: str) 
 
 
 def said(text: str) -> dict[str, Any]:
-    """Return the input of a turn, as chat front ends send it."""
+    """Return a turn's input, as chat front ends send it."""
     return {"messages": [{"role": "user", "content": text}]}
 
 
 async def ask(client: LangGraphClient, text: str, assistant: str = GRAPH, **context: Any) -> tuple[str, Any]:
-    """Return a new thread, and the state that its first turn ends in."""
+    """Return a new thread, and the state after its first turn."""
     thread = (await client.threads.create())["thread_id"]
     return thread, await client.runs.wait(thread, assistant, input=said(text), context=context)
 
 
 async def reply(client: LangGraphClient, thread: str, decision: Any, **context: Any) -> Any:
-    """Return the state that the turn ends in after a reply."""
+    """Return the state after a reply."""
     return await client.runs.wait(thread, GRAPH, command={"resume": decision}, context=context)
 
 

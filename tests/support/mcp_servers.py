@@ -1,4 +1,4 @@
-"""MCP servers of the tests' own: in this process, and as real processes that can be slow, silent or killed."""
+"""Test MCP servers: in this process, and as processes that can be slow, silent or killed."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ class RawTool(Tool):
 
 
 def echoing(name: str) -> FastMCP[None]:
-    """Return a server with one tool, `echo`, that says who it is."""
+    """Return a server with a tool `echo` that returns the server's name."""
     server: FastMCP[None] = FastMCP(name)
 
     @server.tool
@@ -85,11 +85,11 @@ class StdioServer:
 
     @property
     def written(self) -> list[str]:
-        """What its `write_line` was called with."""
+        """The arguments of its `write_line` calls."""
         return self.lines("written")
 
     def let_start(self) -> None:
-        """Let a server that waits answer."""
+        """Let a waiting server answer."""
         (self.folder / "may_start").touch()
 
     async def kill(self) -> None:
@@ -114,7 +114,7 @@ def alive(pid: int) -> bool:
 
 
 async def until(happened: Callable[[], bool], within_s: float = 60.0) -> None:
-    """Wait for something that another process does."""
+    """Wait for an event in another process."""
     async with asyncio.timeout(within_s):
         while not happened():  # noqa: ASYNC110 - nothing signals what another process does
             await asyncio.sleep(0.01)

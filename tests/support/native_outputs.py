@@ -1,5 +1,5 @@
 # ruff: noqa: E501, RUF001  outputs are lines of their own length, in many scripts
-"""What models of many families write when they call tools: the calls in it, and the words that may be shown of it."""
+"""Tool calls as written by models of many families, with the expected calls and visible text."""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ BOTH: Calls = [*PARIS, ("send_mail", {"to": "ada@example.org", "name": "Ada"})]
 
 @dataclass(frozen=True)
 class Output:
-    """What a model wrote."""
+    """A model's output with its expected calls and text."""
 
     id: str
     text: str

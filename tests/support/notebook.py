@@ -1,4 +1,4 @@
-"""A small real MCP server whose tools a test can watch: reads, writes, failures, and tools that never answer."""
+"""A small MCP server with observable tools: reads, writes, failures, and tools that never answer."""
 
 import asyncio
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from packetgate.tools.servers.connection import Connection
 
 
 class Notebook:
-    """Notes behind a server: `notes` is what its tools read and change, `calls` what was called with what."""
+    """Notes behind a server: tools read and change `notes`, and `calls` records them."""
 
     def __init__(self, name: str = "notebook", **notes: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""An MCP server that breaks the protocol as real ones do, over standard input and output and streamable HTTP.
+"""An MCP server with protocol errors of real servers, over stdio and streamable HTTP.
 
 Its tools are named after the fault of their answers; `log` has a line for each call that ran.
 """
@@ -83,7 +83,7 @@ def answers(message: dict[str, Any], ran: Callable[[str], None]) -> Iterator[byt
 
 
 class OddHttp:
-    """The server over HTTP, on a free port: what it does next can be set, what it did is counted."""
+    """The server over HTTP on a free port, with configurable behaviour and counters."""
 
     def __init__(self) -> None:
         self.as_events = False

@@ -1,4 +1,4 @@
-"""An MCP server as an office has them: mails, contacts, pages. What it is asked for stands in `called` beside it."""
+"""An office MCP server: mails, contacts, pages. The file `called` beside it logs the calls."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A model at a scripted server, asked for verdicts, and what it was asked with."""
+"""A model at a scripted server, and the features of the requests sent to it."""
 
 import asyncio
 from typing import Any
@@ -33,7 +33,7 @@ async def model_at(
     seconds: float = 10,
     options: ModelOptions | None = None,
 ) -> OpenAICompatible:
-    """Return a model that knows nothing of the server yet, and waits so long for it."""
+    """Return a model without knowledge about the server, with this timeout."""
     endpoint = Endpoint(server.base_url, None, timeout=seconds)
     chat = await asyncio.to_thread(connect, "scripted", endpoint, options)
     return OpenAICompatible(chat, options, is_openai=is_openai)
@@ -45,7 +45,7 @@ async def ask_form(model: OpenAICompatible, form: AnswerForm = FORM) -> FormAnsw
 
 
 def asked_with(request: dict[str, Any]) -> str:
-    """Return the means of a request in one word."""
+    """Return how a request enforces its format, in one word."""
     if "tools" in request:
         return "tool_call"
     format_ = request.get("response_format", {"type": "prompt"})
@@ -53,5 +53,5 @@ def asked_with(request: dict[str, Any]) -> str:
 
 
 def means(server: ScriptedOpenAI) -> list[str]:
-    """Return the means of all requests so far."""
+    """Return how all requests so far enforce their format."""
     return [asked_with(request) for request in server.requests]

@@ -21,7 +21,7 @@ CONTEXT = RoutingContext()
 
 
 def tool(name: str, /, *required: str, description: str = "", **parameters: Any) -> ToolSpec:
-    """Return a tool as a server would list it, and its user vouch for it; a parameter is a schema or a type's name."""
+    """Return a vouched tool; a parameter is a schema or the name of a type."""
     server, _, upstream = name.partition(".")
     properties = {key: {"type": kind} if isinstance(kind, str) else kind for key, kind in parameters.items()}
     schema = {"type": "object", "properties": properties, "required": [*required]}
@@ -90,7 +90,7 @@ def packet(
 
 
 def asking(prompt: str) -> CognitionPacket:
-    """Return the packet of a turn of which nothing is decided yet."""
+    """Return the packet of a turn without decisions."""
     return packet(prompt).model_copy(update={"tool_routing": None})
 
 
@@ -113,6 +113,6 @@ class Shelf:
 
 
 def needs(calls: tuple[ToolCall, ...], context: RoutingContext) -> dict[str, Need]:
-    """What calls need under these settings, where no policy says anything."""
+    """Return what calls need under these settings, without a policy."""
     held = CognitionPacket(governance=Governance(settings=context))
     return {call.call_id: need_of(call, tool(call.tool_name), held) for call in calls}

@@ -1,4 +1,4 @@
-"""The pages of documentation, and what stands in them as code."""
+"""The documentation pages and their code."""
 
 import re
 import shlex

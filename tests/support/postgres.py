@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, on a temporary data directory, reached through a socket in it."""
+"""A test PostgreSQL server with a temporary data directory and a socket in it."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Programs that some tests need: where they are, and what to do without them."""
+"""Programs that some tests need: find them, or skip the test."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What was sent to the scripted model, and what it may answer."""
+"""Requests to the scripted model, and its answers."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The proxy over real HTTP, in this process, and clients of two libraries that speak either protocol with it."""
+"""The proxy over HTTP in this process, and clients of two libraries with both protocols."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

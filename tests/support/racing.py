@@ -22,7 +22,7 @@ async def ask(settings: Settings, session: str, text: str) -> Asked:
 
 
 async def events(settings: Settings, session: str, turn: Any, context: RoutingContext | None = None) -> list[Any]:
-    """Run a turn as a process of its own would, and return what was told of it."""
+    """Run a turn as a separate process would, and return its events."""
     async with open_sessions(settings) as sessions:
         return [event async for event in run_turn(sessions, turn, session, context or RoutingContext())]
 

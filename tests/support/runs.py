@@ -1,4 +1,4 @@
-"""A plugin of pytest: whatever a run starts ends with it, and a run in the background is like any other."""
+"""A pytest plugin: processes started by a run end with it, also in the background."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from support import watcher
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the run watched, from the process that all others of it come from."""
+    """Start the watcher in the main process of the run."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # much is started, and nothing should be compiled twice
     if watcher.MARK not in os.environ:
         os.environ[watcher.MARK] = run = uuid4().hex
@@ -22,6 +22,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _ctrl_c_is_heeded() -> None:
-    """Let what tests start take notice of Ctrl-C, which a shell has it ignore if the run is in the background."""
+    """Restore the handling of Ctrl-C, which a shell disables for background runs."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: None)

@@ -1,4 +1,4 @@
-"""Deciders that decide what a test says, and remember what they were asked."""
+"""Deciders with scripted decisions that record their calls."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ def none(reasoning: str = "") -> Selection:
 
 @dataclass
 class ScriptedSelector:
-    """Selects what it was given, one selection a question."""
+    """Returns scripted selections, one per call."""
 
     selections: list[Selection]
     seen: list[CognitionPacket] = field(default_factory=list)
@@ -69,7 +69,7 @@ class ScriptedSelector:
 
 @dataclass
 class IntentWhileSelecting:
-    """Needs a tool as long as the selector has something to select."""
+    """Needs a tool while the selector has scripted selections."""
 
     selector: ScriptedSelector
     access: Access = Access.MIXED

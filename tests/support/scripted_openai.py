@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks OpenAI's protocol and answers what the test scripted."""
+"""An HTTP server with OpenAI's protocol and scripted answers."""
 
 import base64
 import socket
@@ -36,7 +36,7 @@ EXHAUSTED = HttpError(410, "the script is exhausted")
 
 @dataclass
 class ScriptedOpenAI:
-    """The server as a test sees it: what it will answer, and what it was asked."""
+    """The server's scripted answers and recorded requests."""
 
     base_url: str
     models: list[str] = field(default_factory=lambda: ["scripted"])

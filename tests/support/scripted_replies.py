@@ -1,4 +1,4 @@
-"""What a scripted server may answer, and how each answer looks on the wire."""
+"""Answers of the scripted server, and their form on the wire."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A turn as a front end gets it from LangGraph's streams."""
+"""A turn in LangGraph's streams, as a front end receives it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from packetgate.state.packet import CognitionPacket, TurnInput
 
 @dataclass
 class Streamed:
-    """What a front end gets of a turn."""
+    """The stream content of a turn."""
 
     messages: list[AIMessage]
     """In the order they came, a chunk each."""

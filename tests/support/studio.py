@@ -1,14 +1,10 @@
-"""Two small real MCP servers side by side: one makes images, one makes text art and says much the same of itself."""
+"""Two MCP servers with similar descriptions: one makes images, one makes text art."""
 
 from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
-from support.graphs import session
 
-from packetgate.connectors.turn import Asked, Finished, Reply, Say
-from packetgate.deciders.protocols import Deciders
-from packetgate.state.packet import CognitionPacket
 from packetgate.tools.servers.connection import Connection
 
 FOX = "Create an image of a fox"
@@ -35,16 +31,6 @@ class Studio:
         """Paint a picture: gives back the address of the image."""
         self.drawn.append((IMAGE, prompt))
         return f"{width} pixels of {prompt}"
-
-
-async def approved_turn(deciders: Deciders, *servers: Connection, **context: Any) -> CognitionPacket:
-    """Ask for the fox, and say yes to every call."""
-    async with session(deciders, *servers, allow_write_tools=True, **context) as talk:
-        events = await talk.events(Say(FOX))
-        while isinstance(events[-1], Asked):
-            events = await talk.events(Reply("yes"))
-    assert isinstance(events[-1], Finished)
-    return events[-1].packet
 
 
 def _connection(name: str, server: FastMCP[Any]) -> Connection:

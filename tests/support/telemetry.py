@@ -1,4 +1,4 @@
-"""What Packetgate tells OpenTelemetry, kept in memory by the real SDK."""
+"""Telemetry in memory, recorded by the real OpenTelemetry SDK."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SCOPE = "packetgate"
 
 
 class Faulty(SpanProcessor):
-    """A user's own part of the SDK, which breaks when told to."""
+    """A user's SDK component that fails on demand."""
 
     broken = False
 
@@ -66,7 +66,7 @@ class Telemetry:
         }
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all records."""
         self.faulty.broken = False
         self.exporter.clear()
         self.reader.get_metrics_data()

@@ -1,4 +1,4 @@
-"""The `packetgate` command at a terminal of its own."""
+"""The `packetgate` command at a pseudo-terminal."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
 
 
 class Terminal(fdpexpect.fdspawn):
-    """A terminal, and the command that runs there."""
+    """A terminal with a running command."""
 
     def __init__(self, ours: int, process: Forked) -> None:
         super().__init__(ours, encoding="utf-8", timeout=TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Where turns run, in this process or on a running server, with the same tools and the same scripted model."""
+"""Turns in this process or on a running server, with the same tools and scripted model."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -45,7 +45,7 @@ class Conversation:
     context: RoutingContext
 
     async def events(self, turn: UserInput) -> list[TurnEvent]:
-        """Run a turn, and return all that was told of it."""
+        """Run a turn, and return its events."""
         async with aclosing(run_turn(self.sessions, turn, self.name, self.context)) as events:
             return [event async for event in events]
 
@@ -63,10 +63,10 @@ class Conversation:
 
 
 def wanting(tool: str, access: str = "read", **params: Any) -> tuple[str, ...]:
-    """Return what the model answers up to a call."""
+    """Return the model's answers up to a call."""
     return call(tool, **params), review(0.9)
 
 
 def answering(text: str) -> tuple[str, ...]:
-    """Return what the model answers once nothing is wanted any more."""
+    """Return the model's answers after the last call."""
     return (text,)

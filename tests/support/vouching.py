@@ -1,4 +1,4 @@
-"""The user's word on the tools of the tests' own servers: nothing else vouches for those that only read."""
+"""Preferences that vouch for the test servers' reading tools."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,13 @@ READERS: dict[str, Any] = {
 
 
 def worded(preferences: Preferences | None = None) -> Preferences:
-    """Return the preferences with the user's word on what such tools do, before what they say of any tool."""
+    """Return the preferences with the risks of these tools in front of others."""
     word = Preferences.model_validate({"tools": READERS})
     return preferences.model_copy(update={"tools": {**word.tools, **preferences.tools}}) if preferences else word
 
 
 def vouched(spec: ToolSpec) -> ToolSpec:
-    """Return a tool as a user sees it who vouches for it, if it looks like one that reads."""
+    """Return the tool, vouched for if it looks like a read."""
     if not spec.unvouched:
         return spec
     return replace(spec, risk=Risk.READ, least_risk=Risk.READ, risk_why=("packetgate.toml says so",), unvouched=False)

@@ -1,4 +1,4 @@
-"""Waits until standard input ends, which means that a run of the tests is over, and kills what is left of the run."""
+"""Waits until standard input ends with the test run, and kills the run's remaining processes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Forty tools of one office, on one real server: tasks, projects, calendar, web and the documentation of a product."""
+"""A server with forty office tools: tasks, projects, calendar, web and product documentation."""
 
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature

@@ -266,7 +266,7 @@ def _api_error(error: Exception) -> ApiError:
         case ApiError():
             return error
         case InputError():
-            return ApiError.of(error)
+            return ApiError.from_error(error)
         case HTTPException():
             return ApiError(error.detail, status=error.status_code)
     log.error("a turn failed", exc_info=error)

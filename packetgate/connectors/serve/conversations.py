@@ -251,7 +251,7 @@ def _answer_text(packet: CognitionPacket) -> str:
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     risks = sorted({call.risk for call in calls if call.result and call.result.dry_run})
     missing = [risk for risk in risks if risk in SWITCHES and SWITCHES[risk] not in answer]
-    return answer + "".join(f"\n\n[{risk} tools are switched off: {WAY_OUT.of(risk)}.]" for risk in missing)
+    return answer + "".join(f"\n\n[{risk} tools are switched off: {WAY_OUT.for_risk(risk)}.]" for risk in missing)
 
 
 def _is_decided(point: ThreadPoint, state: SessionState) -> bool:

@@ -27,7 +27,7 @@ class ApiError(Exception):
         self.message, self.status, self.param, self.code = message, status, param, code
 
     @classmethod
-    def of(cls, error: InputError) -> "ApiError":
+    def from_error(cls, error: InputError) -> "ApiError":
         """Return an input error as an API error, with its code."""
         return cls(" ".join(str(error).split()), code=error.code)
 

@@ -85,7 +85,7 @@ class _Chat:
     async def _say(self, text: str) -> None:
         terminal = self._terminal
         if terminal.pending is None or self._attached:
-            question_id, files = terminal.last_question.of(terminal.session), tuple(self._attached)
+            question_id, files = terminal.last_question.question_id(terminal.session), tuple(self._attached)
             self._attached.clear()
             terminal.pending = None
             await terminal.step(Say(text, self._request, question_id, files=files))

@@ -22,7 +22,7 @@ class LastQuestion:
         self._scope = settings.url or settings.database_url or ""
         self._folder = settings.home / "shown"
 
-    def of(self, session: str) -> str:
+    def question_id(self, session: str) -> str:
         """Return the id of the last shown question; empty if there is none."""
         return _read(self._file(session))[0]
 

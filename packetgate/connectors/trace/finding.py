@@ -123,10 +123,10 @@ async def _in_session(archive: Archive, packet_ref: str, session: str) -> Sessio
             continue
         snapshots.setdefault(packet_id, snapshot)
         if packet_id == packet_ref:
-            return SessionState.of(snapshots[packet_id])
+            return SessionState.from_snapshot(snapshots[packet_id])
     if not snapshots:
         raise PacketError(f"no packet {packet_ref[:MIN_PREFIX]} is stored in session {session!r}")
-    return SessionState.of(snapshots[_only(packet_ref, snapshots)])
+    return SessionState.from_snapshot(snapshots[_only(packet_ref, snapshots)])
 
 
 def _only(packet_ref: str, matches: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, s
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.unvouched:
             return f"Nothing was done. {name}: ", call.result.output
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
-            off = f"Nothing was done: {call.risk} tools are switched off; {way_out.of(call.risk)}."
+            off = f"Nothing was done: {call.risk} tools are switched off; {way_out.for_risk(call.risk)}."
             return f"{off} Dry run of {call.tool_name}:\n", _excerpt(call.result.output, request, way_out.rest)
         case ToolExecutionStatus.SKIPPED:
             return f"{name} was skipped: {error or call.review_reasoning}", ""

@@ -121,7 +121,7 @@ def unpark_last(packet: CognitionPacket) -> PacketUpdate:
     return {
         "header": last.header,
         "intent": last.intent,
-        "context": last.context.of_session(packet.context),
+        "context": last.context.with_session_of(packet.context),
         "content": last.content,
         "reasoning": newest.reasoning,
         "response": last.response,

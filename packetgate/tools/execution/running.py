@@ -58,7 +58,7 @@ async def run_dry_runs(
     waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
     if not waiting:
         return packet, {}
-    dry = packet.merged({"governance": packet.governance.rehearsing()})
+    dry = packet.merged({"governance": packet.governance.as_dry_run()})
     ends: dict[str, ToolCall] = {}
 
     async def rehearsed(call: ToolCall) -> None:

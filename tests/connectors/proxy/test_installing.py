@@ -100,7 +100,7 @@ def test_settings_of_any_form_are_changed_minimally(
     assert all(f'"{name}"' in written for name in stays)
     ours = read(tmp_path / "mcp.json")["mcpServers"] if moved else {}
     assert [*ours] == moved
-    assert sum("stays" in line for line in lines) == len(stays)
+    assert sum("was not moved" in line for line in lines) == len(stays)
 
 
 def test_a_different_server_of_the_same_name_is_a_conflict(tmp_path: Path) -> None:

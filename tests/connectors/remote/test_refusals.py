@@ -99,7 +99,7 @@ async def test_errors_do_not_contain_the_password_of_the_address() -> None:
 def test_a_thread_of_another_graph_is_an_error() -> None:
     snapshot = StateSnapshot({"messages": [], "intent": "chat"}, (), {}, None, None, None, (), ())
     with pytest.raises(PacketError, match="intent"):
-        SessionState.of(snapshot)
+        SessionState.from_snapshot(snapshot)
 
 
 async def test_a_server_that_dies_during_a_turn_is_an_error(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ async def _turn(
     from packetgate.connectors.terminal.last_question import LastQuestion, only_open
 
     last = LastQuestion(settings)
-    turn = start(last.of(session or ""))
+    turn = start(last.question_id(session or ""))
     context: RoutingContext = run_settings_from(checked(settings), *run_options).context
     from packetgate.connectors.opening import open_sessions
     from packetgate.connectors.terminal.reading import at_a_terminal
@@ -182,7 +182,7 @@ async def _turn(
     async with open_sessions(settings) as sessions:
         if session is None:
             session = await only_open(sessions, last)
-            turn = start(last.of(session))
+            turn = start(last.question_id(session))
         options = [
             (f"--{name.replace('_', '-')}", str(value)) for name, value in process_options.items() if value is not None
         ]
@@ -210,7 +210,7 @@ def turn_request(context_type: str | None, hints: tuple[str, str, str]) -> "Turn
         person = getpass.getuser()
     except (OSError, KeyError):
         person = ""
-    return TurnRequest(origin="terminal", person=person, context_type=kind, way_out=SwitchHints.by(*hints))
+    return TurnRequest(origin="terminal", person=person, context_type=kind, way_out=SwitchHints.from_commands(*hints))
 
 
 def _request_text(argument: str | None) -> str:
