@@ -19,7 +19,7 @@ from packetgate.tools.checks.checking import CheckedCall
 
 
 class StageDecision(Section):
-    """Fields of all decisions."""
+    """Fields that the decisions of all stages share."""
 
     confidence: Confidence | None = None  # probability that the decision is right; None if unknown
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
@@ -64,7 +64,7 @@ class IntentDecision(StageDecision):
 
 
 class WantedCall(Section):
-    """A selected call, unchecked."""
+    """A selected call before validation."""
 
     tool_name: str
     params: dict[str, JsonValue] = {}
@@ -155,7 +155,7 @@ class Review(StageDecision):
 
 
 class Answer(StageDecision):
-    """The answer to the user."""
+    """The answer for the user, as plain text and as Markdown."""
 
     text: str
     markdown: str = ""  # the same in Markdown, if `text` is plain

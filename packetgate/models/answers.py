@@ -30,10 +30,10 @@ HELD = 300
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer in words."""
+    """An answer in words, with its token usage and message id."""
 
     text: str
-    """As written, with any tool markup that leaked into it."""
+    """The text as the model wrote it, including leaked tool markup."""
     usage: TokenUsage
     message_id: str | None
     """The id under which it was streamed."""
@@ -43,7 +43,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class _Streamed:
-    """An answer that was streamed, as `with_room` reads it."""
+    """An answer that was streamed, as `ask_with_room` reads it."""
 
     message: AIMessage
     text: str
@@ -125,7 +125,7 @@ async def complete(
                 continue
             yield links.feed(markup.close()) + links.close()
             answer = _Streamed(join_pieces(pieces), markup.text)
-            again = room.after_answer(answer) and not markup.text  # what was shown cannot be taken back
+            again = room.after_answer(answer) and not markup.text  # shown text cannot be withdrawn
         written = answer.message.text
         if not answer.text and ended_in_thought(answer):
             raise cut_off_in_thought(model.label, model.thoughts, room.spent)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Frame(NamedTuple):
-    """The marks that begin and end a part of a text."""
+    """The begin and end marks of a part of a text."""
 
     begin: str
     end: str

@@ -13,7 +13,7 @@ HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
 
 @dataclass(frozen=True)
 class Timing:
-    """Duration of one answer, in seconds."""
+    """How long the parts of one answer took, in seconds."""
 
     reading_s: float
     """Time to evaluate the new part of the prompt."""
@@ -101,5 +101,5 @@ class WordProbabilities:
 
 
 def names_of(tools: Iterable[OfferedTool]) -> list[str]:
-    """Return the names of tools."""
+    """Return the names of the tools, in order."""
     return [one.name for one in tools]

@@ -118,7 +118,7 @@ class JsonPaths:
         self._in_value = False
 
     def feed(self, piece: bytes) -> list[tuple[Path, int]]:
-        """Take the next piece; return the path of each value that begins in it, and its offset."""
+        """Read the next piece; return the path and offset of each value that begins in it."""
         return [(path, at) for at, byte in enumerate(piece) if (path := self._step(byte)) is not None]
 
     def _step(self, byte: int) -> Path | None:

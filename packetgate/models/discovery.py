@@ -88,7 +88,7 @@ async def check_served(model: str, endpoint: Endpoint) -> None:
         if error.response.status_code in {401, 403}:
             status = error.response.status_code
             raise ModelError(f"{where} refuses the API key (HTTP {status}): check {endpoint.key_variable}") from error
-        return  # it is there: whether it can answer shows when it is asked
+        return  # the model is listed; errors appear when it is used
     except httpx.HTTPError as error:
         variable = "OLLAMA_HOST" if is_ollama else "the role's BASE_URL"
         raise ModelError(

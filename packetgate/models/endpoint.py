@@ -17,7 +17,7 @@ OPENAI = "openai"
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A program on this machine, or a provider."""
+    """A known model server: a local program or a provider, with its URL and variables."""
 
     title: str
     base_url: str
@@ -92,7 +92,7 @@ class Endpoint:
 
     @property
     def is_openai(self) -> bool:
-        """Whether this is OpenAI itself."""
+        """Whether the base URL is OpenAI's own."""
         return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
 
     def key_for(self, model: str) -> SecretStr:

@@ -25,12 +25,12 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True)
 class JsonReading:
-    """What was read at a position of a text."""
+    """The value that was read at a position of a text, its end and any problem."""
 
     value: Any
     """A dict or a list, or a tuple of calls; None if it is broken."""
     end: int
-    """Position behind the value, or the position from which to read on after a broken one."""
+    """The position after the value; after a broken one, where to continue."""
     problem: str = ""
     """What is broken, in words for the model."""
 
@@ -151,7 +151,7 @@ def _extent(text: str, at: int, tokens: re.Pattern[str]) -> tuple[int, str]:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
-    if len(value) < len(pairs):  # nobody can say which was meant
+    if len(value) < len(pairs):  # ambiguous
         names = [name for name, _ in pairs]
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise ValueError(f"its JSON names {twice[:60]!r} twice in one object")

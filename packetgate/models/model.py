@@ -35,7 +35,7 @@ PICTURES_REFUSED = "pictures_refused"
 
 @dataclass(frozen=True)
 class LocalModelInfo:
-    """A model in this process."""
+    """Details of a model that runs in this process."""
 
     description: str
     context_size: int
@@ -66,16 +66,16 @@ class FormAnswer:
 
 
 class ChatCaller(Protocol):
-    """Asks a chat model once."""
+    """A function that sends one request to a chat model."""
 
     async def __call__(
         self, chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
     ) -> AIMessage:
-        """Ask as `ask_chat` does."""
+        """Send the request; see `ask_chat`."""
 
 
 class Model:
-    """Any chat model. Only the prompt asks it to keep to a form."""
+    """Any chat model; only its prompt describes the required form."""
 
     thinks_in_forms = True
     """Whether thoughts count towards the length of an answer in a form."""
@@ -104,7 +104,7 @@ class Model:
 
     @property
     def calls_tools(self) -> bool:
-        """Whether tools are offered by tool calling; otherwise it is asked in a form."""
+        """Whether to offer tools by native tool calling; otherwise selections are requested as JSON."""
         return self.options.native_tools is not False and type(self.chat).bind_tools is not BaseChatModel.bind_tools
 
     @property

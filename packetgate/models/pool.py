@@ -68,12 +68,12 @@ class ModelPool:
 
     @property
     def is_reflex(self) -> bool:
-        """Whether no role has a language model."""
+        """Whether both roles are played by `reflex`."""
         return all(one.spec == REFLEX for one in self._models.values())
 
     @property
     def has_reviewer(self) -> bool:
-        """Whether a decision endpoint reviews."""
+        """Whether a decision endpoint is configured as the reviewer."""
         return self._reviewer is not None
 
     async def reviewer(self) -> "DecisionEndpoint":

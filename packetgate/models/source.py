@@ -24,7 +24,7 @@ class NamedModel(Protocol):
 
 @dataclass(frozen=True)
 class NamedDecider:
-    """A decider that is no `Model`, such as the reflex or a decision model."""
+    """The telemetry names of a decider that is not a `Model`, such as `reflex`."""
 
     name: str
     provider: str | None = None
@@ -34,5 +34,5 @@ ModelSource = Callable[[], Awaitable["Model"]]
 
 
 async def is_model_of(model: "Model", source: ModelSource | None) -> bool:
-    """Whether a source gives this model."""
+    """Whether `source` returns this model."""
     return source is not None and await source() is model

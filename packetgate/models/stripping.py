@@ -35,7 +35,7 @@ _FRAMES = tuple(one for one in (*CALLS, *ECHOES) if "`" not in one.begin)
 _ENDS_OF = {one.begin.lower(): one.end.lower() for one in _FRAMES}
 _TAG = (
     r"(?:\w+[:_])?(?:tool_?(?:calls?|use|code|response|results?)|function_?(?:calls?|results?)|invoke)"
-    r"|function(?==)|\uff5c\w+\uff5c\ ?\w+"  # the last is DeepSeek's
+    r"|function(?==)|\uff5c\w+\uff5c\ ?\w+"  # the last alternative is DeepSeek's
 )
 
 
@@ -238,7 +238,7 @@ class MarkupFilter:
         rest = text[at : at + _LONGEST]
         marks = rest[: len(rest) - len(rest.lstrip("`"))]
         behind = at + len(marks)
-        if len(marks) == _LONGEST:  # no code is quoted with so many
+        if len(marks) == _LONGEST:  # longer runs are not code
             self._show(marks)
             return behind, False
         line_end = text.find("\n", behind)

@@ -36,7 +36,7 @@ class Thoughts:
         return 0 if self.longest == 0 else min(max(UNKNOWN_ROOM, 2 * (self.longest or 0)), self.most)
 
     def learn_length(self, tokens: int) -> None:
-        """Learn from an answer."""
+        """Update the expected length from an answer's thought tokens."""
         self.longest = max(tokens, self.longest or 0)
 
 
@@ -45,15 +45,15 @@ class LimitedAnswer(Protocol):
 
     @property
     def text(self) -> str:
-        """The written text."""
+        """The text of the answer."""
 
     @property
     def usage(self) -> TokenUsage:
-        """The tokens that it took."""
+        """The token usage of the answer."""
 
     @property
     def cut_off(self) -> bool:
-        """Whether it reached its length limit."""
+        """Whether the answer reached its length limit."""
 
 
 class Room:
@@ -66,7 +66,7 @@ class Room:
 
     @property
     def max_tokens(self) -> int:
-        """The length to ask for."""
+        """The `max_tokens` of the next request."""
         return self._length + self._room
 
     def after_refusal(self, error: DecisionError) -> None:
@@ -80,7 +80,7 @@ class Room:
         """Learn from an answer; return whether to ask again with more room."""
         self.spent += answer.usage
         self._thoughts.learn_length(answer.usage.thought_tokens)
-        is_stuck = 0 < answer.usage.output_tokens <= self._written  # by its context or its server
+        is_stuck = 0 < answer.usage.output_tokens <= self._written  # the context or the server limits it
         if is_stuck or not 0 < self._room < self._thoughts.most or not ended_in_thought(answer):
             return False
         self._room = min(self._room * GROWTH, self._thoughts.most)

@@ -45,12 +45,12 @@ class _TurnBudget:
 
 @dataclass(frozen=True)
 class Limit:
-    """The time limit of a request."""
+    """The deadline of one request, and the advice if it passes."""
 
     deadline: float | None = None
     """By `time.monotonic`; None: no limit."""
     turn: _TurnBudget | None = None
-    """Whose budget sets the deadline; None: the model's timeout does."""
+    """The turn whose budget sets the deadline; None: the model's timeout sets it."""
 
     @property
     def ended_turn(self) -> bool:
@@ -58,7 +58,7 @@ class Limit:
         return self.turn is not None and self.deadline is not None and monotonic() >= self.deadline
 
     def advice(self) -> str:
-        """Return the advice after a timeout."""
+        """Return what the user can do after a timeout."""
         return _advice(self.turn) if self.turn and self.ended_turn else TIMEOUT_ADVICE
 
 
@@ -75,7 +75,7 @@ _turn: ContextVar[_TurnBudget | None] = ContextVar("turn", default=None)
 
 @contextmanager
 def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
-    """Count the requests within the block towards a turn."""
+    """Limit the model requests within the block by the turn's time budget."""
     turn = _turns.setdefault(packet_id, _TurnBudget(budget_s))
     while len(_turns) > _MAX_TURNS:
         del _turns[next(iter(_turns))]
@@ -131,7 +131,7 @@ def limited_request(chat: object, *, streamed: bool = False, twice: bool = False
 
 
 def stop_asking(label: str) -> None:
-    """Do not ask this model again in the current turn."""
+    """Skip this model for the rest of the turn."""
     if turn := _turn.get():
         turn.given_up.add(label)
 
@@ -140,7 +140,7 @@ def _limit(label: str, timeout: float, turn: _TurnBudget, *, streamed: bool) -> 
     if turn.left_s <= 0:
         turn.given_up.add(BUDGET)
         raise DecisionError(f"{label} was not asked, because the turn's time budget is used up: {_advice(turn)}")
-    own = max(timeout, STREAM_S) if streamed else timeout  # a stream shows that it goes on
+    own = max(timeout, STREAM_S) if streamed else timeout  # a stream shows progress
     if own <= turn.left_s:
         return Limit(monotonic() + own)
     return Limit(monotonic() + turn.left_s, turn)

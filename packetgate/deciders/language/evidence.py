@@ -76,7 +76,7 @@ class CallNeedEvidence(NamedTuple):
 
 
 class EvidenceWeights(NamedTuple):
-    """All weights."""
+    """The weights of all kinds of evidence."""
 
     checked: CallEvidence  # with the prime model's yes or no
     unchecked: CallEvidence  # without it

@@ -81,7 +81,7 @@ class TimedModel:
 
 @dataclass(frozen=True)
 class Trial:
-    """A model's attempt at one stage."""
+    """The result of trying a model at one stage."""
 
     answers: tuple[TimedAnswer, ...]
     usage: TokenUsage
@@ -108,7 +108,7 @@ class ProbeResult:
 
     @property
     def stages(self) -> dict[str, Trial]:
-        """The trials by stage."""
+        """The trial of each stage, by the stage's name."""
         return {"selection": self.selection, "review": self.review, "answer": self.answer}
 
 

@@ -31,7 +31,7 @@ class ReviewEntry(BaseModel):
 
 
 class ReviewAnswer(BaseModel):
-    """The model's answer."""
+    """The model's structured answer."""
 
     reviews: dict[str, ReviewEntry]  # by the number of the call
 

@@ -65,7 +65,7 @@ class WrittenAnswerCall(BaseModel):
 
 
 class SelectionAnswer(BaseModel):
-    """The model's answer."""
+    """The model's structured answer."""
 
     action: Literal["call", "none", "clarify", "describe"]
     calls: list[WrittenAnswerCall] = []

@@ -30,7 +30,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RequestClassifier:
-    """The learned model."""
+    """A linear model that gives the probability of each built-in tool."""
 
     tools: tuple[str, ...]
     words: Mapping[str, int]  # row of each word

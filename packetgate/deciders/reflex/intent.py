@@ -58,7 +58,7 @@ async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: 
 
 
 def intent_decision(needs_tool: bool, request: str, access: Access, why: str) -> IntentDecision:
-    """Return a decision that no model made."""
+    """Return an intent decision by rule, without a model."""
     intent = " ".join(request.split())[:200]
     return IntentDecision(needs_tool=needs_tool, user_intent=intent, access=access, reasoning=why, decided_by="reflex")
 

@@ -13,7 +13,7 @@ from packetgate.models.llama.loading import logged_loading
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.state.errors import DecisionError
 
-with suppress(ImportError):  # where it is missing, `check_installed` has said so
+with suppress(ImportError):  # `check_installed` reports a missing package
     import llama_cpp
 
 DEFAULT_CONTEXT = 8192
@@ -100,7 +100,7 @@ class LlamaContext:
 
     @property
     def room(self) -> int:
-        """How many more tokens fit."""
+        """The number of tokens that still fit."""
         return self.size - len(self._slot.tokens)
 
     @property
@@ -141,7 +141,7 @@ class LlamaContext:
         best = max(self._slots, key=lambda slot: slot.shared_with(prompt))
         shared = min(best.shared_with(prompt), len(prompt) - 1)
         slot, keeps = best, self._weights.keeps_cells
-        if 2 * shared < len(best.tokens) or (not keeps and shared < len(best.tokens)):  # its rest may be wanted again
+        if 2 * shared < len(best.tokens) or (not keeps and shared < len(best.tokens)):  # the rest may be needed again
             slot = min(self._slots, key=lambda one: one.used_at)
             if slot is not best:
                 self._cut(slot, 0)

@@ -32,14 +32,14 @@ FinishReason = Literal["stop", "length", "cancelled", "words"]
 
 @dataclass(frozen=True)
 class Request:
-    """One request to a model."""
+    """Messages, form and sampling of one request to the engine."""
 
     chat: Chat
     sampling: Mapping[str, Any]
     """`max_tokens` and `temperature`; `top_p` and `seed` may be given.
 
-    `enable_thinking` says whether the template has the model think; without it, it does but for an answer in a form.
-    There a thought ends after `thinking_budget` tokens, which are not among those of the answer.
+    `enable_thinking` switches the template's thoughts; by default, the model thinks unless the answer has a form.
+    In a form, a thought ends after `thinking_budget` tokens, which do not count towards the answer's.
     """
     form: AnswerForm | CallForm | None = None
     """Hold the answer, but not the thought before it, to this form. Calls are held once they have begun."""
@@ -66,7 +66,7 @@ _CALL_PROBABILITY = 0.5
 
 
 class WrittenToken(NamedTuple):
-    """One token of an answer."""
+    """A token of an answer with its text and probability."""
 
     size: int
     """In bytes."""
@@ -76,7 +76,7 @@ class WrittenToken(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """The result of a request."""
+    """The text, tokens and measurements of a finished request."""
 
     text: str
     finish_reason: FinishReason
@@ -87,7 +87,7 @@ class EngineAnswer:
     timing: Timing
     choices: tuple[MeasuredChoice, ...] = ()
     widened: tuple[str, ...] = ()
-    """Parts of the form that no grammar can hold."""
+    """Parts of the form that no grammar can enforce."""
     thought_tokens: int = 0
     """Output tokens of a thought before a form."""
     tokens: tuple[WrittenToken, ...] = ()
@@ -128,7 +128,7 @@ class LlamaEngine:
         return Mask(self.weights)
 
     def submit(self, request: Request) -> Future[EngineAnswer]:
-        """Queue a request."""
+        """Queue a request for the worker thread."""
         _running.add(request.cancelled)
         return self._worker.submit(self._answer, request)
 
@@ -148,7 +148,7 @@ class LlamaEngine:
             self.reading_speed = (len(prompt.tokens) - known) / (read - begun)
         written = _Written(request)
         if prompt.thought and request.form is None:
-            written.emit(prompt.thought.begin)  # its end will come: who reads the answer must know where it began
+            written.emit(prompt.thought.begin)  # readers of the answer need the begin mark to match the end mark
         reason: FinishReason = "length"
         seed = request.sampling.get("seed")
         sampler = Sampler(request.sampling, self._seed if seed is None else seed)

@@ -31,7 +31,7 @@ _LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
 
 @dataclass(frozen=True)
 class Grammar:
-    """A compiled form."""
+    """A grammar compiled from a form, with its matcher."""
 
     matcher: "LLMatcher"
     """Tells which tokens may come next."""
@@ -49,7 +49,7 @@ class CallForm:
 
     @property
     def key(self) -> str:
-        """Identifies the form."""
+        """A key for the cache of compiled forms."""
         return compact_json([asdict(self.syntax), self.most, [[one.name, one.parameters] for one in self.tools]])
 
 
@@ -72,7 +72,7 @@ class Grammars:
 
     def _kept(self, key: str, compile_: Callable[[], Grammar]) -> Grammar:
         compiled = self._compiled.pop(key, None) or compile_()
-        self._compiled[key] = compiled  # the last used stands last
+        self._compiled[key] = compiled  # keeps the order of use
         if len(self._compiled) > COMPILED:
             del self._compiled[next(iter(self._compiled))]
         return Grammar(compiled.matcher.deep_copy(), compiled.widened)

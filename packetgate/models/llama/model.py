@@ -147,7 +147,7 @@ class LlamaCppModel(Model):
     local_info: LocalModelInfo
     provider = "llama.cpp"
     tells_odds = True
-    thinks_in_forms = False  # a thought ends at its budget, and the answer begins: it takes nothing of its length
+    thinks_in_forms = False  # thoughts have their own budget
 
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
         super().__init__(chat, options)
@@ -271,7 +271,7 @@ def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCal
         values = JsonPaths().feed(text.encode()[begin:end])
         found = [(str(path[0]), begin + at) for path, at in values if len(path) == 1]
         ends = [*(at for _, at in found[1:]), end]
-        # without any value there is an end all the same
+        # an object without values still has an end
         return {name: probability(at, until) for (name, at), until in zip(found, ends, strict=False)}
 
     # control tokens at the beginning of the head leave no text

@@ -17,7 +17,7 @@ from packetgate.prompts.rendering import render
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
 
-with suppress(ImportError):  # where it is missing, `check_installed` has said so
+with suppress(ImportError):  # `check_installed` reports a missing package
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 Chat = Sequence[dict[str, Any]]
@@ -101,7 +101,7 @@ class PromptWriter:
             prompt += f"{thought.begin}\n" if thought else ""
         tokens: list[int] = []
         for at, part in enumerate(re.split(f"{mark}(\\d+);", prompt)):
-            if at % 2:  # what stood in a message
+            if at % 2:  # text of a message, not of the template
                 tokens += self._weights.tokenize(quoted[int(part)], special=False)
             else:
                 tokens += self._weights.tokenize(part, special=True)

@@ -15,7 +15,7 @@ from packetgate.models.choices import continues
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.weights import LlamaWeights
 
-with suppress(ImportError):  # where it is missing, `check_installed` has said so
+with suppress(ImportError):  # `check_installed` reports a missing package
     import llama_cpp
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ class Mask:
         self._silent = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
 
     def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
-        """Rule out, in place, the tokens that may not come next."""
+        """Set the logits of forbidden tokens to minus infinity, in place."""
         allowed = self.allowed(matcher)
         written = allowed & ~self._silent
         logits[~(written if written.any() else allowed)] = -np.inf  # calls may begin with a control token
 
     def allowed(self, matcher: "LLMatcher") -> npt.NDArray[np.bool_]:
-        """Return which tokens may come next, shape (vocabulary,)."""
+        """Return a mask of the allowed next tokens, shape (vocabulary,)."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         return np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from packetgate.models.llama.loading import check_gguf, check_installed, logged_loading, may_repack
 
-with suppress(ImportError):  # where it is missing, `check_installed` has said so
+with suppress(ImportError):  # `check_installed` reports a missing package
     import llama_cpp
 
 ALL_LAYERS = 0x7FFFFFFF

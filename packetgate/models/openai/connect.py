@@ -150,7 +150,7 @@ class CompatibleChat(BaseChatOpenAI):
 
 
 class OpenAIChat(CompatibleChat, ChatOpenAI):
-    """OpenAI itself."""
+    """A chat model of OpenAI's own API."""
 
 
 def _keep_fields(message: BaseMessage, sent: dict[str, Any]) -> None:
@@ -177,7 +177,7 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
         timeout=endpoint.timeout,
         max_retries=MAX_RETRIES,
         stream_chunk_timeout=endpoint.timeout,
-        use_responses_api=None if endpoint.is_openai else False,  # else names such as codex ask for it
+        use_responses_api=None if endpoint.is_openai else False,  # otherwise some names switch it on
         # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
         default_headers={"Connection": "close", **(options.headers or {})},
         reasoning_effort=options.reasoning_effort,
@@ -220,4 +220,4 @@ async def check_endpoint(model: object, client: openai.AsyncOpenAI) -> None:
         status = status_of(error.__cause__)
         if status is None or status in {401, 403} or status >= 500:
             raise ModelError(str(error)) from error.__cause__
-        # else it is there: not every compatible server lists its models
+        # other errors are accepted: not every server lists its models

@@ -51,7 +51,7 @@ class DecisionEndpoint(BaseDecisionModel):
         )
 
     def model_post_init(self, context: Any, /) -> None:
-        """Make the client."""
+        """Create the HTTP client."""
         self._client = openai.AsyncOpenAI(
             base_url=self.openai_api_base,
             api_key=self.openai_api_key.get_secret_value(),

@@ -30,7 +30,7 @@ _COMMON_WORDS = STOP_WORDS | set("find look search show tell".split())
 
 
 class Chunk(NamedTuple):
-    """Some lines of a file, counted from 1."""
+    """A range of lines of a file; lines count from 1."""
 
     path: str
     first_line: int

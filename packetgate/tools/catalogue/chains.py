@@ -22,7 +22,7 @@ ChainName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w-]*$")]
 
 
 class Step(ConfigTable):
-    """One call of a chain."""
+    """One step of a chain: a tool and its argument templates."""
 
     tool: NonEmpty
     params: dict[NonEmpty, JsonValue] = {}

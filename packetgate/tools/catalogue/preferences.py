@@ -65,13 +65,13 @@ class Policy(ConfigTable):
 
 
 class UserPreference(ConfigTable):
-    """Preferences for one user."""
+    """`[users.NAME]`: preferences for one user."""
 
     permanent: list[Pattern] = []
 
 
 class ContextPreference(UserPreference):
-    """Preferences for one kind of conversation."""
+    """`[contexts.NAME]`: preferences for one kind of conversation."""
 
     recent_tools: RecentTools | None = None
 

@@ -1,4 +1,4 @@
-"""A model's passport: the results of its cases, its calibration, and recommended settings."""
+"""Evaluation report ("passport") of a model: results, calibration and recommended settings."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -97,7 +97,7 @@ class Passport(Section):
 
     @property
     def passed(self) -> Share:
-        """The calls that passed the gate."""
+        """The result for the calls that passed the gate."""
         return _share(call.right for row in self.rows for call in row.calls if call.passed)
 
     @property
@@ -124,7 +124,7 @@ class Passport(Section):
 
     @property
     def believed(self) -> str:
-        """A line about the reliability of its reviews."""
+        """One line on how reliable the model's reviews are."""
         area = "" if self.auroc is None else f", AUROC {self.auroc:.2f} over {len(self.answers)}"
         return f"of the calls past the gate {self.passed}{area}"
 

@@ -1,4 +1,4 @@
-"""The runs of one call in the journal."""
+"""Read and write the journal entries of one call."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -52,7 +52,7 @@ class Grant(Section):
 
     @property
     def line(self) -> str:
-        """The grant with its bounds, for people."""
+        """The grant with its bounds, as text for users."""
         bounds = [] if self.effect == "deny" else [f"{self.uses} times"]
         bounds += [f"until {self.expires_at:%Y-%m-%d %H:%M} UTC"] if self.expires_at else []
         bounds += ["in this session"] if self.session_id else []
@@ -60,12 +60,12 @@ class Grant(Section):
 
     @property
     def asked(self) -> str:
-        """The person and channel whose calls it covers, for people."""
+        """The person and channel that the grant applies to, as text for users."""
         return f"asked by {self.person} in {self.channel}" if self.person else f"asked in {self.channel}"
 
     @property
     def terms(self) -> str:
-        """The grant without its bounds, for people."""
+        """The grant without its bounds, as text for users."""
         server = self.tool.partition(".")[0]
         leeway = dict.fromkeys(self.from_user, "from your words")
         leeway |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
@@ -73,7 +73,7 @@ class Grant(Section):
         return f"{self.effect} {self.tool}{arguments_line(self.arguments, leeway)}"
 
     def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:
-        """Return whether it covers a call. Approvals match literally, denials as widely as patterns can be read."""
+        """Return whether the grant covers a call. Approvals match literally, denials match widely."""
         if (call.tool_name, asked.origin, asked.person) != (self.tool, self.channel, self.person):
             return False
         if self.session_id not in {None, asked.session_id}:
@@ -113,7 +113,7 @@ class GrantStatus:
 
 @dataclass(frozen=True)
 class Grants:
-    """The grants in a journal."""
+    """Stores, finds and revokes the grants of a journal."""
 
     journal: Journal
 

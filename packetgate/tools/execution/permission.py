@@ -40,7 +40,7 @@ class Need:
 
 
 class Refusal(NamedTuple):
-    """Why a call may not run."""
+    """The code and message of a refused call."""
 
     code: Code
     message: str
@@ -48,7 +48,7 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True)
 class PermissionCheck:
-    """The result of the checks before a call."""
+    """The checked call, its refusal if any, and its approval."""
 
     call: ToolCall
     """The call with its current risk."""

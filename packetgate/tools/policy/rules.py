@@ -50,24 +50,24 @@ class Rule(BaseModel):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Its patterns of canonical names."""
+        """The patterns of canonical tool names that the rule names."""
         return tuple(pattern for pattern in (self.tool, self.server and f"{self.server}.*") if pattern)
 
     @property
     def line(self) -> str:
-        """The rule for people."""
+        """The rule as text for users."""
         tool = self.tool or f"{self.server}.*"
         server = f" of server {self.server}" if self.tool and self.server else ""
         channels = f" in {', '.join(self.channels)}" if self.channels else ""
         return f"{self.effect} {tool}{server}{arguments_line(self.arguments)}{channels}"
 
     def is_about(self, tool: str, server: str) -> bool:
-        """Return whether it names this tool, whatever the arguments and the channel."""
+        """Return whether the rule names this tool, regardless of arguments and channel."""
         tools = self.tool is None or fnmatchcase(tool, self.tool)
         return tools and (self.server is None or fnmatchcase(server, self.server))
 
     def is_for(self, channel: str) -> bool:
-        """Return whether it is valid in this channel."""
+        """Return whether the rule applies in this channel."""
         return self.channels is None or channel in self.channels
 
     def matches(self, params: Mapping[str, Any], known: Iterable[str]) -> bool:

@@ -50,7 +50,7 @@ class Trace:
 
     @property
     def badness(self) -> int:
-        """How little it is to be trusted."""
+        """A rank of distrust; higher is less trustworthy."""
         return _WORST_LAST.index(self.kind)
 
 

@@ -86,7 +86,7 @@ class Ranked:
 
     @property
     def terms(self) -> frozenset[str]:
-        """Words of the request that occur in the tool's texts."""
+        """The request's words that occur in the tool's texts."""
         return self._words_of(self.entry.held) if self.entry else frozenset()
 
     @property

@@ -29,7 +29,7 @@ class Judgement:
 
     @property
     def looks(self) -> Risk:
-        """What it looks like, for matching requests; never for permission."""
+        """The apparent risk, for matching requests; never used for permission."""
         return Risk.READ if self.unvouched else self.risk
 
 

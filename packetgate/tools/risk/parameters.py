@@ -1,4 +1,4 @@
-"""The kinds of values that parameters take: SQL, code, a command, a path to save to, an address."""
+"""Classify parameters by the values that they take: SQL, code, commands, output paths, addresses."""
 
 import re
 from collections.abc import Iterator, Mapping

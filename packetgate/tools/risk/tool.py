@@ -97,7 +97,7 @@ class ToolJudgement(Judgement):
 
     @property
     def looks(self) -> Risk:
-        """What it looks like, for matching requests; never for permission."""
+        """The apparent risk, for matching requests; never used for permission."""
         return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
 
 

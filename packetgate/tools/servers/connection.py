@@ -149,7 +149,7 @@ class Connection(Server):
 
     @property
     def stale(self) -> bool:
-        """Whether the tools changed since they were last listed."""
+        """Whether the tool list is out of date."""
         return self._changes != self._listed
 
     def client(self) -> Client[Any] | None:

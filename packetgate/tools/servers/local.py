@@ -29,14 +29,14 @@ class LocalServer(Server):
         """Return the definitions of its tools."""
 
     async def connect(self, instead_of: int) -> None:
-        """List the tools."""
+        """Load the tool definitions; there is no connection to open."""
         self.session = instead_of + 1
         self.specs = tuple(self.tool_specs())
         self.state = "ready"
 
 
 class BuiltinServer(LocalServer):
-    """Built-in tools."""
+    """Server of the built-in tools."""
 
     def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: ResultStore | None = None) -> None:
         super().__init__(name)
@@ -55,7 +55,7 @@ class BuiltinServer(LocalServer):
         return (replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool."""
+        """Call a built-in tool and return its result."""
         started, structured = time.perf_counter(), None
         try:
             (text, structured), is_error = await self._tools[tool].call(params), False
@@ -78,7 +78,7 @@ class ChainServer(LocalServer):
         return (_chain_spec(name, chain) for name, chain in self._chains.items())
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Name the steps that follow."""
+        """Return a result that names the next steps of the chain."""
         steps = ", ".join(step.tool for step in self._chains[tool].steps)
         return ToolResult(success=True, output=f"its steps follow: {steps}", said="")
 

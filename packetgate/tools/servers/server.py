@@ -1,4 +1,4 @@
-"""The interface of a server to the hub."""
+"""The interface between the hub and a server."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -49,7 +49,7 @@ class Server:
 
     @property
     def suspected(self) -> bool:
-        """Whether the server may hang."""
+        """Whether a call timed out, so that the server may hang."""
         return False
 
     @property

@@ -95,7 +95,7 @@ class ToolSpec:
 
     @cached_property
     def category(self) -> str:
-        """Its category, such as `images`; empty if unknown."""
+        """The tool's category, such as `images`; empty if unknown."""
         return self.given_category or self.category_by({})
 
     def category_by(self, own: CategoryWords) -> str:
@@ -105,12 +105,12 @@ class ToolSpec:
 
     @cached_property
     def takes(self) -> str:
-        """The short form of its schema."""
+        """The short form of the tool's schema."""
         return short_schema(self.input_schema)
 
     @property
     def looks(self) -> Risk:
-        """The risk that it seems to have: for ranking and display, never for permission."""
+        """The apparent risk, for ranking and display; never used for permission."""
         if self.leads_to is not None:
             return self.leads_to
         return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
@@ -121,12 +121,12 @@ class ToolSpec:
 
     @cached_property
     def in_brief(self) -> str:
-        """Its line in a prompt, without arguments."""
+        """The tool's line in a prompt, without arguments."""
         return f"- {self._heading}: {brief_of(self.brief, LINE_WORDS)}"
 
     @cached_property
     def in_full(self) -> str:
-        """Its text in a prompt, with arguments."""
+        """The tool's text in a prompt, with arguments."""
         return f"- {self._heading}: {without_margins(self.full)}\n{ARGUMENTS_PREFIX}{self.takes}"
 
     @cached_property

@@ -31,7 +31,7 @@ class ShownTool(_Record):
 
 
 class CallRecord(_Record):
-    """A call: confidence, approval and outcome."""
+    """Confidence, approval and outcome of one call."""
 
     tool: str
     risk: Risk
@@ -55,7 +55,7 @@ class CallRecord(_Record):
 
 
 class UsageRecord(_Record):
-    """A turn."""
+    """The record of one turn."""
 
     session_id: str
     origin: str = ""
@@ -120,7 +120,7 @@ def _cut(text: str, most: int = MAX_LABEL_CHARS) -> str:
 
 
 class ToolUsage(Section):
-    """How often a tool was selected, and the outcomes."""
+    """How often a tool was selected, and with which outcomes."""
 
     tool: str
     asked: int

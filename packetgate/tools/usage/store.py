@@ -34,7 +34,7 @@ _CACHE: WeakKeyDictionary[BaseStore, dict[str, tuple[float, Learned]]] = WeakKey
 
 @dataclass(frozen=True)
 class Usage:
-    """The content of a store."""
+    """Usage records read from a store, and the number of invalid ones."""
 
     records: tuple[UsageRecord, ...] = ()
     """Oldest first."""
