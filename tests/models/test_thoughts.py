@@ -105,7 +105,7 @@ class Endless:
 
 ENDLESS = [
     Endless(Thinks(90_000, GOOD), [AT_FIRST, THEN, LAST], "set reasoning_effort=low"),
-    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST, THEN], "give it a larger context"),
+    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST, THEN], "use a larger context"),
     Endless(Thinks(90_000, GOOD, "marks"), [LENGTH + 300], "raise its thinking_budget, 300", 300),
 ]
 
