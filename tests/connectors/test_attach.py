@@ -87,7 +87,7 @@ def test_a_gguf_model_gets_the_name(cli: CommandLine, tiny_gguf: Path) -> None:
     assert f"[Not shown to {tiny_gguf.name}, only named: cat.png.]" in done.out
     refused = cli.run("ask", "Hello", "--prime", f"llamacpp:{tiny_gguf}?vision=true")
     assert (refused.status, refused.out) == (2, "")
-    assert "no option 'vision' here: llamacpp models take" in refused.err
+    assert "unknown option 'vision': llamacpp models take" in refused.err
 
 
 def test_without_a_model_attachments_are_named_as_unread(seen: CommandLine) -> None:

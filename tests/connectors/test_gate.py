@@ -63,7 +63,7 @@ def test_an_unvouched_read_is_a_dry_run_until_the_configuration_vouches_for_it(c
     (cli.folder / "packetgate.toml").write_text(f"{LINE}\n")
     assert "done" in cli.run(*request).out
     assert (cli.folder / "ran.txt").read_text() == "May"
-    assert "nothing vouches" not in cli.run("doctor").out
+    assert "nothing confirms" not in cli.run("doctor").out
 
 
 @pytest.mark.parametrize("switches", [(), ("--allow-writes",)])

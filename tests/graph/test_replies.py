@@ -106,7 +106,7 @@ async def test_an_expired_question_runs_nothing(notebook: Notebook):
     assert packet.governance.approvals[0].outcome is ApprovalOutcome.EXPIRED
     assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
     assert notebook.calls == []
-    assert "lapsed" in packet.response.candidate
+    assert "expired" in packet.response.candidate
 
 
 @pytest.mark.parametrize(

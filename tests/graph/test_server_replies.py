@@ -120,7 +120,7 @@ def test_a_question_expires(langgraph_server: LangGraphServer, late: Any) -> Non
 
     packet = langgraph_server.talk(conversation)
     assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["skipped"]
-    assert "lapsed" in packet["messages"][-1]["content"]
+    assert "expired" in packet["messages"][-1]["content"]
     assert on_disk(langgraph_server) == {}
 
 

@@ -48,7 +48,7 @@ async def test_a_late_yes_runs_nothing(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
         await talk.ask(ASK)
         packet = await talk.say("yes")
-    assert "lapsed" in packet.response.candidate
+    assert "expired" in packet.response.candidate
     assert notebook.calls == []
 
 

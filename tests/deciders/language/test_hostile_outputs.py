@@ -75,7 +75,7 @@ async def test_rejected_selections(row: Hostile):
     assert not repaired.is_fallback
     fallen = await select(_Writer(row.text, row.text))
     assert fallen.is_fallback
-    assert "asked twice" in fallen.fallback_reason
+    assert "in two attempts" in fallen.fallback_reason
     assert fallen.calls == (await select_by_reflex(ASK, FILES, CONTEXT)).calls
 
 

@@ -84,7 +84,7 @@ async def test_the_prompt_has_the_request_and_the_calls(model: ModelSource, scri
 )
 async def test_two_invalid_answers_raise(model: ModelSource, scripted_openai: ScriptedOpenAI, rubbish: str):
     scripted_openai.script(rubbish, rubbish)
-    with pytest.raises(DecisionError, match="ReviewAnswer, asked twice"):
+    with pytest.raises(DecisionError, match="ReviewAnswer in two attempts"):
         await judge(model, READ, DELETE)
 
 

@@ -116,7 +116,7 @@ async def test_an_unusable_selection_falls_back_to_reflex(model: ModelSource, sc
     scripted_openai.script("Sure.", "I did it.")
     chosen = await language_deciders(model, model).selector(ASK, FILES, CONTEXT)
     assert (chosen.is_fallback, chosen.decided_by) == (True, "reflex")
-    assert "asked twice" in chosen.fallback_reason
+    assert "in two attempts" in chosen.fallback_reason
     assert "I did it." in chosen.fallback_reason
     assert [(one.tool_name, one.params) for one in chosen.calls] == [("files.read_file", {"path": "a.txt"})]
 

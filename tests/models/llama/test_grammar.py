@@ -188,5 +188,5 @@ def test_keys_are_in_the_order_of_the_form(writer: RandomWriter):
 
 
 def test_an_unsupported_form_is_an_error(writer: RandomWriter):
-    with pytest.raises(DecisionError, match="no grammar can hold odd: "):
+    with pytest.raises(DecisionError, match="no grammar can enforce odd: "):
         writer.grammars.grammar(AnswerForm("odd", {"type": "any"}))
