@@ -63,7 +63,9 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
                 check_update(turn_input.update)
                 if turn_input.resume is not None or not (turn_input.update or turn_input.goto):
                     check_reply(turn_input.resume)
-            elif isinstance(turn_input, dict):
+            elif not isinstance(turn_input, dict):
+                check_update(turn_input)
+            else:
                 turn_input = {name: turn_input[name] for name in TurnInput.model_fields if name in turn_input}
                 check_update(turn_input)
                 request = TurnRequest.model_validate(turn_input.get("request") or {})
