@@ -68,7 +68,7 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
         given = get_command(_ALONE).make_context("serve", [*args]).params
         settings = checked(settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}, local=True))
         config = load_clients(ServeConfig, settings.preferences_path)
-        switches = (given["chosen"], given["allow_writes"], given["allow_commands"])
+        switches = (given["overrides"], given["allow_writes"], given["allow_commands"])
         context = context_for_others(run_settings_from(settings, *switches))
         listening = bind_socket("127.0.0.1", 0)
         async with open_app(settings, config, context, config.tokens(TOKEN_VARIABLE), given["allow_host"] or []) as app:

@@ -40,7 +40,7 @@ async def test_each_client_lists_and_calls_its_own_tools(tmp_path: Path, kind: C
         for name in ("call_read_tool", "call_changing_tool"):
             result = await ide.call(name, name="ledger.read_mail")
             assert result.is_error
-            assert "there is no tool" in result.text
+            assert "unknown tool" in result.text
         hidden = await ide.call("fetch_tool_description", names=["ledger__read_mail"])
         assert hidden.structured["tools"] == []
         found = await ide.call("search_tools", query="read the newest mail", limit=50)

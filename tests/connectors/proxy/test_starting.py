@@ -117,4 +117,4 @@ async def test_a_forged_stored_tool_is_listed_and_never_called(slow: SlowServer,
         slow.may_start.set()
         result = await talk.call("call_read_tool", name="slow__get_nothing")
         assert result.is_error
-        assert "no tool" in result.text
+        assert "unknown tool" in result.text
