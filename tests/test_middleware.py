@@ -137,7 +137,7 @@ def test_an_answer_counts_once_if_the_thread_is_rewound() -> None:
     reply(agent, "approve")
     asked = next(one for one in agent.get_state_history(config) if one.interrupts)
     state = agent.invoke(Command(resume="approve"), asked.config)
-    assert "taken already" in state["__interrupt__"][0].value["problem"]
+    assert "already answered" in state["__interrupt__"][0].value["problem"]
     assert office.sent == ["mia@example.org"]
     agent.invoke(Command(resume="approve"), asked.config)  # who is told that, and approves, wants it done anew
     assert office.sent == ["mia@example.org"] * 2

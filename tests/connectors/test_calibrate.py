@@ -36,7 +36,7 @@ def test_denied_calls_make_the_gate_ask_until_it_is_undone(cli: CommandLine) -> 
     assert (looked["kept"], looked["reviewed"]["answers"]) == (False, 50)
     assert looked["fitted"]["calibration_error"] < looked["reviewed"]["calibration_error"]
     assert cli.run("ask", "Read plan.txt").status == 0
-    assert "off by 0.70" in cli.run("calibrate").out
+    assert "average error 0.70" in cli.run("calibrate").out
     asked = cli.run("ask", "Read plan.txt")
     assert asked.status == 3
     assert "confidence 0.1" in asked.out + asked.err
