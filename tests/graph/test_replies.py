@@ -84,7 +84,7 @@ async def test_a_call_rejected_in_words_is_not_repeated(notebook: Notebook):
         await talk.ask(ASK)
         packet = await talk.reply({"type": "reject", "message": "not like that"})
     assert notebook.calls == []
-    assert "turned down" in packet.response.candidate
+    assert "asked about or denied" in packet.response.candidate
 
 
 async def test_the_reason_of_a_rejection_goes_to_selection(notebook: Notebook):
