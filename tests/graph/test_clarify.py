@@ -57,5 +57,5 @@ async def test_a_turn_asks_at_most_two_questions(notebook: Notebook):
         packet = await talk.reply("yes, b")
     assert packet.content.clarifications == ("b", "yes, b")
     assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
-    assert "clarify again and again" in packet.response.candidate
+    assert "Selection repeated clarify" in packet.response.candidate
     assert notebook.calls == []

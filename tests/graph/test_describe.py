@@ -33,7 +33,7 @@ async def test_requests_for_descriptions_are_limited(notebook: Notebook):
     packet, seen = await run(notebook, once, once, once, READ_A)
     assert len(seen) == 3
     assert packet.routing.describe_rounds == 2
-    assert "describe again and again" in packet.response.candidate
+    assert "Selection repeated describe" in packet.response.candidate
     assert notebook.calls == []
 
 
