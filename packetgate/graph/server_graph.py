@@ -119,4 +119,4 @@ def _value_errors() -> Iterator[None]:
     try:
         yield
     except PacketgateError as error:
-        raise type(type(error).__name__, (type(error), ValueError), {})(str(error)) from error
+        raise type(type(error).__name__, (type(error), ValueError), {})(str(error), code=error.code) from error
