@@ -69,7 +69,7 @@ def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
         for words, says in (
             ("/help", "Alt.Enter"),
             ("what does it do?", "Write text to a file"),
-            ("Read plan.txt", "The gate opens at seven.*This still waits"),
+            ("Read plan.txt", "The gate opens at seven.*Waiting for your decision"),
             ("hmm, not sure", "This is not a clear answer"),
         ):
             child.sendline(words)
@@ -81,7 +81,7 @@ def test_commands_and_requests_work_during_a_question(cli: CommandLine) -> None:
         child.expect("you> ")
         child.sendline("Read the file")
         child.expect("I need `path`")
-        for words, says in (("/help", "Alt.Enter"), ("Count the words in plan.txt", "This still waits")):
+        for words, says in (("/help", "Alt.Enter"), ("Count the words in plan.txt", "Waiting for your decision")):
             child.sendline(words)
             child.expect(f"(?s){says}")
             child.expect("> ")

@@ -68,12 +68,12 @@ async def test_low_confidence_read_can_be_approved(notebook: Notebook):
 
 
 @pytest.mark.parametrize(
-    ("confidence", "tool", "why"),
-    [(0.69, "notebook.read_note", "below"), (0.95, "notebook.write_note", "nobody can be asked")],
+    ("confidence", "tool", "reason"),
+    [(0.69, "notebook.read_note", "below"), (0.95, "notebook.write_note", "approval")],
 )
-async def test_without_a_checkpointer_nobody_is_asked(notebook: Notebook, confidence: float, tool: str, why: str):
+async def test_without_a_checkpointer_nobody_is_asked(notebook: Notebook, confidence: float, tool: str, reason: str):
     params = {"name": "a"} | ({"text": "x"} if tool.endswith("write_note") else {})
     deciders = scripted(call(tool, **params), reviewer=ScriptedReviewer(approving(confidence)))
     packet = await run_once(deciders, "Do it to a: x", notebook, allow_write_tools=True)
     assert (packet.routing.execution_status, notebook.calls) == (ToolExecutionStatus.SKIPPED, [])
-    assert why in packet.response.candidate
+    assert reason in packet.response.candidate

@@ -15,6 +15,7 @@ from support.graphs import session
 from support.scripted_deciders import call, scripted
 
 from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.tools.approval.decisions import CHANGED
 from packetgate.tools.servers.connection import Connection
 
 WRITE = call("desk.write_note", text="hello")
@@ -80,7 +81,7 @@ async def test_a_changed_tool_is_asked_about_again(after: Callable[[], Desk]):
     async with session(scripted(), desk.connection(), checkpointer=saver) as talk:
         again = await talk.ask_again("yes")
         assert desk.written == []
-        assert again.question["problem"].startswith("desk.write_note: the tool, its server or the call is not what")
+        assert again.question["problem"] == f"desk.write_note: {CHANGED}"
         assert again.question["question_id"] != first.question["question_id"]
         packet = await talk.reply("yes")
     assert [one.split(",")[0] for one in desk.written] == ["hello"]
@@ -96,7 +97,7 @@ async def test_a_call_changed_in_the_stored_state_is_asked_about_again():
         await talk.graph.aupdate_state(talk.config, {"tool_routing": swapped}, as_node="review_selection")
         await talk.graph.ainvoke(None, talk.config, context=talk.context)
         again = await talk.ask_again("yes")
-        assert "not what it was" in again.question["problem"]
+        assert CHANGED in again.question["problem"]
         assert again.question["action_requests"][0]["args"] == {"text": "goodbye"}
     assert desk.written == []
 
@@ -119,7 +120,7 @@ def test_a_different_server_of_the_same_name_is_asked_about_again(cli: CommandLi
     configure(folders[1])
     again = cli.run("answer", "yes", "--session", "s")
     assert again.status == 3, again.out + again.err
-    assert "not what it was" in again.out
+    assert "changed after you" in " ".join(again.out.split())
     assert not (folders[1] / "written").exists()
     assert cli.run("answer", "yes", "--session", "s").status in {0, 1}
     assert (folders[1] / "written").read_text() == "hello\n"

@@ -46,7 +46,7 @@ async def test_answers_have_usage_metadata(tiny: LlamaCppChat):
 async def test_bound_parameters_apply(tiny: LlamaCppChat):
     whole = (await tiny.ainvoke("Hello", max_tokens=12, seed=1)).text
     assert (await tiny.bind(max_tokens=12, seed=1).ainvoke("Hello")).text == whole
-    with pytest.raises(ValueError, match="no stop texts"):
+    with pytest.raises(ValueError, match="stop"):
         await tiny.ainvoke("Hello", stop=[whole[5]])
 
 

@@ -115,7 +115,7 @@ def test_a_reference_out_of_the_schema_is_never_fetched():
         (found,) = check_params(a_tool("a.b", path={"$ref": address}), {"path": "x"})
         with pytest.raises(BlockingIOError):
             listener.accept()
-    assert f"{address} leads out of the schema" in found.message
+    assert address in found.message
 
 
 def test_recursive_schemas_are_validated():
