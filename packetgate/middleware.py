@@ -57,9 +57,9 @@ Handled = ToolMessage | Command[Any]
 SERVER = "agent"
 """Server name of the agent's tools, in rules and in the journal."""
 MAX_SOURCES = 20
-"""Earlier calls in whose outputs the values of a call are traced."""
+"""Maximum number of earlier calls. The values of a call are traced to the outputs of these calls."""
 _TOKEN_BUDGET = 100_000
-"""Large, because `max_tools` bounds the shown tools."""
+"""The palette's token budget. It is large because `max_tools` limits the tools."""
 _REPEATED_CHANGE = (
     "this change was already made or proposed for the same request, so it was not repeated: continue with its result, "
     "or ask the user whether to repeat it"
@@ -73,10 +73,10 @@ class GatedState(AgentState[Any]):
 
 
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
-    """Shows the model the tools that fit the request, and judges each of its calls before it runs.
+    """Shows the model the tools that fit the request, and judges each of the model's calls before the call runs.
 
-    A read whose values the user named runs. All other calls of a step are put to the user together, in the form of
-    LangChain's `HumanInTheLoopMiddleware`. Calls in the journal do not run again.
+    A read runs if the user named its values. One question in the form of LangChain's `HumanInTheLoopMiddleware` asks
+    about all other calls of a step. A call that has a result in the journal does not run again.
     """
 
     state_schema = GatedState
@@ -91,11 +91,11 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         journal: str | Path | None = None,
         unguarded: Collection[str] = (),
     ) -> None:
-        """Guard these tools; `create_agent` needs no others.
+        """Gate these tools. Do not pass them to `create_agent` as well.
 
         Args:
             tools: functions and LangChain tools. `packetgate.reads` marks those that change nothing.
-            max_tools: maximum number of tools that the model sees at once.
+            max_tools: maximum number of tools that the model receives at once.
             settings: fields of `RoutingContext`. Changes run after approval.
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
@@ -120,13 +120,13 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the fitting tools."""
+        """Call the model with the tools that fit the request."""
         return handler(self._narrowed(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Show the model the fitting tools."""
+        """Call the model with the tools that fit the request."""
         return await handler(await asyncio.to_thread(self._narrowed, request))
 
     def after_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -188,7 +188,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if done.status is ToolExecutionStatus.EXECUTED and running.handled is not None:
             return running.handled
         text = done.result.output or done.result.error if done.result else done.doubt or f"{done.status}"
-        if done.status is ToolExecutionStatus.EXECUTED:  # in an earlier run, as the journal says
+        if done.status is ToolExecutionStatus.EXECUTED:  # the journal has the result of an earlier run
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
         return _refused(call, text or f"not executed: the call is {done.status}")
 
@@ -231,7 +231,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
 
 class _Step:
-    """The calls of one answer of the model, until they may run."""
+    """The calls of one model answer. Checks, judges and approves them."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class _Step:
         return {"action_requests": requests, "review_configs": configs, **problem}
 
     async def answer(self, reply: Any) -> None:
-        """Apply the user's reply: a decision for each call that waits, or one for all."""
+        """Apply the user's reply: a decision for each waiting call, or one decision for all of them."""
         waiting, self.was_taken = self.waiting, False
         listed = reply.get("decisions") if isinstance(reply, Mapping) else reply
         decisions = listed if isinstance(listed, list) else [reply] * len(waiting)
@@ -322,7 +322,7 @@ class _Step:
             self._packets[name] = packet
 
     def update(self) -> dict[str, Any]:
-        """Return the change of the agent's state: approved calls, and messages of refused ones."""
+        """Return the change of the agent's state: approved calls, and messages for refused calls."""
         messages, gated = [*self._refused.values()], {}
         for call in self.calls:
             packet = self._packets.get(str(call["id"]))
@@ -446,7 +446,7 @@ def _own_name(name: str) -> str:
 
 
 def _canonical(decision: Any) -> Any:
-    """Return a decision whose edited call has its canonical name."""
+    """Return a decision. If it edits a call, the edited call gets its canonical name."""
     edited = decision.get("edited_action") if isinstance(decision, Mapping) else None
     if not isinstance(edited, Mapping) or "name" not in edited:
         return decision

@@ -60,7 +60,7 @@ STAGES = ("intent", "selector", "reviewer", "responder")
 
 @dataclass(frozen=True)
 class Question:
-    """A turn's question: about calls that need approval, or for a value that a call needs."""
+    """The open question of a turn. It asks for approval of calls, or for a value that a call needs."""
 
     payload: Mapping[str, Any]
     """The question in the form of LangChain's human-in-the-loop middleware."""
@@ -69,7 +69,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The question in words."""
+        """The question as text for the user."""
         return str(
             self.payload.get("question") or "\n\n".join(str(request["description"]) for request in self._requests)
         )
@@ -90,11 +90,11 @@ class Question:
         return await self._router.areply(self, "approve")
 
     def edit(self, **arguments: Any) -> "Turn":
-        """Run the one call with other values for these arguments."""
+        """Run the question's only call with other values for these arguments."""
         return self._router.reply(self, self._edited(arguments))
 
     async def aedit(self, **arguments: Any) -> "Turn":
-        """Run the one call with other values for these arguments."""
+        """Run the question's only call with other values for these arguments."""
         return await self._router.areply(self, self._edited(arguments))
 
     def reject(self, reason: str = "") -> "Turn":
@@ -166,14 +166,14 @@ class Router:
         loop: LoopThread,
     ) -> None:
         self.graph = graph
-        """The compiled LangGraph graph, for a parent graph, Studio or a server."""
+        """The compiled LangGraph graph, to use in a parent graph, Studio or a server."""
         self.context = context
         self._tools, self._journal = tools, journal
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Sessions] = WeakKeyDictionary()
         self._loop = loop
 
     def invoke(self, text: str, *, thread: str = "") -> Turn:
-        """Run a turn to its answer or question, in the named conversation or in a new one.
+        """Run a turn to its answer or question, in the named conversation or in a new conversation.
 
         Raises:
             PacketgateError: the request cannot be used, or the turn was stopped.
@@ -181,15 +181,15 @@ class Router:
         return self._loop.run(self.ainvoke(text, thread=thread))
 
     async def ainvoke(self, text: str, *, thread: str = "") -> Turn:
-        """Run a turn on the running event loop, as `invoke`."""
+        """Run a turn like `invoke`, on the running event loop."""
         return await self._last(Say(text, _REQUEST), thread or uuid4().hex)
 
     def reply(self, question: Question, value: Any) -> Turn:
-        """Answer a question, as `areply`."""
+        """Answer a question like `areply`, and return the turn's result."""
         return self._loop.run(self.areply(question, value))
 
     async def areply(self, question: Question, value: Any) -> Turn:
-        """Answer a question: with words such as `approve`, a decision, or `{"decisions": [...]}`, one for each call.
+        """Answer a question: with words such as `approve`, a decision, or `{"decisions": [...]}` for each call.
 
         Raises:
             SessionError: the question is no longer open.
@@ -204,7 +204,7 @@ class Router:
                 yield self._turn(event, name) if isinstance(event, Finished | Asked) else event
 
     def stream(self, text: str, *, thread: str = "") -> Iterator[TurnEvent | Turn]:
-        """Run a turn, as `astream`."""
+        """Run a turn, and yield the same objects as `astream`."""
         received: SimpleQueue[Any] = SimpleQueue()
         end = object()
 
@@ -299,17 +299,17 @@ def create_router(
 
     Raises:
         InputError: a tool, a setting or a file cannot be used.
-        ModelError: a name is not a model's.
+        ModelError: a name is not the name of a model.
     """
     context = routing_context(settings)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
     config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, alone=not tools)
-    _check_names(_own_servers(tools), config)  # reports invalid tools now
+    _check_names(_own_servers(tools), config)  # report invalid tools before the first turn
 
     async def make() -> McpHub:
         home = folder / ".packetgate"
-        if config.servers:  # for their logs
+        if config.servers:  # the servers' logs are stored there
             await asyncio.to_thread(private_folder, home)
         return await open_hub(
             config,
@@ -344,7 +344,7 @@ def _journal(place: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | 
 
 
 def _config(files: Sequence[str | Path], root: Path, *, alone: bool) -> McpConfig:
-    """Return the servers of all files; built-in tools as the files say, or all if there are no other tools."""
+    """Return the servers of all files, and the built-in tools to use: all if there are no files and no other tools."""
     configs = [load_config(Path(file), root) for file in files]
     builtin = {config.builtin for config in configs} if configs or not alone else {"all"}
     servers = tuple(server for config in configs for server in config.servers)

@@ -1,1 +1,1 @@
-"""The interfaces of Packetgate. Each is thin, and all run their turns through `run_turn`."""
+"""The interfaces of Packetgate. Each interface contains little code, and runs its turns with `run_turn`."""

@@ -1,4 +1,4 @@
-"""Settings files of other MCP clients: find them, recognise our entry, and change one key without touching the rest."""
+"""Settings files of other MCP clients: find them, recognise Packetgate's entry, and change one key and nothing else."""
 
 import json
 import os
@@ -30,12 +30,12 @@ class SettingsPlace:
 
     @property
     def backup(self) -> Path:
-        """The backup of the client's settings."""
+        """The path of the backup of the client's settings."""
         return self.file.with_name(self.file.name + BACKUP_SUFFIX)
 
 
 def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> SettingsPlace:
-    """Return where a client keeps its servers. Raise ConfigError for an unknown client."""
+    """Return the settings file and the key of a client's servers. Raise ConfigError for an unknown client."""
     home = home or Path.home()
     data = {
         "darwin": home / "Library" / "Application Support",
@@ -64,7 +64,7 @@ def is_ours(entry: Any) -> bool:
 
 
 def is_same(entry: Any, other_entry: Any) -> bool:
-    """Whether two entries describe the same server, whatever their form."""
+    """Whether two entries describe the same server, even if they are written differently."""
     try:
         return entry == other_entry or read_server_entry(entry).server == read_server_entry(other_entry).server
     except UnusableEntryError:
@@ -85,7 +85,7 @@ class SettingsFile:
         """Read a JSON file; a missing or empty file is an empty document.
 
         Raises:
-            ConfigError: it cannot be read.
+            ConfigError: the file cannot be read.
         """
         try:
             data = path.read_bytes() if path.exists() else None
@@ -101,7 +101,7 @@ class SettingsFile:
         return cls(path, data, _document(path, data or b""))
 
     def changed(self, key: str, value: Mapping[str, Any]) -> bytes:
-        """Return the file's content with a new object under a key; comments and everything else stay.
+        """Return the file's content with a new object under a key; comments and all other content stay unchanged.
 
         Raises:
             ConfigError: the key cannot be changed without changing something else.
@@ -120,10 +120,10 @@ class SettingsFile:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file atomically, following links; a new file is readable by its owner only, as it may hold secrets.
+    """Write a file atomically, following links; only the owner can read a new file, because the file may hold secrets.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
     try:
         path = path.resolve()

@@ -24,11 +24,11 @@ class ClientTable(ConfigTable):
     """One client: its token and its rights."""
 
     token: NonEmpty | None = None
-    """Its bearer token over HTTP; `${NAME}` is read from the environment."""
+    """The client's bearer token over HTTP; `${NAME}` is read from the environment."""
     servers: list[Pattern] | None = None
-    """The only servers that it can see; None means all."""
+    """The servers that the client may use; None means all servers."""
     tools: list[Pattern] | None = None
-    """More tools that it can see, by canonical name, beside those of `servers`."""
+    """Additional tools that the client may use, by canonical name."""
     allow_writes: bool | None = None
     """Whether write tools run after approval; None means the command's own option."""
     allow_commands: bool | None = None
@@ -38,14 +38,14 @@ class Clients(ConfigTable):
     """A table of `packetgate.toml` that holds clients."""
 
     TABLE: ClassVar[str]
-    """Its name in the file."""
+    """The table's name in the file."""
     SETTINGS: ClassVar[str]
-    """The message about an unknown name in it."""
+    """The error message for an unknown name in the table."""
 
     clients: dict[NonEmpty, ClientTable] = {}
 
     def settings_of(self, client: str, base: RoutingContext) -> RoutingContext:
-        """Return the settings for a client's calls; only they decide what it may list and call."""
+        """Return the settings for a client's calls. Only these settings decide which tools it may list and call."""
         table = self.clients.get(client, ClientTable())
         switches = {"allow_write_tools": table.allow_writes, "allow_execute_tools": table.allow_commands}
         settings: dict[str, object] = {name: value for name, value in switches.items() if value is not None}
@@ -58,7 +58,7 @@ class Clients(ConfigTable):
         """Return client names by token; the token of `local` comes from the environment variable.
 
         Raises:
-            ConfigError: a token's variable is not set, a token is too short, or two clients have the same.
+            ConfigError: a token's variable is not set, a token is too short, or two clients have the same token.
         """
         known: dict[str, str] = {}
         for name, table in self.clients.items():
@@ -96,7 +96,7 @@ C = TypeVar("C", bound=Clients)
 
 
 def load_clients(kind: type[C], path: Path | None) -> C:
-    """Read a table of clients; without a table there is one client, `local`, which may use everything.
+    """Return a table of clients. Without a table there is one client, `local`, which may use all tools.
 
     Raises:
         ConfigError: the file cannot be read, or the table is invalid.

@@ -1,4 +1,4 @@
-"""The commands of every connector, each imported on demand."""
+"""The commands of all connectors. Each command's module is imported on demand."""
 
 from functools import wraps
 from importlib import import_module
@@ -22,9 +22,10 @@ COMMAND_MODULES = {
     "proxy": "packetgate.connectors.proxy.command",
     "serve": "packetgate.connectors.serve.command",
 }
-"""Each command, in the order of the help, and the module with a function of its name, whose parameters are its options.
+"""Maps each command, in the order of the help, to the module that defines it.
 
-The module is imported to print help, so the function itself imports what is slow.
+The module has a function with the command's name. The function's parameters are the command's options. Printing help
+imports the module, so slow imports belong inside the function.
 """
 
 
@@ -36,7 +37,7 @@ class CommandGroup(TyperGroup):
         return list(COMMAND_MODULES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; for an unknown name load all, so that the nearest is suggested, and return None."""
+        """Return a command. For an unknown name, load all commands to suggest a similar name, and return None."""
         for name in [cmd_name] if cmd_name in COMMAND_MODULES else COMMAND_MODULES:
             if name not in self.commands:
                 self.commands[name] = _command(name)

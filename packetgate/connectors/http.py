@@ -32,7 +32,7 @@ def check_tokens_required(listening: socket.socket, *, has_tokens: bool, table: 
     """Check that a socket is reachable from this machine only, or that clients have tokens.
 
     Raises:
-        ConfigError: others could reach it, and no client has a token.
+        ConfigError: other machines can reach the socket, and no client has a token.
     """
     host = str(listening.getsockname()[0])
     if not has_tokens and host != "::1" and not host.startswith("127."):
@@ -43,7 +43,7 @@ def check_tokens_required(listening: socket.socket, *, has_tokens: bool, table: 
 
 
 class _Server(uvicorn.Server):
-    """Ends at a signal without raising it again as uvicorn does, so that the surrounding code can finish."""
+    """Stops at a signal. Unlike uvicorn's own server, it does not raise the signal again, so that cleanup code runs."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop serving; a second interrupt does not wait for requests."""

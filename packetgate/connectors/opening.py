@@ -13,9 +13,9 @@ from packetgate.models.pool import ModelPool
 
 @asynccontextmanager
 async def open_sessions(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Sessions]:
-    """Open the sessions of the server at `url`, or of this machine if it is not set.
+    """Open the sessions of the server at `url`, or of this machine if `url` is not set.
 
-    `models`: the models of the settings, if they exist already.
+    `models`: the models of the settings, if they are already created.
 
     Raises:
         ConfigError, ModelError: a setting cannot be used.

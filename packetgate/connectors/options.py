@@ -57,7 +57,7 @@ def settings_from(
     assistant: str | None = None,
     local: bool = False,
 ) -> "Settings":
-    """Return the settings from the environment and, with priority, the command line.
+    """Return the settings of the environment and the command line. The command line overrides the environment.
 
     `local`: the command works on this machine, even if a server runs the turns.
 
@@ -89,7 +89,7 @@ def checked(settings: "Settings") -> "Settings":
     """Return settings after checking the names of their models and their files, before the slow imports.
 
     Raises:
-        ConfigError, ModelError: a file or a model cannot be used. Not checked if a server runs the turns.
+        ConfigError, ModelError: a file or a model cannot be used. If a server runs the turns, nothing is checked.
     """
     if settings.url:
         return settings
@@ -131,7 +131,7 @@ def run_settings_from(
 
 
 def context_for_others(run_settings: "RunSettings") -> "RoutingContext":
-    """Return the settings for other users' runs, and print which values are limited for them."""
+    """Return the settings for other users' runs, and print which values are limited for other users."""
     for where in run_settings.set_aside:
         typer.echo(f"packetgate: {where}: applies to other users only where it restricts them", err=True)
     return run_settings.for_others

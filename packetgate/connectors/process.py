@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 CTRL_C_STATUS = 130
-"""Exit status after Ctrl-C; after SIGTERM it is 143."""
+"""Exit status after Ctrl-C. The exit status after SIGTERM is 143."""
 KILL_GRACE_S = 1.0
 """Seconds that child processes have to end after SIGTERM, and again after SIGKILL."""
 STOP_S = 5.0
@@ -23,9 +23,9 @@ _children: set[int] = set()
 """Process ids of child processes, each a group leader, so that a terminal's Ctrl-C does not reach it."""
 _on_sigint: list[Callable[[], object]] = []
 _on_sigterm: list[Callable[[], object]] = []
-"""Handlers; the last one is called."""
+"""Handlers of SIGTERM; only the last handler is called."""
 _received = [signal.SIGINT]
-"""Received signals; the first entry gives the exit status if there was none."""
+"""Received signals. The first entry is a default that gives the exit status if no signal was received."""
 
 
 def install_signal_handlers() -> None:
@@ -115,7 +115,7 @@ def _in_foreground() -> bool:
 
 
 STARTING, STARTED = 1_000_000, 100_000
-"""New objects that start a collection; Python's default is 700."""
+"""Number of new objects that start a garbage collection, during and after start-up; Python's default is 700."""
 
 
 def raise_gc_threshold() -> None:
@@ -124,7 +124,7 @@ def raise_gc_threshold() -> None:
 
 
 def restore_gc() -> None:
-    """Collect again after `raise_gc_threshold`, but not among the objects that exist by now."""
+    """Lower the threshold again after `raise_gc_threshold`, and exclude existing objects from collection."""
     if gc.get_threshold()[0] == STARTING:
         gc.freeze()
         gc.set_threshold(STARTED)

@@ -39,7 +39,7 @@ from packetgate.tools.attached.parts import check_files
 KEY = "LANGGRAPH_API_KEY"
 """The environment variable with the server's API key."""
 SILENCE_S = 300.0
-"""Longest silence of a live server in seconds; it sends a heartbeat every few seconds."""
+"""Longest silence of a live server, in seconds. A live server sends a heartbeat every few seconds."""
 MAX_ASSISTANTS = 1_000
 STORE_PAGE = 500
 """Items of a store requested at once."""
@@ -47,10 +47,10 @@ STORE_PAGE = 500
 
 @asynccontextmanager
 async def open_remote(url: str, assistant: str) -> AsyncIterator["RemoteSessions"]:
-    """Open the sessions of the server at `url`, run by an assistant, given by name or id, or by its graph's name.
+    """Open the sessions of the server at `url`. `assistant` is an assistant's name or id, or a graph's name.
 
     Raises:
-        ConfigError: the address is invalid, no server answers, or it has no such assistant.
+        ConfigError: the address is invalid, no server answers, or the server has no such assistant.
     """
     address = without_credentials(url)
     async with _client(url) as client:
@@ -128,13 +128,13 @@ class RemoteSessions(Sessions):
         with suppress(NotFoundError):
             for run in await self._client.runs.list(thread):
                 if run["status"] in {"pending", "running"}:
-                    with suppress(HTTPStatusError):  # it has just ended
+                    with suppress(HTTPStatusError):  # the run has just ended
                         await self._client.runs.cancel(thread, run["run_id"], wait=True)
             await self._client.threads.delete(thread)
 
 
 class RemoteStore(BaseStore):
-    """A server's store; it can only be searched and deleted from."""
+    """A server's store. It supports only search and deletion."""
 
     def __init__(self, client: LangGraphClient) -> None:
         self._store = client.store
@@ -144,7 +144,7 @@ class RemoteStore(BaseStore):
         raise NotImplementedError("use the store's asynchronous methods")
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run one operation after the other."""
+        """Run the operations one after the other, and return their results."""
         return [await self._run(op) for op in ops]
 
     async def _run(self, op: Op) -> Result:
@@ -166,7 +166,7 @@ class RemoteStore(BaseStore):
 
 
 def thread_id(session: str) -> str:
-    """Return the UUID of a session's thread: its name if that is a UUID, or one derived from it."""
+    """Return the UUID of a session's thread: its name if the name is a UUID; otherwise a UUID derived from the name."""
     try:
         return str(UUID(session))
     except ValueError:
@@ -192,7 +192,8 @@ def _client(url: str) -> LangGraphClient:
 
 
 async def _without_location(response: Response) -> None:
-    response.headers.pop("location", None)  # a run that loses its listener is cancelled and cannot be rejoined
+    # The server cancels a run whose stream closes, so the stream cannot be rejoined.
+    response.headers.pop("location", None)
 
 
 async def _assistant(client: LangGraphClient, name: str, address: str) -> str:
@@ -217,7 +218,7 @@ async def _assistant(client: LangGraphClient, name: str, address: str) -> str:
 
 @contextmanager
 def translated_errors(url: str) -> Iterator[None]:
-    """Raise our own errors for those of the server and of the connection.
+    """Convert errors of the server and of the connection into Packetgate's errors.
 
     Raises:
         ConfigError: the server cannot be reached, refuses the key, or does not have what is requested.

@@ -22,7 +22,7 @@ PIPED_WIDTH = 100_000
 """Width in characters of output to a pipe."""
 _BLANKS = re.compile(r" +$", re.MULTILINE)
 PLAIN_WIDTH = 100
-"""Width of a question that is not shown at a terminal, so that its folded rows keep their bars."""
+"""Width of a question that is not shown at a terminal, so that each folded row begins with a bar."""
 _FIRST_BAR, _NEXT_BAR, _FOLDED_BAR = "  │ ", "  ┆ ", "  ↪ "
 RISK_STYLE = {"read": "green", "write": "yellow", "execute": "red"}
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red", "\\": "dim", "[": "dim"}
@@ -54,7 +54,7 @@ def trace_table(packet: CognitionPacket) -> Group:
 
 
 def decision(entry: Reflection) -> Text:
-    """Return a stage's decision in a line, with a note if it is the rule-based fallback's."""
+    """Return a stage's decision in a line, with a note if the rule-based fallback decided."""
     text = Text(printable(" ".join(entry.summary.split()))[:300])
     if entry.is_fallback:
         text.append("  (rule-based fallback)", style="yellow")
@@ -64,7 +64,8 @@ def decision(entry: Reflection) -> Text:
 def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
     """Return a pending question with all of its calls in full.
 
-    Every row of untrusted text starts with a bar and is folded to `width` columns, so that it cannot pass for ours.
+    Every row of untrusted text starts with a bar and is folded to `width` columns. So it cannot look like
+    Packetgate's own text.
     """
     shown = Text()
     if payload.get("problem"):

@@ -20,7 +20,7 @@ FLAGS = {
     "allow_write_tools": {True: "--allow-writes", False: "--no-writes"},
     "allow_execute_tools": {True: "--allow-commands", False: "--no-commands"},
 }
-"""Settings with options of their own."""
+"""Settings with their own command-line options, by value."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RunSettings:
 
     @property
     def set_aside(self) -> tuple[str, ...]:
-        """Sources that would allow other users more; for them only their restrictions count."""
+        """Sources with values that would allow other users more. Such values are ignored for other users."""
         return tuple(
             where
             for name, where in self.sources.items()

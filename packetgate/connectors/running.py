@@ -5,7 +5,7 @@
 2    invalid input: an option, a file, a server; nothing was done
 3    a turn waits for an answer
 130  Ctrl-C
-141  the reader of the output went away
+141  the program that reads the output has closed the pipe
 """
 
 import asyncio
@@ -27,12 +27,12 @@ class InterruptedReadError(Exception):
 
 
 def error_line(error: PacketgateError) -> str:
-    """Return an error as the line that a user sees: its message and its code."""
+    """Return an error as one line for the user: its message and its code."""
     return f"packetgate: {' '.join(str(error).split())} [{error.code}]"
 
 
 def run(command: Callable[[], Awaitable[int]]) -> None:
-    """Run a command and exit; an error is one line, or a traceback if PACKETGATE_DEBUG is set."""
+    """Run a command and exit; print an error as one line, or as a traceback if PACKETGATE_DEBUG is set."""
     try:
         with asyncio.Runner(loop_factory=_Loop) as runner:
             status = runner.run(_awaited(command))
@@ -42,7 +42,7 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
     except (KeyboardInterrupt, InterruptedReadError) as error:
         raise typer.Exit(process.CTRL_C_STATUS) from error
     except BrokenPipeError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python prints an error at exit
         raise typer.Exit(BROKEN_PIPE) from error
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
@@ -55,7 +55,7 @@ def run(command: Callable[[], Awaitable[int]]) -> None:
 
 class _Loop(asyncio.SelectorEventLoop):
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
-        """Start a program and register it, so that it ends with this process."""
+        """Start a program and register its process, so that it ends with this process."""
         started = await super().subprocess_exec(*args, **options)
         process.register_child(started[0].get_pid())
         return started

@@ -51,12 +51,12 @@ class AnswerPiece:
 
 @dataclass(frozen=True)
 class SessionState:
-    """The state of a session: the last turn's packet, blank if there is none, and its open question."""
+    """The state of a session: the packet of the last turn (blank without a turn), and the open question."""
 
     packet: CognitionPacket
     question: dict[str, Any] | None
     is_unfinished: bool
-    """The last turn was interrupted: it neither ended nor asks."""
+    """Whether the last turn was interrupted: it has not ended and has no open question."""
     interrupt_id: str = ""
     """LangGraph's id of the open question."""
 
@@ -72,8 +72,8 @@ class SessionState:
         """Read the state of a thread.
 
         Raises:
-            PacketVersionError: another version of Packetgate wrote it.
-            PacketError: it holds no packet.
+            PacketVersionError: another version of Packetgate wrote the state.
+            PacketError: the thread holds no valid packet.
         """
         values = snapshot.values or {}
         header = values.get("header")
@@ -125,10 +125,10 @@ class Sessions:
         return self._servers.starting if self._servers is not None else ()
 
     async def use_models(self, models: ModelPool) -> None:
-        """Load other models for the next turns, and release the old ones.
+        """Load other models for the next turns, and release the old models.
 
         Raises:
-            ModelError: a model cannot be used; the old ones stay.
+            ModelError: a model cannot be used; the old models stay in use.
             RequestError: a server runs the turns.
         """
         if self._with_models is None:
@@ -175,7 +175,7 @@ class Sessions:
             before = page[-1].config
 
     async def newest(self) -> str:
-        """Return the most recent session; empty if there is none."""
+        """Return the name of the most recent session; empty if there is no session."""
         checkpointer = getattr(self.graph, "checkpointer", None)
         if checkpointer is not None:
             async with aclosing(checkpointer.alist(None, limit=1)) as checkpoints:
@@ -244,13 +244,13 @@ def _event(data: object) -> StageEvent | None:
     try:
         return read_event(data)
     except ValidationError:
-        return None  # an event of a newer server
+        return None  # an event that only a newer version knows
 
 
 def _answer_piece(message: Any, metadata: dict[str, Any]) -> AnswerPiece | None:
     if metadata.get("langgraph_node") not in {"select_tool", LAST_STAGE}:
         return None
-    if not isinstance(message, BaseMessage):  # from a server
+    if not isinstance(message, BaseMessage):  # a server sends it as JSON
         if message["type"] != AIMessageChunk.__name__:
             return None
         message = AIMessageChunk(content=message["content"])

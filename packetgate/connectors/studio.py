@@ -21,7 +21,7 @@ def studio(
         raise typer.Exit(2)
     from langgraph_api.cli import run_server
 
-    # The server stops by itself on Ctrl-C, MCP servers and all, and only then passes it on.
+    # On Ctrl-C, the server first stops itself and its MCP servers, and then raises the interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # No reload: tools write below this folder, and a reload would end their turn.
+    # No reload: tools write files in this folder, and a reload would end the running turn.
     run_server(host, port, reload=False, graphs=GRAPHS, env=ENVIRONMENT, n_jobs_per_worker=10, http={"app": HTTP})

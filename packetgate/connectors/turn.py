@@ -1,4 +1,4 @@
-"""Run one turn: the input of a session, and the one function behind every connector."""
+"""Run one turn: the input of a session, and the function that all connectors use."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
@@ -32,7 +32,7 @@ class Say:
     history: tuple[BaseMessage, ...] = ()
     """Earlier messages, for a new session."""
     follows: str = ""
-    """The packet that it follows; if the session has a newer one, SessionError is raised."""
+    """Id of the packet that the message follows. If the session has a newer packet, the turn raises SessionError."""
     files: tuple[Part, ...] = ()
 
 
@@ -42,7 +42,7 @@ class Reply:
 
     value: Any
     question_id: str | None = None
-    """The question's id or a prefix; None means the open question, empty that none was shown."""
+    """The question's id or a prefix; None means the open question; an empty text means that no question was shown."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ RESUMING = "The previous turn was interrupted during a write and is being resume
 
 @dataclass(frozen=True)
 class Waiting:
-    """Another turn of the session runs, here or in another process; this one waits for it."""
+    """Another turn of the session runs, here or in another process. The new turn waits for it."""
 
 
 @dataclass(frozen=True)
 class Resuming:
-    """The previous turn continues instead of a new one: it was interrupted during a write."""
+    """The previous turn continues before a new turn, because it was interrupted during a write."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Aside:
-    """A turn ended that ran while a question was open; the question is asked again next."""
+    """A turn ended while a question was open; the next event repeats the question."""
 
     packet: CognitionPacket
 
@@ -110,10 +110,10 @@ TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | Answering | Aside | 
 async def run_turn(
     sessions: Sessions, turn: UserInput, session: str, context: RoutingContext
 ) -> AsyncGenerator[TurnEvent]:
-    """Run a turn on a session up to its answer or a question. Closing this stops the turn.
+    """Run a turn on a session up to its answer or a question. Closing the generator stops the turn.
 
-    It waits for the turn that runs on its session, in any process. A turn that was interrupted during a write
-    continues first, so that nothing is done twice.
+    If another turn runs on the session, in any process, the new turn waits for it. A turn that was interrupted
+    during a write continues first, so that nothing is done twice.
 
     Raises:
         RequestError: the request is invalid; the session is unchanged.
@@ -177,7 +177,7 @@ def _as_reply(turn: UserInput, state: SessionState) -> UserInput:
 
 
 def _as_request(turn: UserInput, state: SessionState) -> UserInput:
-    """Return a reply to a closed question as a new request, unless it is only a decision."""
+    """Return a reply to a closed question as a new request, unless the reply is only a decision."""
     if not isinstance(turn, Reply) or state.question is None or _is_meant(turn, state.question):
         return turn
     if not isinstance(turn.value, str) or not turn.question_id or decides_all_calls(turn.value, state.question):

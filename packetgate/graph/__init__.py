@@ -1,1 +1,1 @@
-"""The graph: stages, edges, routes, and the composition of it all."""
+"""The graph: stages, edges, routes, and the creation of the graph from settings."""

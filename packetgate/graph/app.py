@@ -1,4 +1,4 @@
-"""The exported graph for LangGraph servers and Studio. It has no checkpointer: the server brings its own."""
+"""The exported graph for LangGraph servers and Studio. It has no checkpointer, because the server adds its own."""
 
 import logging
 from functools import partial

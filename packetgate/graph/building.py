@@ -1,4 +1,4 @@
-"""Builds the graph: nine stages, and one line for each edge."""
+"""Build the graph: nine stages, and one line of code for each edge."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -54,7 +54,8 @@ def build_graph(
     """Return the uncompiled graph. It needs a checkpointer to ask the user, and a store to record turns.
 
     Args:
-        journal: must outlast the process if sessions do: no answer is used twice, and no call runs twice.
+        journal: ensures that no answer is used twice and no call runs twice. If sessions outlast the process, the
+            journal must do so too.
         settings: defaults of a graph inside another graph.
         loop: runs the stages for synchronous callers.
     """

@@ -19,7 +19,7 @@ _NO_TOKENS = TokenUsage()
 
 
 class StageChange:
-    """Sections before and after a stage. A stage that opens a packet starts from an empty one."""
+    """Sections before and after a stage. For a stage that opens a packet, the sections before it are empty."""
 
     def __init__(self, stage: str, packet: CognitionPacket, update: PacketUpdate) -> None:
         before = _EMPTY if "header" in update else packet
@@ -49,7 +49,7 @@ class StageChange:
         return _added(self.reasoning[0].evaluations, self.reasoning[1].evaluations)
 
     def event(self, update: PacketUpdate, duration_ms: float) -> StageFinished:
-        """Return the stage's event; `update` contains its duration. Runs at every stage, so it must be fast."""
+        """Return the stage's event; `update` contains its duration. It runs at every stage, so it must be fast."""
         self.metrics = self.metrics[0], update["metrics"]
         self.reasoning = self.reasoning[0], update["reasoning"]
         metrics, reasoning, routing = self.metrics, self.reasoning, self.routing
@@ -101,7 +101,7 @@ class StageChange:
 
 
 def _added(before: tuple[_T, ...], after: tuple[_T, ...]) -> tuple[_T, ...]:
-    """Return the entries that a stage appended, or all entries if it replaced them."""
+    """Return the entries that a stage appended, or all entries if the stage replaced the earlier entries."""
     if after is before:
         return ()
     appended = len(after) > len(before) and after[: len(before)] == before

@@ -29,7 +29,8 @@ allow_checkpoint_types(checkpoint_types())
 class PacketSerializer(JsonPlusSerializer):
     """Writes checkpoints as LangGraph does, without computed fields; restores only Packetgate's types and messages.
 
-    A checkpoint holds all sections and messages, and a stage changes only a few, so encoded ones are cached.
+    A checkpoint holds all sections and messages, and a stage changes only a few of these. So their encoded
+    forms are cached.
     """
 
     def __init__(self) -> None:
@@ -37,7 +38,7 @@ class PacketSerializer(JsonPlusSerializer):
         self._encoded: dict[int, tuple[weakref.ref[Any], Any, ormsgpack.Ext]] = {}
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Return a channel's value, or a checkpoint, as bytes with their kind."""
+        """Return the name of the encoding, and a channel's value or a checkpoint as bytes."""
         if isinstance(obj, dict) and isinstance(obj.get("channel_values"), dict):
             channels = {name: self._encoded_value(value) for name, value in obj["channel_values"].items()}
             return super().dumps_typed({**obj, "channel_values": channels})
@@ -72,7 +73,7 @@ class AtomicSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store a stage's writes; of a failed or cancelled stage, only the error: it runs again."""
+        """Store a stage's writes. For a failed or cancelled stage, store only the error: the stage runs again."""
         errors = [write for write in writes if write[0] in ERROR_WRITES]
         await _uncancelled(super().aput_writes(config, errors or writes, task_id, task_path))
 
@@ -91,7 +92,7 @@ async def _uncancelled(writing: Coroutine[Any, Any, _T]) -> _T:
 
 
 def async_saver(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return the checkpointer; if it has only sync methods, a copy that runs them in threads."""
+    """Return the checkpointer. If it has only sync methods, return a copy that runs them in threads."""
     if not isinstance(saver, SqliteSaver) and type(saver).aget_tuple is not BaseCheckpointSaver.aget_tuple:
         return saver
     made = copy(saver)
@@ -100,7 +101,7 @@ def async_saver(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
 
 def async_store(store: BaseStore) -> BaseStore:
-    """Return the store; if it has only sync methods, one that runs them in threads."""
+    """Return the store. If it has only sync methods, return a wrapper that runs them in threads."""
     return _StoreInThreads(store) if isinstance(store, SqliteStore) else store
 
 

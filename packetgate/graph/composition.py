@@ -1,4 +1,4 @@
-"""The composition root: models, tools, deciders and graph from settings."""
+"""The composition root: creates models, tools, deciders and the graph from the settings."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -53,7 +53,7 @@ def model_pool(settings: Settings) -> ModelPool:
     """Return the settings' models with the options of `packetgate.toml`. Nothing is loaded yet.
 
     Raises:
-        ModelError: a name is not a model's.
+        ModelError: a name is not the name of a model.
         ConfigError: an option does not exist, or does not accept its value.
     """
     path = settings.preferences_path
@@ -69,7 +69,7 @@ def model_pool(settings: Settings) -> ModelPool:
 
 
 def model_names(settings: Settings) -> dict[str, SettingValue]:
-    """Return the model of each role, and where it is set.
+    """Return the model name of each role, with the place that sets the name.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -85,7 +85,7 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
 
 
 def deciders_for(models: ModelPool, results: ResultStore | None = None) -> Deciders:
-    """Return language deciders, or reflex without a model. Models with vision see pictures from `kept`."""
+    """Return language deciders, or reflex without a model. Models with vision receive pictures from `results`."""
     deciders = (
         reflex_deciders()
         if models.is_reflex
@@ -109,7 +109,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
     Raises:
         ConfigError, ModelError: a server's entry, or the embedding model, cannot be used.
     """
-    if config.servers:  # for their logs
+    if config.servers:  # the servers' logs are stored there
         await asyncio.to_thread(private_folder, settings.home)
     embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
     preferences = await asyncio.to_thread(load_preferences, settings.preferences_path)
@@ -129,7 +129,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
 
 
 def sandbox_settings(preferences: Preferences, settings: Settings | None = None) -> SandboxSettings:
-    """Return the sandbox settings: those of the environment override those of the file."""
+    """Return the sandbox settings: settings of the environment override settings of the file."""
     network = settings.sandbox_network if settings else None
     return SandboxSettings(
         mode=(settings.sandbox if settings else None) or preferences.sandbox,
@@ -141,14 +141,14 @@ def sandbox_settings(preferences: Preferences, settings: Settings | None = None)
 
 @asynccontextmanager
 async def open_tools(settings: Settings, *, only_configured: bool = False) -> AsyncIterator[McpHub]:
-    """Open only the servers.
+    """Open the MCP servers without a graph.
 
     Args:
         only_configured: leave out built-in tools that the configuration does not name. The caller must have its own
             reader of long results.
 
     Raises:
-        ConfigError, ModelError: as `make_hub`.
+        ConfigError, ModelError: as in `make_hub`.
     """
     config = load_config(settings.config_path, settings.root)
     if only_configured and config.builtin == "reads":
@@ -159,7 +159,7 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
 
 @asynccontextmanager
 async def open_graph(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Graph]:
-    """Open only the graph of `open_graph_and_servers`."""
+    """Open the graph as `open_graph_and_servers` does, and yield only the graph."""
     async with open_graph_and_servers(settings, models) as opened:
         yield opened.graph
 

@@ -68,7 +68,7 @@ class LoopTools:
 
     @property
     def known(self) -> Catalogue:
-        """The tools as last seen."""
+        """The last known tools."""
         opened = self._opened()
         return opened.known if opened else Catalogue()
 

@@ -38,7 +38,7 @@ class ContextCheck:
 def _problem(body: bytes) -> str:
     try:
         content: Any = json.loads(body)
-    except (ValueError, RecursionError):  # the server refuses it
+    except (ValueError, RecursionError):  # the server itself refuses such a body
         return ""
     for request in content if isinstance(content, list) else [content]:
         context = request.get("context") if isinstance(request, dict) else None

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
 RETRY_S = 0.1
-"""Between two attempts to take a lock."""
+"""Seconds between two attempts to take a lock."""
 CHECK_S = 2.0
-"""Between two checks of the connection that holds PostgreSQL's locks."""
+"""Seconds between two checks of the connection that holds PostgreSQL's locks."""
 
 _TAKE = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _RELEASE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
@@ -36,7 +36,7 @@ class Leases(ABC):
 
     @abstractmethod
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock; return whether it was free."""
+        """Try to take a session's lock; return whether the lock was free."""
 
     @abstractmethod
     async def release(self, session: str) -> None:
@@ -77,7 +77,7 @@ class FileLeases(Leases):
         self._held: dict[str, int] = {}
 
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock; return whether it was free."""
+        """Try to take a session's lock; return whether the lock was free."""
         return await asyncio.to_thread(self._take, session)
 
     async def release(self, session: str) -> None:
@@ -112,7 +112,7 @@ class FileLeases(Leases):
 
 
 class PostgresLeases(Leases):
-    """Advisory locks on one connection. A new connection takes them again if it breaks."""
+    """Advisory locks on one connection. If the connection breaks, a new connection takes the locks again."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -122,7 +122,7 @@ class PostgresLeases(Leases):
         self._checking: asyncio.Task[None] | None = None
 
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock; return whether it was free."""
+        """Try to take a session's lock; return whether the lock was free."""
         taken = await self._ask(_TAKE, session)
         if taken:
             self._held.add(session)
@@ -180,7 +180,7 @@ class PostgresLeases(Leases):
 
 
 class NoLeases(Leases):
-    """For sessions that no other process can open."""
+    """Locks for sessions that no other process can open; taking such a lock always succeeds."""
 
     async def take(self, session: str) -> bool:
         """Return True: nobody else can hold the lock."""

@@ -1,6 +1,6 @@
-"""Checks, reviews, asks about and runs calls that a client chose: those of the proxy and of the middleware.
+"""Check, review, ask about and run calls that a client chose, for the proxy and the middleware.
 
-Each call has a packet of its own, so that the stages of a turn can review and run it without a graph.
+Each call has its own packet, so that the stages of a turn can review and run it without a graph.
 """
 
 import asyncio
@@ -45,14 +45,14 @@ CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
 
 @dataclass(frozen=True)
 class RequestedCall:
-    """A call as a client requests it."""
+    """A call that a client requests."""
 
     name: str
     params: Mapping[str, Any]
     refusal_if_changing: str = ""
-    """For a call that must only read: the client's instruction if it would change something."""
+    """For a call that must only read: the instruction to the client if the call would change something."""
     call_id: str = ""
-    """Id in the journal of a call that may be proposed again; empty: a new id."""
+    """Journal id of a call that may be proposed again; if empty, the call gets a new id."""
 
 
 class Caller(Protocol):
@@ -60,11 +60,11 @@ class Caller(Protocol):
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
-        """Earlier calls, in whose outputs the values of a call are traced."""
+        """Earlier calls. The values of a call are traced to the outputs of these calls."""
         ...
 
     def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
-        """Return the packet of a call with the user's words; the entry is its whole palette.
+        """Return the packet of a call with the user's words; the palette contains only `entry`.
 
         Args:
             own_thread: use a new thread, where the call can wait for an answer beside other calls.
@@ -82,13 +82,13 @@ class Pipeline:
     not_found_hint: str = ""
     """Appended to the refusal of an unknown tool."""
     _proposed: dict[str, tuple[Entry, ...]] = field(default_factory=dict, kw_only=True)
-    """Unwritten entries of approved calls by packet; they are written with the start of the call."""
+    """Unwritten journal entries of approved calls, by packet id. They are written when the call starts."""
     _running: set[str] = field(default_factory=set, kw_only=True)
-    """Packets whose calls run in this process."""
+    """Ids of packets whose calls run in this process."""
 
     @property
     def store(self) -> BaseStore | None:
-        """The store of uses, if there is one."""
+        """The store of uses; None without a store."""
         return None
 
     def toolbox(self, settings: RoutingContext) -> AllowedTools:
@@ -121,7 +121,7 @@ class Pipeline:
             *journal_entries(StageChange("open_packet", CognitionPacket(), proposal)),
             *journal_entries(StageChange("review_selection", packet, judged)),
         )
-        entries = tuple(entry for entry in entries if entry.event != CALL_REVIEWED)  # nobody reviewed it
+        entries = tuple(entry for entry in entries if entry.event != CALL_REVIEWED)  # the call had no review
         packet = packet.merged(judged)
         if requested.call_id and packet.governance.question:
             question = packet.governance.question.changed(question_id=requested.call_id)
@@ -139,7 +139,7 @@ class Pipeline:
         return packet
 
     async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
-        """Return the packet with the user's decision, which is accepted once.
+        """Return the packet with the user's decision, which is accepted only once.
 
         Raises:
             RequestError: the reply cannot be read.
@@ -165,7 +165,7 @@ class Pipeline:
         return packet.merged(update)
 
     async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
-        """Run the call if it may run; return its packet and the entries to write beside its end."""
+        """Run the call if it may run; return its packet and the journal entries to write with its end."""
         toolbox = self.toolbox(packet.governance.settings)
         runtime = self._runtime(packet, can_ask=False)
         held = self._proposed.pop(packet.header.packet_id, ())
@@ -181,7 +181,7 @@ class Pipeline:
         return ended, tuple(journal_entries(StageChange("execute_tool", packet, update)))
 
     async def _unfinished(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
-        """Return the start of the same change of the same client, if its end was not recorded."""
+        """Return the start of an earlier, equal change by this client if its end was not recorded; otherwise None."""
         if call.risk is Risk.READ:
             return None
         marks = await self.journal.of_call("", _mark(call, packet, catalogue))
@@ -199,7 +199,7 @@ class Pipeline:
 
 
 def _mark(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return a digest of client, tool definition and arguments, under which the journal finds a change again."""
+    """Return a digest of client, tool definition and arguments, by which the journal finds an earlier, equal change."""
     return digest_of([packet.header.origin, packet.header.person, call_digest(call, catalogue[call.tool_name])])
 
 

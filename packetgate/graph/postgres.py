@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
 
 MAX_CONNECTIONS = 8
-"""Of a process, beside the connection that holds its leases."""
+"""Maximum pooled connections of a process, in addition to the connection for session locks."""
 _POOL_TIMEOUT_S = 30.0
 _TABLES_LOCK = 7_326_451_904
 _POLL_S = 0.05
 
 CreateTables = Callable[["AsyncConnection[Any]"], Awaitable[object]]
-"""Creates missing tables; may run again."""
+"""Creates missing tables; may run more than once."""
 
 
 @dataclass

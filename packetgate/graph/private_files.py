@@ -8,7 +8,7 @@ _OWN_FILES = ("packetgate.db*", "history", "leases", "logs", "shown", "kept", "l
 
 
 def private_folder(path: Path) -> None:
-    """Create a folder for its owner alone. An existing one is closed to others if it holds only Packetgate's files."""
+    """Create a folder for its owner alone. Close an existing folder to others if it holds only Packetgate's files."""
     with suppress(OSError):  # the later write reports the error
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if all(any(entry.match(pattern) for pattern in _OWN_FILES) for entry in path.iterdir()):
@@ -19,13 +19,13 @@ def private_file(path: Path) -> None:
     """Create a file and its folder for their owner alone; close an existing file to others.
 
     Raises:
-        OSError: it cannot be created.
+        OSError: the file cannot be created.
     """
     private_folder(path.parent)
-    if not path.exists():  # to open and close a database in use would drop SQLite's locks on it
+    if not path.exists():  # opening and closing a database in use would release SQLite's locks on it
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-    with suppress(PermissionError):  # another user's, who shares it
+    with suppress(PermissionError):  # another user owns the shared file
         path.chmod(0o600)
         for file in path.parent.glob(f"{path.name}-*"):  # SQLite's temporary files
             with suppress(FileNotFoundError):

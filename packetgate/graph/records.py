@@ -40,18 +40,18 @@ from packetgate.tools.usage.store import (
 TIMEOUT_S = 5.0
 """Longest wait of a turn for the store."""
 PRUNE_EVERY = 1_000
-"""Turns of a process between two prunings."""
+"""Number of turns in a process after which old records are deleted."""
 PROMPTS = ("packetgate", "prompts")
 EVALUATIONS = ("packetgate", "evaluations")
 CONVERSATIONS = ("serve",)
-"""Where `packetgate serve` maps digests of conversations to sessions."""
+"""Store namespace in which `packetgate serve` maps digests of conversations to sessions."""
 MAX_PROMPTS = 2_000
 _PASSPORT = "passport"
 _ALL = 1_000_000
 
 
 class StagePrompts(Section):
-    """Requests of one run of a stage to its model, with the answers. Contains users' words, no headers, no keys."""
+    """Requests of one run of a stage to its model, with the answers. They hold users' words, but no headers or keys."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -129,7 +129,7 @@ async def forget_records(store: BaseStore, session_id: str) -> None:
 
 
 async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
-    """Return what the user's confirmed calls have taught; None if the store does not answer."""
+    """Return what the ranking learned from the user's confirmed calls; None if the store does not answer."""
     learned = None
     if store is not None:
         with guarded(packet.header.packet_id):
@@ -150,7 +150,7 @@ async def calibration_by(
 
 
 async def calibration_for(store: BaseStore, known_as: KnownAs | None) -> Calibration:
-    """Return a model's curves: from the user's answers, or if those are few, from its passport."""
+    """Return a model's curves, fitted to the user's answers. If there are few answers, return the passport's curves."""
     name = await known_as() if known_as else None
     passport = await read_passport(store, name) if name else None
     curves = passport.curves if passport and passport.version == evaluation_version() else {}
@@ -174,11 +174,11 @@ async def read_played(store: BaseStore, known_as: str) -> dict[str, CaseResult]:
 
 
 async def read_passport(store: BaseStore, known_as: str) -> Passport | None:
-    """Return a model's passport of any version; None without a readable one."""
+    """Return a model's passport of any version; None if there is no readable passport."""
     item = await store.aget((*EVALUATIONS, known_as), _PASSPORT)
     try:
         return Passport.model_validate(item.value) if item else None
-    except ValidationError:  # of another Packetgate
+    except ValidationError:  # written by another version of Packetgate
         return None
 
 

@@ -29,7 +29,7 @@ def after_selection(packet: CognitionPacket) -> Literal["review_selection", "bui
 
 
 def after_review(packet: CognitionPacket) -> Literal["execute_tool", "ask_user", "respond"]:
-    """Ask about calls that need it; otherwise run approved calls."""
+    """Ask about calls that need an answer; otherwise run approved calls."""
     if any(call.status.awaits_user for call in packet.routing.calls):
         return "ask_user"
     return _run_or_respond(packet)
@@ -38,9 +38,9 @@ def after_review(packet: CognitionPacket) -> Literal["execute_tool", "ask_user",
 def after_asking(
     packet: CognitionPacket,
 ) -> Literal["open_packet", "ask_user", "review_selection", "execute_tool", "select_tool", "respond"]:
-    """Run approved calls, select again after other words, review changed calls again.
+    """Run approved calls, select again if the user wrote something else, review changed calls again.
 
-    A new request opens a packet of its own.
+    A new request opens a new packet.
     """
     if "open_packet" in packet.status.next_steps:
         return "open_packet"
@@ -61,7 +61,7 @@ def after_answering(packet: CognitionPacket) -> Literal["put_back", "__end__"]:
 
 
 def _run_or_respond(packet: CognitionPacket) -> Literal["execute_tool", "respond"]:
-    """Calls that ended without a run in this pass continue like executed ones."""
+    """Return `execute_tool` if a call is approved or has ended without a run in this pass; otherwise `respond`."""
     ended = {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN}
     goes_on = {ToolExecutionStatus.APPROVED, *ended}
     return "execute_tool" if any(call.status in goes_on for call in packet.routing.calls) else "respond"

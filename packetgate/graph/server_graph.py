@@ -21,14 +21,14 @@ from packetgate.tools.attached.parts import take_files
 from packetgate.tools.text.result_store import ResultStore
 
 USER_ID = "langgraph_auth_user_id"
-"""Where a server with authentication puts the user's id; clients cannot set it."""
+"""Key under which a server with authentication puts the user's id; clients cannot set it."""
 
 
 class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
     """A compiled graph that validates a server's input, and is drawn without error handlers."""
 
     def __init__(self, *, results: ResultStore | None = None, **parts: Any) -> None:
-        """Create a graph from the attributes of another, as servers do to copy it."""
+        """Create a graph from the attributes of another graph. Servers copy a graph in this way."""
         super().__init__(**parts)
         self.results = results
 
@@ -90,7 +90,7 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         """Check and apply changes of the state.
 
         Raises:
-            RequestError: also a ValueError: a change is invalid.
+            RequestError: a change is invalid. The error is also a ValueError.
         """
         with _value_errors():
             for update in chain.from_iterable(supersteps):

@@ -58,7 +58,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _with_named_models(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Take models from `packetgate.toml` if nothing else sets them."""
+        """Take models from `packetgate.toml` if no variable or option sets them."""
         path = Path(values.get("config") or DEFAULT_PREFERENCES)
         try:
             named = named_models(read_file(path).get("models", {})) if path.is_file() else {}
@@ -68,14 +68,14 @@ class Settings(BaseSettings):
 
     @property
     def config_path(self) -> Path | None:
-        """The mcp.json to read; None: only built-in tools."""
+        """Path of the mcp.json to read; None means only built-in tools."""
         if self.mcp_config is not None:
             return self.mcp_config
         return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
 
     @property
     def preferences_path(self) -> Path | None:
-        """The packetgate.toml to read, if there is one."""
+        """Path of the packetgate.toml to read; None if no file exists."""
         if self.config is not None:
             return self.config
         return DEFAULT_PREFERENCES if DEFAULT_PREFERENCES.is_file() else None

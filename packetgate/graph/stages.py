@@ -44,7 +44,7 @@ CALL_REVIEWED = "call_reviewed"
 
 @dataclass(frozen=True, eq=False)
 class Stage(Runnable[CognitionPacket, PacketUpdate]):
-    """A node with its dependencies, as LangGraph calls it."""
+    """Runs a node with its dependencies, as a LangChain runnable that LangGraph can call."""
 
     name: str
     node: Callable[..., Awaitable[PacketUpdate]]
@@ -58,12 +58,12 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
     record_requests: Callable[[Header, str, list[ModelRequest], BaseStore], Awaitable[None]] | None = None
     """Records the stage's requests to its model, also if the stage fails."""
     record_turn: Callable[[CognitionPacket, BaseStore], Awaitable[None]] | None = None
-    """Records the turn that the stage has ended."""
+    """Records the turn after the stage that ends it."""
     loop: LoopThread = field(default_factory=LoopThread)
     """Runs the stage for synchronous callers."""
 
     def invoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> PacketUpdate:  # noqa: A002
-        """Return the stage's update, in sync code."""
+        """Run the stage from sync code and return its update."""
         return self.loop.run(self.ainvoke(input))
 
     async def ainvoke(self, input: CognitionPacket, config: RunnableConfig | None = None, **_: Any) -> PacketUpdate:  # noqa: A002

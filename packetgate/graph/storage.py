@@ -81,7 +81,7 @@ async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) ->
         settings.database, timeout_s, isolation_level=None, factory=_ImmediateConnection
     ) as connection:
         sqlite = AsyncSqliteStore(connection)
-        for attempt in range(_SETUP_ATTEMPTS):  # fails in all but one of the processes that meet at a new file
+        for attempt in range(_SETUP_ATTEMPTS):  # if processes create the file at once, setup fails in all but one
             try:
                 await sqlite.setup()
                 break
@@ -93,7 +93,10 @@ async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) ->
 
 
 class _ImmediateConnection(sqlite3.Connection):
-    """Takes the write lock when a transaction begins: the store reads first, and the lock would fail later."""
+    """Takes the write lock when a transaction begins.
+
+    The store reads before it writes. If it took the lock only at the write, the lock could fail.
+    """
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         return super().execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, *parameters)

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 _tracer, _meter = get_tracer(SCOPE), get_meter(SCOPE)
 _logged: deque[str] = deque(maxlen=256)
 
-# the buckets of the conventions
+# bucket boundaries from the conventions
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _MCP_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _histogram = partial(_meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=_SECONDS)
@@ -63,10 +63,10 @@ _corrections = _meter.create_counter("packetgate.corrections", "{correction}", "
 
 @contextmanager
 def guarded(packet_id: str) -> Iterator[None]:
-    """Catch errors of telemetry and records, so that they never end a turn; log the first of each packet."""
+    """Catch errors of telemetry and records, so that they never end a turn; log the first error of each packet."""
     try:
         yield
-    except Exception:  # noqa: BLE001  the user's exporters and stores
+    except Exception:  # noqa: BLE001  errors of the user's exporters and stores
         _log_incomplete(packet_id)
 
 
@@ -80,7 +80,7 @@ def started_span(stage: str, packet_id: str) -> Span:
     """Return a stage's span; an invalid span if it cannot be started."""
     try:
         return _tracer.start_span(f"{SCOPE} {stage}")
-    except Exception:  # noqa: BLE001  the user's SDK
+    except Exception:  # noqa: BLE001  errors of the user's SDK
         _log_incomplete(packet_id)
         return INVALID_SPAN
 
@@ -113,7 +113,7 @@ def record_change(span: Span, change: StageChange, event: StageFinished, model: 
         return
     began = time.time_ns() - round(event.duration_ms * 1e6)
     span.set_attributes(_stage_attributes(change, event) | model)
-    for call in tried:  # the calls of a pass start with their stage
+    for call in tried:  # the calls of a pass start when the stage starts
         name = f"execute_tool {call.tool_name}"
         call_span = _tracer.start_span(name, attributes=_call_attributes(call), start_time=began)
         if _error_type(call):
@@ -139,7 +139,7 @@ def record_break(span: Span, event: StageStopped, error: Exception, model: Attri
 
 
 async def model_attributes(source: Callable[[], Awaitable[NamedModel]] | None, usage: TokenUsage) -> Attributes:
-    """Return the attributes of the model whose tokens were used; nothing if none were."""
+    """Return the attributes of the model whose tokens were used; empty if no tokens were used."""
     if source is None or usage == TokenUsage():
         return {}
     model = await source()
@@ -236,7 +236,7 @@ def _was_answered(call: ToolCall) -> bool:
 
 
 def _duration_ms(call: ToolCall, event: StageFinished) -> float:
-    """Return the call's duration; the stage's if no answer came."""
+    """Return the call's duration; the stage's duration if no answer came."""
     return call.result.execution_time_ms if call.result and _was_answered(call) else event.duration_ms
 
 

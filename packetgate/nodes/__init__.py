@@ -1,1 +1,1 @@
-"""The stages: one async function a file, packet in, changed sections out."""
+"""The stages. Each file has one async function that takes the packet and returns the changed sections."""

@@ -59,8 +59,8 @@ async def ask_user(
             packet, review_again(packet, catalogue), question, f"{', '.join(decision.changed)}: {CHANGED}"
         )
     if not await claim(decision, question, packet, journal):
-        # The later of two answers ends here. In a fork or a replay, LangGraph first returns the accepted answer again,
-        # and here the new one, which does not belong to the new question.
+        # This answer came after another answer was accepted. In a fork or a replay, the first interrupt returns the
+        # accepted answer again. This interrupt returns the new answer, which does not belong to the new question.
         if not typed:
             interrupt(interrupt_payload(packet, question, TAKEN))
         return _ask_again(packet, {}, question, TAKEN)

@@ -21,7 +21,7 @@ _STAGE = "build_palette"
 RECENT_MESSAGES = 4
 
 LearnedBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
-"""Returns what the user's confirmed calls have taught."""
+"""Returns what the ranking learned from the user's confirmed calls."""
 
 
 async def build_palette(
@@ -32,7 +32,7 @@ async def build_palette(
     toolbox: Toolbox,
     learned: LearnedBy | None = None,
 ) -> PacketUpdate:
-    """Replace the palette. It is chosen from the user's own words alone."""
+    """Replace the palette. Only the user's own words decide which tools it contains."""
     settings, routing = packet.governance.settings, packet.routing
     guarded = routing.reinjection_count > 0
     catalogue, counter = await toolbox.catalogue(), await token_counter(lite)

@@ -1,4 +1,4 @@
-"""Decide whether the request needs a tool, or one more."""
+"""Decide whether the request needs a tool, or another tool after a result."""
 
 from langgraph.runtime import Runtime
 
@@ -16,7 +16,7 @@ _STAGE = "detect_intent"
 async def detect_intent(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: IntentDetector, toolbox: Toolbox
 ) -> PacketUpdate:
-    """Detect the intent, and open a pass if the request needs a tool and the cap allows one."""
+    """Detect the intent, and open a pass if the request needs a tool and the limit of passes allows another pass."""
     settings = packet.governance.settings
     decision = _certain(packet, settings) or await decider(packet, toolbox, settings)
     if settings.enabled and not decision.needs_tool and _may_be_served_later(packet, toolbox):
@@ -58,7 +58,7 @@ def _may_be_served_later(packet: CognitionPacket, toolbox: Toolbox) -> bool:
 
 
 def _certain(packet: CognitionPacket, settings: RoutingContext) -> IntentDecision | None:
-    """Return the decision without a decider if tools are off or calls are queued."""
+    """Return the decision if tools are off or calls are queued; None if a decider must decide."""
     queued = packet.tool_routing.queued_calls if packet.tool_routing else ()
     if settings.enabled and not queued:
         return None

@@ -32,16 +32,16 @@ from packetgate.tools.palette.subject import context_shift
 _STAGE = "open_packet"
 LINEAGE = 20
 PICTURE_TURNS, MAX_PICTURES = 3, 4
-"""Turns for which attached pictures stay visible, and how many of them."""
+"""Number of turns in which a model receives an attached picture, and maximum number of such pictures."""
 
 
 async def open_packet(
     packet: OpeningPacket, runtime: Runtime[RoutingContext], *, journal: Journal | None = None
 ) -> PacketUpdate:
-    """Reset the sections of a turn, keep those of the session.
+    """Reset the sections of the turn and keep the data of the session.
 
     Raises:
-        RequestError: there is no user message, or it is not a valid request.
+        RequestError: there is no user message, or the message is not a valid request.
         PacketVersionError: another version of Packetgate wrote the session.
     """
     check_version(packet.header.version)

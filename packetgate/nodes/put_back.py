@@ -1,4 +1,4 @@
-"""Repeat the question of a parked turn. It decides nothing, so it is not a stage."""
+"""Repeat the question of a parked turn. This node decides nothing, so it is not a stage."""
 
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.tools.approval.questions import unpark_last

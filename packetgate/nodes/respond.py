@@ -42,7 +42,7 @@ async def respond(
 
 
 def _result_notes(packet: CognitionPacket) -> str:
-    """Return where results that were too long to show can be read."""
+    """Return a note for each long result, with the handle that reads the full result."""
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     handles = [(call.tool_name, call.result.handle) for call in calls if call.result and call.result.handle]
     return "".join(f"\n\n[{tool}: the full result can be read as {handle}]" for tool, handle in handles)

@@ -19,7 +19,7 @@ _STAGE = "select_tool"
 async def select_tool(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: ToolSelector, toolbox: Toolbox
 ) -> PacketUpdate:
-    """Ask for a selection and check it; queued calls need none."""
+    """Ask the decider for a selection and check it. Queued calls are used without a selection."""
     settings, catalogue = packet.governance.settings, await toolbox.catalogue()
     if packet.routing.queued_calls:
         routing = await asyncio.to_thread(routing_from_queue, packet, catalogue, settings)

@@ -1,1 +1,1 @@
-"""The packet and its sections: data only, importing no other room."""
+"""The packet and its sections: only data. This folder imports no other folder of the package."""

@@ -21,7 +21,7 @@ class ConfidenceSource(StrEnum):
     STATED = "stated"
     """Written by the model; tends to be too high."""
     RULE = "rule"
-    """The score of a rule; nobody measured how often it is right."""
+    """The score of a rule; not measured against outcomes."""
     UNJUDGED = "unjudged"
     """A placeholder that lets an external decision pass; never shown."""
 
@@ -30,17 +30,17 @@ class ErrorType(StrEnum):
     """Why a tool call has no usable result."""
 
     REFUSED = "refused"
-    """Not allowed: name, arguments, policy or missing approval."""
+    """The call is not allowed: because of its name, its arguments, a policy rule, or a missing approval."""
     UNAVAILABLE = "unavailable"
     """The server is down or refused the call; the call did not run."""
     TIMEOUT = "timeout"
-    """Sent, and no answer in time; the call may have run."""
+    """The call was sent, and no answer came in time. The call may have run."""
     NO_ANSWER = "no_answer"
-    """Sent, and no usable answer; the call may have run."""
+    """The call was sent, and no usable answer came. The call may have run."""
     TOOL_ERROR = "tool_error"
     """The tool or its server answered with an error."""
     INTERNAL = "internal"
-    """Packetgate failed."""
+    """Packetgate itself failed."""
 
 
 def shown_confidence(value: Confidence | None, source: ConfidenceSource | None) -> str:

@@ -89,5 +89,5 @@ def _text(text: Any) -> str:
 
 
 def _visible(char: str) -> str:
-    hidden = category(char) in {"Cc", "Cf", "Cs"} and char not in "\n\t\u200c\u200d"  # joiners spell scripts and emoji
+    hidden = category(char) in {"Cc", "Cf", "Cs"} and char not in "\n\t\u200c\u200d"  # joiners: used in scripts, emoji
     return f"⟨U+{ord(char):04X}⟩" if hidden else char

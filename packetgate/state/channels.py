@@ -1,4 +1,4 @@
-"""Words that connectors and their users exchange: how to switch tools on, and slash commands."""
+"""Hints for switching tools on, and the slash commands of the chat."""
 
 from packetgate.state.base import Section
 from packetgate.state.routing import Risk

@@ -1,4 +1,4 @@
-"""The catalogue of stable codes: a message's wording may change, its code does not."""
+"""The catalogue of stable codes: the wording of a message may change, but its code does not change."""
 
 from enum import StrEnum
 

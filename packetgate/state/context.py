@@ -12,7 +12,7 @@ from packetgate.state.routing import Risk
 NO_TOOLS = ("-",)
 """A pattern that matches no canonical name."""
 MAX_PERSONA_CHARS = 200_000
-"""Chat clients send system prompts of tens of thousands of characters."""
+"""Maximum length of `persona`: chat clients send system prompts of tens of thousands of characters."""
 
 
 class RoutingContext(BaseModel):
@@ -125,11 +125,11 @@ STRICTER: dict[str, Callable[[Any, Any], Any]] = {
     "ask_timeout_s": min,
     "allowed_tools": intersect_patterns,
 }
-"""The stricter of two values, for each setting that is a permission."""
+"""Maps each setting that is a permission to a function that returns the stricter of two values."""
 
 
 def routing_context(value: Any, default: "RoutingContext | None" = None) -> RoutingContext:
-    """Return a run's settings from `runtime.context`, which is None, a dict over HTTP, or the settings.
+    """Return a run's settings from `runtime.context`, which is None, a dict (over HTTP) or a `RoutingContext`.
 
     Args:
         default: settings of a graph inside another graph, whose context may be anything.

@@ -9,8 +9,8 @@ from packetgate.state.codes import Code
 class PacketgateError(Exception):
     """Base of all errors; the message names the cause and what to do.
 
-    `code` is stable: programs and tests read it, not the message. A class has a default; a raise may give a narrower
-    one.
+    `code` is stable: programs and tests read the code, not the message. Each class has a default code. A `raise` may
+    give a more specific code.
     """
 
     code = Code.INTERNAL
@@ -86,7 +86,7 @@ class ToolsRefusedError(DecisionError):
 
 
 class NotAskedError(DecisionError):
-    """The model was not asked: it was unreachable earlier in the turn."""
+    """The model was not asked, because it was unreachable earlier in the turn."""
 
 
 class ToolCallError(PacketgateError):
@@ -98,7 +98,7 @@ class ToolCallError(PacketgateError):
     def __init__(self, message: str, said: str = "", *, code: Code | None = None) -> None:
         super().__init__(message, code)
         self.said = said
-        """The part of the message that is not Packetgate's own text."""
+        """The part of the message that a tool or server wrote."""
 
 
 class CallRefusedError(ToolCallError):
@@ -123,20 +123,20 @@ class ServerError(ToolCallError):
 
 
 class SessionRefusedError(ServerError):
-    """The server does not know the session, so the call did not run: it can be sent again in a new session."""
+    """The server does not know the session, so the call did not run. The call can be sent again in a new session."""
 
     code = Code.SERVER_SESSION_UNKNOWN
 
 
 class LostCallError(ServerError):
-    """The call was sent, and no answer came: it may or may not have run."""
+    """The call was sent, and no answer came: the call may or may not have run."""
 
     code = Code.NO_ANSWER
     error_type = ErrorType.NO_ANSWER
 
 
 class TimedOutCallError(LostCallError):
-    """The call was sent, and no answer came in time: it may or may not have run."""
+    """The call was sent, and no answer came in time: the call may or may not have run."""
 
     code = Code.CALL_TIMED_OUT
     error_type = ErrorType.TIMEOUT

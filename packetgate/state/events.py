@@ -8,7 +8,7 @@ from packetgate.state.base import Section, TokenUsage
 from packetgate.state.sections import Reflection, StageError
 
 EVENT_VERSION = 1
-"""Raised when a field changes its meaning or is removed. Readers ignore unknown fields."""
+"""Version of the events; incremented if a field changes its meaning or is removed. Readers ignore unknown fields."""
 
 Mode = Literal["model", "reflex", "default"]
 """Who decided at a stage; `default`: a rule."""
@@ -59,7 +59,7 @@ class StageFinished(_StageEvent):
     calls: dict[str, int] = {}
     """Number of calls by new `ToolExecutionStatus`."""
     corrections: tuple[str, ...] = ()
-    """`problem` of each correction."""
+    """The `problem` of each correction."""
     reinjection_count: int = 0
     """Reinjections of the turn so far."""
     violations: int = 0
@@ -69,7 +69,7 @@ class StageFinished(_StageEvent):
 
 
 class StageStopped(_StageEvent):
-    """A stage has ended without a decision: it waits for the user and will run again, or it failed."""
+    """A stage has ended without a decision: the stage waits for the user and will run again, or the stage failed."""
 
     type: Literal["stage_stopped"] = "stage_stopped"
     reason: Literal["interrupt", "error"]
@@ -88,6 +88,6 @@ def read_event(data: object) -> StageEvent:
     """Read an event from the stream: an event, its JSON or its decoded JSON.
 
     Raises:
-        ValidationError: it is not an event.
+        ValidationError: the data is not an event.
     """
     return _EVENTS.validate_json(data) if isinstance(data, str | bytes) else _EVENTS.validate_python(data)

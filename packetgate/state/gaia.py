@@ -18,7 +18,7 @@ _SETTINGS = (
     *("enabled", "selection_temperature", "review_temperature", "confidence_threshold", "max_reinjections"),
     *("allow_write_tools", "allow_execute_tools"),
 )
-"""Written to `TOOL_ROUTING`, in capitals."""
+"""Settings that are written to `TOOL_ROUTING`, with names in capitals."""
 _SAME: dict[str, dict[str, Any]] = {
     "header": {"packet_id": True, "session_id": True},
     "intent": {"user_intent": True, "system_task": True},
@@ -36,7 +36,7 @@ _ROUTING = ("needs_tool", "routing_requested", "reinjection_count", "max_reinjec
 _CALL = ("tool_name", "params", "selection_reasoning", "selection_confidence")
 """Fields of a call that GAIA writes in `selected_tool`."""
 _WRITTEN_AS = {ToolExecutionStatus.AWAITING_APPROVAL: "pending", ToolExecutionStatus.UNKNOWN: "failed"}
-"""Statuses that GAIA does not have."""
+"""Statuses that GAIA does not have, with the statuses that are written instead."""
 
 
 def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, Any] | None = None) -> CognitionPacket:
@@ -47,7 +47,7 @@ def from_gaia(packet: str | bytes | Mapping[str, Any], constants: Mapping[str, A
             may hold `TOOL_ROUTING` itself.
 
     Raises:
-        PacketError: it is not a packet; the message names the field.
+        PacketError: the data is not a packet; the message names the field.
         ConfigError: a setting does not exist, or does not accept its value.
     """
     try:

@@ -6,21 +6,21 @@ from packetgate.state.base import Section
 
 
 class OriginKind(StrEnum):
-    """Source of a value; if several gave it, the first of these."""
+    """Source of a value. If a value has several sources, the first in this order applies."""
 
     USER = "user"
     DEFAULT = "default"
-    """The tool's own schema."""
+    """A default in the tool's own schema."""
     STRUCTURED = "structured"
     """A complete field of a tool's structured output."""
     TEXT = "text"
     """Free text of a tool's output, which anybody may have written."""
     NOBODY = "nobody"
-    """The model invented or combined it."""
+    """The model invented the value or combined it from parts."""
 
     @property
     def is_given(self) -> bool:
-        """Whether the user or a default gave it."""
+        """Whether the value comes from the user or from a default."""
         return self in {OriginKind.USER, OriginKind.DEFAULT}
 
 
@@ -35,7 +35,7 @@ class ArgumentRole(StrEnum):
 
 
 class Origin(Section):
-    """Where one argument comes from."""
+    """The source of one argument, and whether the argument is flagged."""
 
     kind: OriginKind
     tool: str = ""
@@ -46,15 +46,15 @@ class Origin(Section):
     loud: bool = False
     """Flagged: the user is always asked, even about a read, whatever they allowed beforehand."""
     why: str = ""
-    """Why it is flagged."""
+    """The reason why the argument is flagged."""
     sentence: str = ""
     """The passage of the output, control characters replaced by names."""
     marked: str = ""
-    """The part of the passage that the model took."""
+    """The part of the passage that the flag is about, such as an address."""
 
     @property
     def source(self) -> str:
-        """The source in words."""
+        """The source as text for a question."""
         return {
             OriginKind.USER: "you",
             OriginKind.DEFAULT: "the tool's own default",

@@ -38,16 +38,16 @@ from packetgate.state.sections import (
 def _readable(value: Any, read: Callable[[Any], Any]) -> Any:
     try:
         return read(value)
-    except (AttributeError, KeyError, TypeError) as error:  # LangChain's own reading breaks on some invalid messages
+    except (AttributeError, KeyError, TypeError) as error:  # LangChain raises these errors for some invalid messages
         raise ValueError(f"not messages: {error}") from error
 
 
 Messages = Annotated[list[AnyMessage], WrapValidator(_readable), add_messages]
 
 CLIENT_SUPPLIED = "packetgate_told"
-"""Set in `additional_kwargs` of history that the client supplied; it does not count as the user's own words."""
+"""Key in `additional_kwargs` of messages that the client supplied as history. They are not the user's own words."""
 MODEL_TEXT = "packetgate_words"
-"""In an answer's `additional_kwargs`: the model's text without the results that are shown below it."""
+"""Key in an answer's `additional_kwargs`: the model's text without the results that are shown below it."""
 
 
 def is_client_supplied(message: BaseMessage) -> bool:
@@ -61,7 +61,7 @@ def is_user_message(message: BaseMessage) -> bool:
 
 
 def is_call_message(message: BaseMessage) -> bool:
-    """Whether a message holds tool calls of a question, or closes one."""
+    """Whether a message holds the tool calls of a question, or closes such a call."""
     return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
 
 
@@ -81,7 +81,7 @@ class CognitionPacket(BaseModel):
     status: Status = Field(default_factory=Status)
     tool_routing: ToolRouting | None = None
     parked: tuple[Parked, ...] = ()
-    """Turns with open questions, the latest last; they continue after this one."""
+    """Turns with open questions, the latest last. These turns continue after the current turn."""
     messages: Messages = Field(default_factory=list)
 
     @property
@@ -162,7 +162,7 @@ def read_packet(data: str | bytes) -> CognitionPacket:
     """Read a packet from JSON.
 
     Raises:
-        PacketVersionError: another version of Packetgate wrote it.
+        PacketVersionError: another version of Packetgate wrote the packet.
         PacketError: the data is not a packet.
     """
     try:
@@ -200,7 +200,7 @@ def request_in(messages: Any) -> str:
     """Return the text of the last message.
 
     Raises:
-        RequestError: it is not a user message, or not a valid request.
+        RequestError: the last message is not a user message, or not a valid request.
     """
     last = convert_to_messages(messages if isinstance(messages, list) else [messages])[-1:]
     if not last or not isinstance(last[0], HumanMessage):

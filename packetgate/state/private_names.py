@@ -25,7 +25,7 @@ def allow_checkpoint_types(types: Iterable[tuple[str, str]]) -> None:
 
 
 def call_before_threads_end(call: Callable[[], None]) -> None:
-    """Register a call for the end of the interpreter, before it joins threads; `atexit` runs later."""
+    """Register a call for the end of the interpreter, before the interpreter joins threads; `atexit` runs later."""
     threading._register_atexit(call)  # type: ignore[attr-defined]
 
 

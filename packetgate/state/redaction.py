@@ -1,4 +1,4 @@
-"""Replace secrets in text and data by marks that name them."""
+"""Replace secrets in text and data by marks that name the secrets."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 MARK = re.compile(r"\[redacted: [^\[\]\n]{1,80}\]")
 MIN_CHARS = 8
-"""Shorter values are not treated as secrets: they occur in any text."""
+"""Minimum length of a secret. Shorter values may occur in any text."""
 
 _WORDS = (
     "secret|token|password|passwd|passphrase|pwd|api_key|api-key|apikey|access_key|private_key|credential|credentials"
@@ -19,7 +19,7 @@ _WORDS = (
 _SECRET_NAME = re.compile(rf"(?i)(?:{_WORDS.replace('_', '[_-]?')})$")
 _SECRET_VARIABLE = re.compile(rf"(?i)(?:{_WORDS}|(?:^|_)(?:KEY|AUTH|DSN))$")
 _PAGING = re.compile("(?i)page|next|cursor|contin|sync|csrf|max|num|count")
-"""In names of harmless tokens, which later calls need."""
+"""Matches names of harmless tokens, such as page cursors, that later calls need."""
 _SHAPES = (
     (
         "private key",
@@ -46,7 +46,7 @@ _ASSIGNED = re.compile(
       | (?P<bare>(?=[^\s"',;]{{0,500}}[0-9])(?=[^\s"',;]{{0,500}}[a-z])[a-z0-9+/=_.~!@\#%^&*-]{{8,500}})
         (?=[\s"',;]|$) )"""
 )
-"""A secret's name and a literal value: in quotes, or with letters and digits."""
+"""Matches the name of a secret and a literal value: in quotes, or with letters and digits."""
 _DOTENV = re.compile(rf"(?m)(?P<word>(?:{_WORDS.upper()}|_KEY))(?P<between>=)(?P<value>[^\s\"'$\[][^\n]{{3,2000}})$")
 _NAME_BEFORE = re.compile(r"[\w.-]{0,60}\Z")
 _HARMLESS_HEADERS = frozenset("accept content-type user-agent accept-language accept-encoding".split())
@@ -56,7 +56,7 @@ _learned: dict[str, str] = {}
 
 
 def learn(name: str, value: str) -> None:
-    """Treat a value as a secret in this process, unless it is short or a path."""
+    """Treat a value as a secret in this process, unless the value is short or a path."""
     if len(value) >= MIN_CHARS and not value.startswith("/"):
         _learned[value] = name
 
@@ -100,7 +100,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_data(value: Any, name: str = "") -> Any:
-    """Return JSON data without secrets; a text in a field with a secret's name counts as one."""
+    """Return JSON data without secrets; a text in a field with a secret's name counts as a secret."""
     match value:
         case str():
             return _mark(name) if value and is_secret_name(name) and not MARK.fullmatch(value) else redacted(value)

@@ -1,4 +1,4 @@
-"""A turn's request: what a connector sends, and what is refused."""
+"""The request of a turn, and the checks of requests and replies."""
 
 import re
 from typing import Any
@@ -16,14 +16,14 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff]")
 
 
 class TurnRequest(Section):
-    """What the connector knows about a request, beside its text."""
+    """Data that a connector adds to the text of a request."""
 
     origin: str = "unknown"
     person: str = ""
     """The user's name, in connectors with several users."""
     way_out: SwitchHints = SwitchHints()
     is_new: bool = False
-    """Whether it cannot be a reply to the open question: its author was not asked."""
+    """Whether the message cannot be a reply to the open question, because its author was not asked."""
     context_type: str | None = None
     """Kind of conversation; None keeps the session's."""
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=MAX_ATTACHED)
@@ -45,7 +45,7 @@ def check_request(text: str) -> str:
     """Return the request without surrounding white space.
 
     Raises:
-        RequestError: it is empty, longer than `MAX_REQUEST_CHARS` characters, or not text.
+        RequestError: the request is empty, longer than `MAX_REQUEST_CHARS` characters, or not text.
     """
     request = text.strip()
     if not request:
@@ -67,7 +67,7 @@ def check_reply(reply: Any) -> Any:
     """Return a reply unchanged.
 
     Raises:
-        RequestError: it is None, or a checkpoint cannot hold it.
+        RequestError: the reply is None, or a checkpoint cannot hold it.
     """
     if reply is None:
         raise RequestError("the reply is empty: send yes, no, skip, other words, or a decision")

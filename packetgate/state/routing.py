@@ -15,7 +15,7 @@ from packetgate.state.printing import byte_size
 from packetgate.state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
 
 MAX_ATTACHMENTS = 8
-"""Attachments of one result; the result's text names the others."""
+"""Maximum number of attachments of one result; the result's text names the others."""
 
 
 class Risk(StrEnum):
@@ -27,7 +27,7 @@ class Risk(StrEnum):
 
     @property
     def severity(self) -> int:
-        """0 for read, 2 for execute."""
+        """0 for read, 1 for write, 2 for execute."""
         return list(Risk).index(self)
 
 
@@ -37,14 +37,14 @@ class ResultAttachment(Section):
     kind: Literal["image", "audio", "binary", "resource"]
     """`binary`: the content does not match the declared type."""
     mime_type: str = Field(pattern=r"^[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}$")
-    """As the server declares it."""
+    """The type that the server declares."""
     size: int = Field(ge=0)
     """In bytes."""
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     name: str = Field(default="", max_length=200)
     """Last part of the resource's URI, which is never fetched."""
     handle: str = Field(default="", pattern=r"^(kept:[0-9a-z]{1,64})?$")
-    """Key in the session's result store; empty if it was not stored."""
+    """Key in the session's result store; empty if the attachment was not stored."""
 
     @property
     def description(self) -> str:
@@ -64,13 +64,13 @@ class ToolResult(Section):
     output: str = ""
     """Text of the answer; other parts are named in brackets."""
     structured: dict[str, JsonValue] | None = None
-    """Structured content that is more than the text; `output` ends with it as JSON."""
+    """Structured content that the text does not contain completely; `output` ends with this content as JSON."""
     restated: dict[str, JsonValue] | None = None
     """Structured content that equals the text."""
     wrapped_as: str = ""
-    """The only name in the structured content, if its value is the text."""
+    """Name of the only field in the structured content, if the field's value equals the text."""
     parts: tuple[dict[str, JsonValue], ...] = ()
-    """Content as the server sent it, for clients of the proxy; empty if `output` is all of it.
+    """Content as the server sent it, for clients of the proxy; empty if `output` holds the complete content.
 
     Bytes are replaced by the `sha256` of their attachment.
     """
@@ -85,9 +85,9 @@ class ToolResult(Section):
     """Whether the tool only described what it would do."""
     truncated: bool = False
     handle: str = ""
-    """Under which `ai.read` reads the full result in this session; empty if it is short, or was not stored."""
+    """Handle by which `ai.read` reads the full result; empty if the result is short or was not stored."""
     said: str | None = None
-    """The part of output or error that is not Packetgate's own text; None: all of it."""
+    """The part of output or error that is not Packetgate's own text; None means the complete text."""
     attachments: tuple[ResultAttachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
 
     @property
@@ -121,10 +121,10 @@ class ToolCall(Section):
     risk: Risk = Risk.WRITE
     """The worse of the tool's risk and the arguments' risk."""
     open_world: bool = False
-    """Whether it reaches beyond the user's own machine and servers."""
+    """Whether the call reaches beyond the user's own machine and servers."""
     risk_why: tuple[str, ...] = ()
     unvouched: bool = False
-    """Whether it looks like a read, and counts as more because nobody vouches for its tool."""
+    """Whether the call looks like a read but has a higher risk, because no trusted source declares its tool a read."""
     provenance: dict[str, Origin] = {}
     """Origin of each argument."""
     selection_reasoning: str = ""
@@ -140,7 +140,7 @@ class ToolCall(Section):
     started_at: datetime | None = None
     """Start of a run whose end was not recorded; the user is asked whether to run the call again."""
     chain: ChainStep | None = None
-    """None: it is no step of a chain."""
+    """Position in a chain; None if the call is not a step of a chain."""
 
     def changed(self, **fields: Any) -> Self:
         """Return a copy with these fields replaced.
@@ -171,7 +171,7 @@ class ToolCall(Section):
         return origin.tool.partition(".")[0] == server
 
     def is_in_text(self, name: str) -> bool:
-        """Whether an argument comes only from free text, or its origin is unknown."""
+        """Whether an argument comes only from free text, or has an unknown origin."""
         origin = self.provenance.get(name)
         return origin is None or origin.kind is OriginKind.TEXT or origin.worded
 
@@ -187,7 +187,7 @@ class ToolCall(Section):
 
     @property
     def looks(self) -> Risk:
-        """The risk without regard to vouching; permission reads `risk`."""
+        """Read if the call is `unvouched`, otherwise `risk`. Permission uses only `risk`."""
         return Risk.READ if self.unvouched else self.risk
 
     @property
@@ -202,7 +202,7 @@ class ToolCall(Section):
     def selected(
         self, reasoning: str, confidence: float, source: ConfidenceSource, evidence: Mapping[str, float]
     ) -> "ToolCall":
-        """Return the call with the selection's statements."""
+        """Return the call with the selection's reasoning, confidence and evidence."""
         return self.changed(
             selection_reasoning=reasoning,
             selection_confidence=confidence,
@@ -230,7 +230,7 @@ class ToolCall(Section):
     def decided(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":
         """Return the call with the user's decision; `why` replaces the review's reasoning.
 
-        A call that may have run becomes unknown if it is not to run again.
+        A call that may have run becomes `unknown` if the decision does not run it again.
         """
         if self.started_at is not None and status is not ToolExecutionStatus.APPROVED:
             again = f"{self.doubt}; it was not run again" + (f", as {why}" if why else "")
@@ -238,7 +238,7 @@ class ToolCall(Section):
         return self.changed(status=status, review_reasoning=why or self.review_reasoning)
 
     def in_doubt(self, started_at: datetime) -> "ToolCall":
-        """Return the call waiting for approval, because a run of it has no recorded end."""
+        """Return the call with status `awaiting_approval`, because an earlier run has no recorded end."""
         return self.changed(status=ToolExecutionStatus.AWAITING_APPROVAL, started_at=started_at)
 
     def rated(self, risk: Risk, *, open_world: bool, why: tuple[str, ...], unvouched: bool = False) -> "ToolCall":
@@ -246,7 +246,7 @@ class ToolCall(Section):
         return self.changed(risk=risk, open_world=open_world, risk_why=why, unvouched=unvouched)
 
     def reopened(self) -> "ToolCall":
-        """Return the call to be reviewed again: the call, its tool or its server has changed since the question."""
+        """Return the call for another review, after the call, its tool or its server has changed since the question."""
         return self.changed(status=ToolExecutionStatus.PENDING)
 
     def filled(
@@ -256,7 +256,7 @@ class ToolCall(Section):
         return self.changed(tool_name=tool_name, params=params, provenance=provenance, selection_reasoning=reasoning)
 
     def edited(self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin]) -> "ToolCall":
-        """Return the call as the user edited, and so approved, it."""
+        """Return the call with the user's edits, which also approve it."""
         approved = ToolExecutionStatus.APPROVED
         return self.changed(status=approved, tool_name=tool_name, params=params, provenance=provenance)
 
@@ -266,7 +266,7 @@ class ToolCall(Section):
 
 
 class Alternative(Section):
-    """A tool that could also have served."""
+    """A tool that could also have been selected."""
 
     tool_name: str
     params: dict[str, JsonValue] = {}
@@ -280,7 +280,7 @@ class Alternative(Section):
 
 
 class Correction(Section):
-    """A fault of a requested call, in words that a model can act on."""
+    """An error in a requested call, described so that a model can correct the call."""
 
     tool_name: str
     problem: str
@@ -305,7 +305,7 @@ class ToolRouting(Section):
     past_calls: tuple[ToolCall, ...] = ()
     """Calls of this turn's earlier passes, oldest first."""
     complete: bool | None = None
-    """Whether the selection declared its calls sufficient; None: it did not say."""
+    """Whether the selection declared its calls sufficient; None: the selection did not say."""
     queued_calls: tuple[ToolCall, ...] = ()
     """Calls for later passes: those beyond the limit of a pass, and steps of chains."""
     step: int = Field(default=0, ge=0)
@@ -315,11 +315,11 @@ class ToolRouting(Section):
     alternative_tools: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     objections: tuple[str, ...] = ()
-    """Better tools that were proposed this turn; a selection that insists on another is accepted."""
+    """Better tools that were proposed in this turn. If the selection keeps its own choice, that choice is accepted."""
     suggestions: tuple[str, ...] = ()
     """Canonical names near to a requested tool that does not exist."""
     missed_tools: tuple[str, ...] = ()
-    """Names selected off the palette, oldest first."""
+    """Selected names that are not on the palette, oldest first."""
     widened: bool = False
     """Whether a miss has widened the palette: the next miss ends the pass."""
     described_tools: tuple[str, ...] = ()
@@ -332,7 +332,7 @@ class ToolRouting(Section):
     pass_status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     """Status of a pass without calls."""
     note: str = ""
-    """Why the pass ended, if no call shows it."""
+    """The reason why the pass ended, if no call shows the reason."""
     reinjection_count: int = Field(default=0, ge=0)
     max_reinjections: int = Field(default=3, ge=0)
 
@@ -365,7 +365,7 @@ class ToolRouting(Section):
 
     @property
     def first_call(self) -> ToolCall | None:
-        """The first call of this pass; of the turn if earlier results answer the request."""
+        """The first call of this pass. If the pass has no calls and earlier results answer the request: of the turn."""
         answered = self.outcome == "none" and not self.note
         calls = self.calls or (self.past_calls if answered else ())
         return calls[0] if calls else None
@@ -427,7 +427,7 @@ class ToolRouting(Section):
     def selected(
         self, alternatives: tuple[Alternative, ...] = (), corrections: tuple[Correction, ...] = ()
     ) -> "ToolRouting":
-        """Return the routing with another selection, whose outcome follows."""
+        """Return the routing prepared for the result of another selection: its calls move to `past_calls`."""
         return self.changed(
             past_calls=self.all_calls,
             calls=(),
@@ -444,7 +444,7 @@ class ToolRouting(Section):
     def called(
         self, calls: tuple[ToolCall, ...], limit: int, note: str = "", *, complete: bool | None = None
     ) -> "ToolRouting":
-        """Return the routing with these calls: the first `most` in this pass, the others in later ones."""
+        """Return the routing with these calls: the first `most` in this pass, the others in later passes."""
         return self.changed(
             outcome="call", calls=calls[:limit], queued_calls=calls[limit:], note=note, complete=complete
         )
@@ -458,7 +458,7 @@ class ToolRouting(Section):
         return self.changed(outcome="pending", question=None, queued_calls=())
 
     def described(self, names: tuple[str, ...], suggestions: tuple[str, ...] = ()) -> "ToolRouting":
-        """Return the routing for a selection that sees the full descriptions of these tools."""
+        """Return the routing for a selection that receives the full descriptions of these tools."""
         return self.changed(
             outcome="describe",
             described_tools=_unique(self.described_tools + names),
@@ -474,7 +474,7 @@ class ToolRouting(Section):
         return missed.ended(f"unknown tool: {', '.join(map(repr, _unique(names)))}" if names else "no tool fits")
 
     def objected(self, corrections: tuple[Correction, ...]) -> "ToolRouting":
-        """Return the routing for a selection that sees the objections, with the better tools on its palette."""
+        """Return the routing for a selection that receives the objections, with the better tools on its palette."""
         return self.changed(
             outcome="miss",
             corrections=self.corrections

@@ -16,16 +16,16 @@ from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk, ToolRouting
 
 PACKET_VERSION = 13
-"""Raised with every incompatible change. Only packets of this version are read."""
+"""Version of the packet format; incremented with every incompatible change. Only this version can be read."""
 
 DecidedBy = Literal["model", "reflex"]
 
 PaletteDetail = Literal["name", "brief", "full"]
-"""Detail of a tool on the palette: its name, a brief description, or the full one."""
+"""Detail of a tool on the palette: its name, a brief description, or the full description."""
 
 LEDGER_RESULTS = 5
 MAX_NAMED_TOOLS = 1_000
-"""Available tools that a packet names: every checkpoint holds the names."""
+"""Maximum number of available tools that a packet names, because every checkpoint holds the names."""
 
 
 class Header(Section):
@@ -122,7 +122,7 @@ class LedgerEntry(Section):
     status: str
     summary: str
     said: str | None = None
-    """The part of the summary that is not Packetgate's own text; None: all of it."""
+    """The part of the summary that is not Packetgate's own text; None means the complete summary."""
     fields: tuple[str, ...] = ()
     """Addresses that were complete structured fields: later turns may send to them."""
     at: datetime = Field(default_factory=now)
@@ -138,7 +138,7 @@ class ServerHealth(Section):
 
     @property
     def trouble(self) -> str:
-        """Server and problem; empty without a problem."""
+        """The server's name and problem; empty without a problem."""
         problem = self.problem or ("still starting" if self.state == "connecting" else "")
         return problem and f"{self.name}: {problem}"
 
@@ -157,11 +157,11 @@ class Attachment(Section):
     handle: str = Field(default="", pattern=r"^(kept:[0-9a-z]{1,64})?$")
     """Key of a picture in the session's result store."""
     packet_id: str = ""
-    """Packet of the turn that it was attached to."""
+    """Id of the packet of the turn that the file was attached to."""
 
     @property
     def is_picture(self) -> bool:
-        """Whether models with vision can see it."""
+        """Whether the file is a picture, which models with vision can read."""
         return bool(self.handle)
 
     @property
@@ -186,7 +186,7 @@ class Context(Section):
     subject: tuple[str, ...] = ()
     """Words of the session's last subject."""
     shift: str = ""
-    """Change of the conversation's type or subject with this turn; empty without one."""
+    """Change of the conversation's type or subject with this turn; empty without a change."""
     recent_tools: tuple[str, ...] = ()
     result_ledger: tuple[LedgerEntry, ...] = ()
     earlier_pictures: tuple[Attachment, ...] = ()
@@ -203,7 +203,7 @@ class Context(Section):
         return len(self.available_mcp_tools) + self.available_more
 
     def with_tool(self, entry: PaletteEntry) -> "Context":
-        """Return the section with a tool added to the palette, unless it is there for general use."""
+        """Return the section with a tool added to the palette, unless the palette already has it for general use."""
         others = tuple(item for item in self.palette if item.tool_name != entry.tool_name or item.reason != "kept")
         if any(item.tool_name == entry.tool_name for item in others):
             return self
@@ -275,7 +275,7 @@ class Content(Section):
 
 
 class Reflection(Section):
-    """One stage's decision, as traces show it."""
+    """One stage's decision, as an entry of the trace."""
 
     step: str
     summary: str
@@ -308,7 +308,7 @@ class Evaluation(Section):
     stated: Confidence | None = None
     """The score before calibration."""
     kind: str = ""
-    """Decider and kind of confidence; calibration curves are kept by it."""
+    """Decider and kind of confidence. There is one calibration curve for each kind."""
 
 
 class Reasoning(Section):
@@ -348,7 +348,7 @@ class ApprovalOutcome(StrEnum):
     EDITED = "edited"
     DENIED = "denied"
     ANSWERED = "answered"
-    """The user wrote something else, which goes back to selection."""
+    """The user wrote something else; selection receives that text."""
     SKIPPED = "skipped"
     EXPIRED = "expired"
 
@@ -362,11 +362,11 @@ class AskedCall(Section):
 
     call_id: str
     digest: str
-    """Of arguments, tool definition and server: an approval holds for exactly these."""
+    """Digest of arguments, tool definition and server. An approval is valid only for this digest."""
     preview: str = ""
-    """Output of its dry run; empty without one."""
+    """Output of the call's dry run; empty without a dry run."""
     remember: dict[str, str] = {}
-    """Calls that a remembered answer would cover, as a line, by session, always and never."""
+    """Maps `session`, `always` and `never` to a line that describes the calls that the answer would cover."""
 
 
 class OpenQuestion(Section):
@@ -379,11 +379,11 @@ class OpenQuestion(Section):
     problem: str = ""
     """Why the question is repeated."""
     reply: str = ""
-    """The answer, if it came as a message."""
+    """The answer, if the user sent it as a message."""
 
     @property
     def has_lapsed(self) -> bool:
-        """Whether it is too late to answer."""
+        """Whether the question has expired."""
         return now() > self.expires_at
 
     def again(self, problem: str) -> "OpenQuestion":
@@ -401,9 +401,9 @@ class Approval(Section):
     comment: str = ""
     question_id: str = ""
     digest: str = ""
-    """As in `AskedCall`."""
+    """The same digest as in `AskedCall`."""
     expires_at: datetime | None = None
-    """Latest start of the call; None: it may not start."""
+    """Latest start of the call; None means that the call may not start."""
     remember: Remember = ""
     by: str = ""
     """The policy rule or grant that decided; empty: the user decided."""
@@ -417,7 +417,7 @@ class Approval(Section):
 
     @property
     def goes_to_selection(self) -> bool:
-        """Whether its comment goes to selection: another request, or a refusal with a reason."""
+        """Whether selection receives the user's comment: another request, or the reason for a rejection."""
         has_reason = self.outcome is ApprovalOutcome.DENIED and bool(self.comment)
         return has_reason or self.outcome is ApprovalOutcome.ANSWERED
 
@@ -441,7 +441,7 @@ class Governance(Section):
     dry_run: bool = True
     """True if neither write nor execute tools are switched on."""
     settings: RoutingContext = RoutingContext()
-    """Settings of the run that opened the packet; they hold until its answer."""
+    """Settings of the run that opened the packet; they apply until the turn's answer."""
     approvals: tuple[Approval, ...] = ()
     question: OpenQuestion | None = None
     """The open question."""
@@ -453,7 +453,7 @@ class Governance(Section):
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
 
     def asking(self, question: OpenQuestion | None) -> "Governance":
-        """Return the section with this open question, or none."""
+        """Return the section with this open question, or without an open question."""
         return self.changed(question=question)
 
     def as_dry_run(self) -> "Governance":
@@ -489,9 +489,9 @@ class Metrics(Section):
     """Cost of the turn."""
 
     token_usage: dict[str, TokenUsage] = {}
-    """By stage."""
+    """Token usage by stage."""
     latency_ms: dict[str, float] = {}
-    """By stage, in milliseconds."""
+    """Duration by stage, in milliseconds."""
     errors: tuple[StageError, ...] = ()
     violations: int = 0
     """Pieces of tool markup removed from answers."""
@@ -511,7 +511,7 @@ class Metrics(Section):
         return self.failed(*(StageError(stage=stage, message=server.trouble) for server in servers if server.trouble))
 
     def failed(self, *errors: StageError) -> "Metrics":
-        """Return the section with these errors, each once."""
+        """Return the section with these errors. An error that occurs twice is listed once."""
         new = tuple([error for error in errors if error not in self.errors])
         return self.changed(errors=self.errors + new) if new else self
 

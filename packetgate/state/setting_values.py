@@ -1,4 +1,4 @@
-"""Read settings that people write: a text or a value of a file, checked as a field of a model."""
+"""Parse and validate settings that users write as text or as values in a file."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class SettingValue:
-    """A value, and where it is set."""
+    """A value, and the place that sets it."""
 
     value: Any
     where: str
@@ -42,7 +42,7 @@ def check_setting(
     """Return a field's value if the field accepts it.
 
     Raises:
-        ConfigError: it does not.
+        ConfigError: the field does not accept the value.
     """
     checked = tuple(value) if isinstance(value, list) else value
     try:

@@ -16,7 +16,7 @@ class ToolExecutionStatus(StrEnum):
     SKIPPED = "skipped"
     USER_DENIED = "user_denied"
     UNKNOWN = "unknown"
-    """The call started; whether it finished cannot be known."""
+    """The call started; nobody can know whether the call finished."""
 
     @property
     def awaits_user(self) -> bool:
@@ -35,16 +35,16 @@ Outcome = Literal["pending", "call", "none", "clarify", "describe", "miss"]
 _S = ToolExecutionStatus
 
 STATUSES: dict[ToolExecutionStatus, frozenset[ToolExecutionStatus]] = {
-    # review
+    # after the review
     _S.PENDING: frozenset({_S.APPROVED, _S.AWAITING_CONFIDENCE, _S.AWAITING_APPROVAL, _S.SKIPPED}),
-    # the user's answer or a failed dry run; pending: something has changed since the question
+    # after the user's answer or a failed dry run; pending: the call or its tool has changed since the question
     _S.AWAITING_CONFIDENCE: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING}),
     _S.AWAITING_APPROVAL: frozenset({_S.APPROVED, _S.USER_DENIED, _S.SKIPPED, _S.FAILED, _S.PENDING, _S.UNKNOWN}),
-    # execution; skipped: a dry run; awaiting approval: an earlier run has no recorded end
+    # after the execution; skipped: a dry run; awaiting approval: an earlier run has no recorded end
     _S.APPROVED: frozenset({_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.UNKNOWN, _S.AWAITING_APPROVAL}),
     **dict.fromkeys((_S.EXECUTED, _S.FAILED, _S.SKIPPED, _S.USER_DENIED, _S.UNKNOWN), frozenset[_S]()),
 }
-"""The statuses that may follow each."""
+"""Maps each status to the statuses that may follow it."""
 
 _SELECTED: frozenset[Outcome] = frozenset({"call", "none", "clarify", "describe", "miss"})
 
@@ -56,4 +56,4 @@ OUTCOMES: dict[Outcome, frozenset[Outcome]] = {
     "call": frozenset({"pending"}),
     "none": frozenset(),
 }
-"""The outcomes that may follow each within a pass."""
+"""Maps each outcome to the outcomes that may follow it within a pass."""

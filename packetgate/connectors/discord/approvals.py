@@ -1,4 +1,4 @@
-"""Decide questions by buttons and forms: check who decides and whether it still applies, and resume the turn."""
+"""Handle button presses and forms: check the user and whether the question is still open, and resume the turn."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 
 PRESS_PATIENCE_S = 2.0
-"""Seconds that a press waits for the session's turn to end; Discord wants an answer within three."""
+"""Seconds that a press waits for the session's turn to end; Discord requires an answer within three seconds."""
 EXPIRED = "⌛ Expired without an answer: nothing was run."
 NOT_OPEN = "This question is no longer open: nothing was run."
 ASKER_GONE = "The person who asked has left or lost the permission: nothing was run."
@@ -42,7 +42,7 @@ def person_of(user: discord.abc.User, channel: Any) -> Person:
 
 
 class Approvals:
-    """Handles presses by the questions in the sessions; it keeps no state of its own."""
+    """Handles button presses. All state is in the open questions of the sessions."""
 
     def __init__(self, conversations: DiscordConversations, config: DiscordConfig) -> None:
         self._conversations, self._config = conversations, config
@@ -60,7 +60,7 @@ class Approvals:
                 try:
                     async with asyncio.timeout(PRESS_PATIENCE_S):
                         await held.enter_async_context(self._conversations.lock(session))
-                except TimeoutError as error:  # another press, or a new message, is first
+                except TimeoutError as error:  # another press or a new message holds the session's lock
                     raise RequestError(NOT_OPEN) from error
                 await self._decide(interaction, message, action, question_id, fields)
         except RequestError as error:
@@ -101,7 +101,7 @@ class Approvals:
         await interaction.client.decide(interaction, action, question_id, fields)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
-        """Return the settings for the asker's turns: an approver's own rights do not count."""
+        """Return the settings for the turns of the user who asked; an approver's own rights do not count."""
         user: discord.abc.User | None = interaction.user
         if interaction.user.id != asker:
             guild = interaction.guild

@@ -46,7 +46,7 @@ class PacketBot(discord.Client):
         rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
         self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)
         self._warned: set[int] = set()
-        """Users who were warned."""
+        """Users who were told about their rate limit."""
         self._running: set[asyncio.Task[None]] = set()
         self._tree = app_commands.CommandTree(self)
         add_commands(self._tree, self._conversations, config, settings)
@@ -83,7 +83,7 @@ class PacketBot(discord.Client):
     async def decide(
         self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
     ) -> None:
-        """Handle a press of a button, also from before the last restart, or a form with its fields."""
+        """Handle a button press or a submitted form. The button may be older than the bot's last restart."""
         await self._run(self._approvals.decide(interaction, action, question_id, fields))
 
     async def close(self) -> None:
@@ -110,7 +110,7 @@ async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:
     discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the bot has no voice
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("packetgate.connectors", "discord"):
-        logging.getLogger(name).setLevel(logging.INFO)  # they log events, never message texts
+        logging.getLogger(name).setLevel(logging.INFO)  # these loggers log events, never message texts
     async with open_sessions(settings) as sessions, PacketBot(sessions, settings, config) as bot:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, lambda: loop.create_task(bot.close()))

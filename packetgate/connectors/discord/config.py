@@ -11,7 +11,7 @@ from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.config_file import ConfigTable, Pattern, config_error, read_file
 
 Id = Annotated[int, Field(gt=0, lt=2**63)]
-"""A Discord id, as developer mode copies it."""
+"""A Discord id, in the form that Discord's developer mode copies."""
 
 KNOWN_SETTINGS = (
     "unknown: `[discord]` accepts `question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
@@ -31,7 +31,7 @@ class Person:
 
 
 class Group(ConfigTable):
-    """People by user id, role or channel; one match is enough."""
+    """Users by user id, role or channel. A user who matches one of these belongs to the group."""
 
     users: list[Id] = []
     roles: list[Id] = []
@@ -57,22 +57,22 @@ class DiscordConfig(ConfigTable):
     """The table `[discord]`."""
 
     allowed: Group = Group()
-    """Who is answered; empty means nobody."""
+    """Users whom the bot answers; empty means nobody."""
     writes: Group = Group()
-    """For whom write tools are enabled; each call still needs approval."""
+    """Users who may use write tools; each call still needs approval."""
     commands: Group = Group()
-    """For whom tools that execute commands are enabled."""
+    """Users who may use tools that execute commands; each call still needs approval."""
     approvers: Group = Group()
-    """Who may approve other users' calls."""
+    """Users who may approve other users' calls."""
     tools: dict[Annotated[Id, Field(strict=False)], list[Pattern]] = {}
-    """By channel or thread: the only tools there. An empty list means none; a channel not named has all."""
+    """Allowed tools for each channel or thread. An empty list allows none; a channel without an entry has all tools."""
     rate: Rate = Rate()
     question_timeout_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = None
     """Seconds until a question expires; None means the run's own setting, a day by default."""
     _base: RoutingContext = PrivateAttr(default=RoutingContext())
 
     def limited_by(self, base: RoutingContext) -> Self:
-        """Return the table combined with the settings of every run, which can only forbid more."""
+        """Return the table restricted by the settings of every run, which can only forbid more."""
         limited = self.model_copy()
         limited._base = base
         return limited
@@ -98,7 +98,7 @@ class DiscordConfig(ConfigTable):
 
 
 def load_discord_config(path: Path | None) -> DiscordConfig:
-    """Read the table; without it nobody is allowed anything.
+    """Return the `[discord]` table; without a table, every user is denied.
 
     Raises:
         ConfigError: the file cannot be read, or the table is invalid.

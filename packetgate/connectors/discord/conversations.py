@@ -57,14 +57,14 @@ class DiscordConversations:
         self._results = results
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._shown: dict[str, tuple[discord.Message, str]] = {}
-        """By session: the message and the id of the question that was shown since the start of the bot."""
+        """Maps a session to the message and the id of the question that the bot showed last since its start."""
 
     def lock(self, session: str) -> asyncio.Lock:
         """Return the lock that allows one turn at a time in a session."""
         return self._locks.setdefault(session, asyncio.Lock())
 
     async def answer(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
-        """Run the turn of a message to the bot, after earlier turns of its session."""
+        """Run the turn of a message to the bot, after the earlier turns of the message's session."""
         session = session_of(message.channel.id)
         place = _TurnPlace(session, message.author.id, rights, LiveMessage(message))
         async with self.lock(session), self._errors_shown(place):
@@ -79,7 +79,7 @@ class DiscordConversations:
             ):
                 await place.live.end(NOT_AUTHORISED)
             elif may_reply and question is not None and not message.attachments:
-                _, shown_id = self._shown.get(session, (None, ""))  # without it, the question is shown first
+                _, shown_id = self._shown.get(session, (None, ""))  # an empty id: the turn shows the question first
                 await self.close_question(session, ANSWERED)
                 await self._run(Reply(words, shown_id), place)
             else:
@@ -103,7 +103,7 @@ class DiscordConversations:
             await self.sessions.forget(session)
 
     async def close_question(self, session: str, line: str) -> None:
-        """Remove the buttons of a session's question, and write what happened above it."""
+        """Remove the buttons of a session's question, and write `line` above the question."""
         if session in self._shown:
             message, _ = self._shown.pop(session)
             with suppress(*REQUEST_ERRORS):
@@ -142,7 +142,7 @@ class DiscordConversations:
 
     @asynccontextmanager
     async def _errors_shown(self, place: _TurnPlace) -> AsyncIterator[None]:
-        """Report a turn's error to the user in one line: no turn may end the bot."""
+        """Report a turn's error to the user in one line, so that no turn ends the bot."""
         try:
             yield
         except RequestError as error:

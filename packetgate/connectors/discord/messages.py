@@ -28,10 +28,10 @@ from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_type, 
 from packetgate.tools.text.result_store import ResultStore
 
 REQUEST_ERRORS = (discord.HTTPException, aiohttp.ClientError)
-"""Discord refused a request, or cannot be reached."""
+"""Errors of requests that Discord refused, or that could not reach Discord."""
 MESSAGE_CHARS = 2_000
 FENCE_CHARS = 40
-"""Longest line that opens a code block, as far as it is repeated in the next message."""
+"""Maximum characters of a code block's opening line that the next message repeats."""
 MAX_MESSAGE_FILES = 5
 MIN_PART_CHARS = 40
 """Shortest text that counts as a part of a longer message."""
@@ -65,8 +65,8 @@ def words_in_message(message: discord.Message, me: discord.abc.User) -> str:
 async def read_turn(message: discord.Message, me: discord.abc.User, known: Sequence[str]) -> tuple[Say, list[str]]:
     """Return the turn that a message starts, and a note on each file that is left out.
 
-    Files and the message it replies to are data, not the user's own words. `known` are the messages of the session:
-    they and their parts are not attached again.
+    Files and the message that the user replies to are data, not the user's own words. `known` holds the texts of the
+    session's messages. A replied-to message that is one of these texts, or a part of one, is not attached again.
     """
     words = words_in_message(message, me)
     earlier: tuple[Attachment, ...] = ()
@@ -109,7 +109,7 @@ async def _read_file(file: discord.Attachment) -> tuple[bytes, str]:
 def pictures_of(
     attachments: Iterable[ResultAttachment], results: ResultStore, session: str
 ) -> tuple[list[discord.File], list[str]]:
-    """Return the stored pictures that have their declared type, and a note on each other attachment. Blocking."""
+    """Return the stored pictures that have their declared type, and a note on each omitted attachment. Blocking."""
     pictures: list[discord.File] = []
     notes: list[str] = []
     for attachment in attachments:
@@ -143,7 +143,7 @@ def split(text: str, limit: int = MESSAGE_CHARS) -> list[str]:
 
 
 def code_block(text: str) -> str:
-    """Return text as a code block that nothing in it can close."""
+    """Return text as a code block that the text cannot close."""
     harmless = text.replace("```", "`\u200b`\u200b`")
     return f"```\n{harmless}\n```"
 
@@ -178,11 +178,11 @@ class LiveMessage:
             self._edit = asyncio.create_task(self._edit_later(self._sent))
 
     def start_new_message(self) -> None:
-        """Leave the message as it is and use a new one from here on."""
+        """Leave the current message unchanged, and show all later text in a new message."""
         self.notes, self.is_over, self._sent = [], False, None
 
     async def end(self, answer: str) -> None:
-        """Replace the message with the notes and the answer, continued in further messages if it is long."""
+        """Replace the message with the notes and the answer, continued in further messages if the answer is long."""
         first, *more = split("\n".join([*(f"-# {note}" for note in self.notes), answer]))
         await self._finish(content=first, suppress=True)
         for text in more:
@@ -222,6 +222,6 @@ class LiveMessage:
         async with self._editing:
             try:
                 await sent.edit(content=self._text, suppress=True)
-            except REQUEST_ERRORS as error:  # the turn goes on
+            except REQUEST_ERRORS as error:  # the turn continues without this edit
                 log.warning("progress cannot be shown in message %d: %s", sent.id, type(error).__name__)
             self._edited_at = monotonic()

@@ -38,7 +38,7 @@ _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
 
 
 def asker_of(packet: CognitionPacket) -> int:
-    """Return the id of the user whose turn it is; 0 if it is not a Discord user's."""
+    """Return the id of the Discord user who started the turn; 0 if the turn was started elsewhere."""
     person = packet.header.person
     return int(person) if person.isdecimal() else 0
 
@@ -56,7 +56,7 @@ def has_expired(question: Mapping[str, Any]) -> bool:
 
 
 def calls_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls of a question; none if it asks for words."""
+    """Return the calls of a question; empty if the question asks for text."""
     return [] if question.get("kind") == "question" else list(question.get("action_requests") or [])
 
 
@@ -70,7 +70,7 @@ def headline(question: Mapping[str, Any], asker: int) -> str:
 
 
 def question_parts(question: dict[str, Any]) -> dict[str, Any]:
-    """Return a question as an embed; if it is too long, also as a complete file."""
+    """Return a question as an embed. If the question is too long, also return the complete question as a file."""
     text = rendering.question(question, BLOCK_COLUMNS).plain
     block = code_block(text)
     if len(block) <= EMBED_CHARS:
@@ -84,7 +84,7 @@ class DecisionButton(
     discord.ui.DynamicItem[discord.ui.Button[Any]],
     template=rf"packetgate:(?P<action>{'|'.join(get_args(Action))}):(?P<question>[0-9a-f]{{32}})",
 ):
-    """A button of a question. Its id holds all that is needed to handle it after a restart."""
+    """A button of a question. The button's id holds all data that a press needs after a restart of the bot."""
 
     def __init__(self, action: Action, question_id: str, label: str = "") -> None:
         text, style = _STYLES[action]
@@ -95,7 +95,7 @@ class DecisionButton(
 
     @classmethod
     async def from_custom_id(cls, interaction: Any, item: Any, match: Any, /) -> Self:
-        """Return the button of a press."""
+        """Return the button that was pressed."""
         return cls(match["action"], match["question"])
 
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
@@ -125,7 +125,7 @@ Submit = Callable[[discord.Interaction[Any], Sequence[str]], Coroutine[Any, Any,
 
 
 class DecisionForm(discord.ui.Modal):
-    """The form of a button: the arguments of each call as JSON, or a field for words."""
+    """The form that a button opens, with the arguments of each call as JSON, or with a field for text."""
 
     def __init__(self, question: Mapping[str, Any], action: Action, submit: Submit) -> None:
         super().__init__(title="Your answer" if action == "answer" else "Arguments, as JSON")

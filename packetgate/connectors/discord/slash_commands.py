@@ -74,7 +74,7 @@ def add_commands(
 
 
 def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
-    """Return the tools that the session's last turn knew, and which kinds of calls are enabled."""
+    """Return a text with the tools of the session's last turn and the enabled kinds of calls."""
     if not rights.enabled:
         return "No tools may be used here."
     switches = ", ".join(
@@ -102,7 +102,7 @@ def _trace_text(packet: CognitionPacket) -> str:
 
 
 def model_text(settings: Settings) -> str:
-    """Return the lite and prime models; of a model file only the name."""
+    """Return a text with the lite and prime models. A model file appears only by its name."""
     if settings.url:
         return f"The models are those of the server's assistant `{settings.assistant}`."
     lite, prime = (_without_folder(settings.lite), _without_folder(settings.prime))

@@ -32,7 +32,7 @@ class _Lists(NamedTuple):
 
 
 class Announcer:
-    """Compares the current lists with those that each client was shown last, and notifies it of a difference."""
+    """Compares the current lists with the last lists that each client received, and notifies clients of changes."""
 
     def __init__(self, hub: McpHub) -> None:
         self._hub = hub
@@ -51,7 +51,7 @@ class Announcer:
         return ListenHandler(self._bus)
 
     async def remember_shown(self, ctx: "Context") -> None:
-        """Remember that a client is shown the current lists."""
+        """Record that a client receives the current lists."""
         self._shown[connection_of(ctx.session)] = self._last = await self._now()
 
     async def _run(self) -> None:

@@ -18,7 +18,7 @@ QuestionChannel = Literal["elicitation", "input_required", "nobody"]
 
 ANSWER_FIELD = "answer"
 FASTEST_PERSON_S = 0.5
-"""Shortest time in seconds in which a person can read a question and decline it."""
+"""Shortest time in seconds in which a person can read and decline a question."""
 
 
 def is_modern(ctx: Context) -> bool:
@@ -56,9 +56,9 @@ def input_required(packet: CognitionPacket, state: str) -> InputRequiredToolResu
 
 
 def reply_in(result: Any, packet: CognitionPacket, seconds: float) -> Any:
-    """Return the reply in an elicitation's result; anything but an offered answer lets nothing run.
+    """Return the reply in an elicitation's result. A reply that the question did not offer runs nothing.
 
-    A client that declines at once, as some do by policy, asked nobody: that is not a denial.
+    Some clients decline at once by policy, without asking a person. Such a reply is not a denial.
     """
     if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
         return _skip("the client cancelled the question")
@@ -69,7 +69,7 @@ def reply_in(result: Any, packet: CognitionPacket, seconds: float) -> Any:
 
 
 def waiting_text(packet: CognitionPacket) -> str:
-    """Return the message for a call that waits because its client cannot ask: why, and how to allow it."""
+    """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call."""
     call, session = packet.routing.calls[0], packet.header.session_id
     doubt = f"the same call was made before: {call.doubt}" if call.started_at else ""
     always = (

@@ -45,7 +45,7 @@ async def call_listed(gateway: Gateway, ctx: Context, name: str, params: dict[st
     """Call a tool that the client was shown, by its own name.
 
     Raises:
-        ToolError: it was not shown, or the call is refused.
+        ToolError: the tool was not shown, or the call is refused.
     """
     session = gateway.session_of(ctx)
     catalogue = await gateway.catalogue(session, name)
@@ -132,10 +132,10 @@ async def _decided_elsewhere(
 ) -> CognitionPacket:
     """Return the packet of a call whose client cannot ask; if it needs approval, park it.
 
-    The same call after the approval returns the parked call's result: it ran when it was approved.
+    The parked call runs when it is approved. If the client repeats the call afterwards, it gets that result.
 
     Raises:
-        CallRefusedError: it waits for an answer.
+        CallRefusedError: the call waits for an answer.
     """
     is_stateless = is_modern(ctx) and ctx.transport != "stdio" and not session.query
     scope = session.client if is_stateless else session.session_id
@@ -156,9 +156,10 @@ async def _decided_elsewhere(
 
 
 async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
-    """Await work that is cancelled only once when its request is cancelled.
+    """Return the result of the work. If the request is cancelled, cancel the work only once.
 
-    A request is cancelled repeatedly until it ends, which would interrupt the cancellation sent to the server.
+    The framework cancels a request repeatedly until the request ends. That would interrupt the cancellation message to
+    the server.
     """
     task = asyncio.create_task(work)
     try:
@@ -173,7 +174,7 @@ async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
 def _relay_to(ctx: Context) -> Relay:
     """Return the relay of a server's progress and log messages to the client of the call.
 
-    They arrive in the task that reads from the server, so the request's context is copied.
+    The messages arrive in the task that reads from the server, so the request's context is copied.
     """
     here = contextvars.copy_context()
 

@@ -42,13 +42,13 @@ STDIO_SESSION = "stdio"
 
 
 def refusal(reason: str) -> ToolError:
-    """Return the error that tells a client why a call is refused; it is logged at debug level only."""
+    """Return the error that tells a client why a call is refused. The error is logged only at debug level."""
     return ToolError(reason, log_level=logging.DEBUG)
 
 
 @dataclass(frozen=True)
 class HubTools:
-    """The tools of the connected servers, without waiting for others."""
+    """The tools of the connected servers. Starting servers are not awaited."""
 
     hub: McpHub
     with_stored: bool = False
@@ -94,11 +94,11 @@ class ProxyPipeline(Pipeline):
     async def propose(
         self, requested: RequestedCall, session: ProxySession, *, own_thread: bool = False
     ) -> CognitionPacket:
-        """Return the packet of a call, as `proposed`, once its server is connected.
+        """Wait for the server of a call, and return the call's packet as `proposed` does.
 
         Raises:
-            CallRefusedError: there is no such tool, its server is not connected, its arguments are not valid, or it is
-                not the read that it should be.
+            CallRefusedError: the tool does not exist, its server is not connected, an argument is invalid, or the call
+                would change something although it must only read.
         """
         await self._settle(requested.name, session.settings)
         known = await self.toolbox(session.settings).catalogue()
@@ -107,12 +107,12 @@ class ProxyPipeline(Pipeline):
         return await self.proposed(requested, session, session.settings, own_thread=own_thread)
 
     async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
-        """Return the packet with the user's reply, once its server is connected."""
+        """Wait for the server of a call, and return the packet with the user's reply."""
         await self._settle(packet.routing.calls[0].tool_name, packet.governance.settings)
         return await super().answered(packet, reply)
 
     def unavailable(self, name: str, settings: RoutingContext) -> str:
-        """Return why a tool's server is not connected; empty if it is, or if the client may not use it."""
+        """Return why a tool's server is not connected; empty if it is, or if the client may not use the tool."""
         for server in self.hub.health():
             own = name.removeprefix(f"{server.name}{SEPARATOR}").removeprefix(f"{server.name}.")
             is_allowed = settings.allows_tool(f"{server.name}.{own}")
@@ -144,9 +144,9 @@ class Gateway:
     """The client of requests without a token."""
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
     asked: BoundedDict[str, tuple[CognitionPacket, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
-    """Calls whose client was asked, with the time, by the state in its result; each is taken once."""
+    """Calls with an open question and the question's time, by the request state. A reply removes its entry."""
     parked: BoundedDict[str, CognitionPacket] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
-    """Calls that are answered outside their client, by a digest of session, tool and arguments."""
+    """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
 
     @property
     def hub(self) -> McpHub:
@@ -163,7 +163,7 @@ class Gateway:
         return self.config.settings_of(self.request_client(), self.context)
 
     def session_of(self, ctx: Context, context_id: str | None = None) -> ProxySession:
-        """Return the session of a request: by its context id, its connection, or a new one.
+        """Return the session of a request, by context id or connection; otherwise a new session.
 
         Raises:
             ToolError: this client has no such context.

@@ -19,11 +19,11 @@ from packetgate.tools.text.tokens import ESTIMATE
 from packetgate.tools.usage.learning import GENERAL
 
 SMALL_CATALOGUE_TOKENS = 4_000
-"""A catalogue of at most so many tokens is listed completely."""
+"""A catalogue of at most this many tokens is listed completely."""
 MIN_CONTEXT_TOOLS = 16
-"""Least number of tools for a context, if that is not more than half of the catalogue."""
+"""Size of a context's tool list, if half of the catalogue is less."""
 LIST_BUDGET_FACTOR = 3.5
-"""Factor from the palette's token budget to that of a list, which is JSON."""
+"""Token budget of a tool list, divided by the palette's budget: a list is JSON and needs more tokens."""
 NAMED_CHARS = 80
 """Characters of the description of a tool that is listed by name."""
 
@@ -110,7 +110,7 @@ def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
 
 
 def without_texts(schema: Any) -> Any:
-    """Return a schema without descriptions, titles and examples; parameters of these names stay."""
+    """Return a schema without descriptions, titles and examples; parameters with these names stay."""
     match schema:
         case {"type": _} | {"$ref": _} | {"anyOf": _}:
             return {name: without_texts(part) for name, part in schema.items() if name not in _TEXTS}

@@ -1,4 +1,4 @@
-"""Record ended calls after their client has the answer, and keep calls that wait for an approval.
+"""Record ended calls after the client has received the answer, and store calls that wait for approval.
 
 If the store fails, only the record is lost: the journal holds everything that later calls depend on.
 """
@@ -28,9 +28,9 @@ DATABASE_PATIENCE_S = 3.0
 """Longest wait in seconds for another process that writes to the database."""
 MAX_WAITING = 1_000
 EXIT_S = 5.0
-"""Seconds that the end waits for records."""
+"""Seconds that the shutdown waits for unwritten records."""
 QUIET_S = 0.1
-"""Seconds that a record waits for further calls, which come first."""
+"""Seconds between a call and its record, so that further calls are not delayed by writing."""
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class _EndedCall:
 
 
 class Recorder:
-    """Writes records of ended calls one after the other; if too many wait, new ones are dropped."""
+    """Writes records of ended calls one after the other. If too many records wait, new records are dropped."""
 
     def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal) -> None:
         """`store` holds the record of uses; None if the settings keep none."""
@@ -84,7 +84,7 @@ class Recorder:
         self._hurry = asyncio.Event()
         self._waiting: asyncio.Queue[_EndedCall] = asyncio.Queue(MAX_WAITING)
         self._parked: set[str] = set()
-        """Packets of parked calls: the process that answers records them."""
+        """Ids of parked packets. The process that answers the question records these packets."""
 
     def ended(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
         """Queue the packet of an ended call, its use and its journal entries."""
@@ -97,7 +97,7 @@ class Recorder:
             log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
 
     async def park(self, packet: CognitionPacket) -> None:
-        """Keep a call that waits for an answer in its own thread, where `packetgate answer` finds it."""
+        """Store a call that waits for an answer in its own thread, where `packetgate answer` finds it."""
         self._parked.add(packet.header.packet_id)
         graph, config = self._sessions.graph, self._sessions.config(packet.header.session_id)
         await graph.aupdate_state(config, _sections(packet), as_node="review_selection")

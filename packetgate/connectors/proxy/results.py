@@ -38,7 +38,7 @@ def namespaced(server: str, uri: str) -> str:
 
 
 def own_address(server: str, uri: str) -> str | None:
-    """Return the server's own form of a listed address; None if the address is another server's."""
+    """Return the server's own form of a listed address; None if the address belongs to another server."""
     match = _ADDRESS.fullmatch(uri)
     if match is None:
         return uri
@@ -51,7 +51,7 @@ def listed_tool_result(
 ) -> ToolResult:
     """Return the outcome of a listed tool's call as the tool itself would, in at most `limit` bytes. Blocking.
 
-    Official clients drop a result that violates its `output_schema`, unless it is an error: so it becomes one.
+    Official clients drop a result that violates its `output_schema`. Such a result is returned as an error instead.
     """
     call = packet.routing.calls[0]
     _, structured, content = _rendered(packet, file_of, limit)
@@ -87,7 +87,7 @@ def meta_tool_result(packet: CognitionPacket, file_of: FileOf, limit: int | None
 def _rendered(
     packet: CognitionPacket, file_of: FileOf, limit: int | None
 ) -> tuple[str, dict[str, Any] | None, list[mcp_types.ContentBlock]]:
-    """Return a result as text, its structured content, and all of its parts."""
+    """Return a result's text, its structured content, and its content blocks."""
     call, result = packet.routing.calls[0], packet.routing.calls[0].result
     text = _with_own_reader(result_text(call), call) + _way_out(call, packet)
     if _bytes_of(text) > MAX_RESULT_TEXT_BYTES:
@@ -112,7 +112,7 @@ def _with_own_reader(text: str, call: ToolCall) -> str:
 
 
 def _way_out(call: ToolCall, packet: CognitionPacket) -> str:
-    """Return how to enable a call that was only a dry run; empty for any other call."""
+    """Return instructions to enable a call that was a dry run; empty for any other call."""
     if call.status is not ToolExecutionStatus.SKIPPED or packet.governance.settings.allows(call.risk):
         return ""
     what = "commands" if call.risk is Risk.EXECUTE else "writes"
@@ -132,7 +132,7 @@ class _Encoder:
         self._session_id, self._file_of, self._room = session_id, file_of, room
 
     def encode(self, attached: ResultAttachment | None) -> tuple[str | None, str]:
-        """Return an attachment as base64, or None if it cannot be sent; and a note if there is no room for it."""
+        """Return an attachment as base64, or None if it cannot be sent, and a note if the attachment is too long."""
         file = self._file_of(attached.handle, self._session_id) if attached and attached.handle else None
         if attached is None or file is None or attached.kind == "binary":
             return None, ""
@@ -145,9 +145,9 @@ class _Encoder:
 
 
 def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types.ContentBlock]:
-    """Yield what a tool returned, part by part, then its structured content if no text has it.
+    """Yield the parts of a tool's answer, then its structured content if no text part contains it.
 
-    A call without an answer of the tool itself has only a text.
+    If the tool gave no answer, yield only a text.
     """
     result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
     is_tools_own = result is not None and not result.dry_run and (executed or result.said is None)
@@ -168,7 +168,10 @@ def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types
 
 
 def _block(server: str, part: dict[str, Any], attached: ResultAttachment | None, encoder: _Encoder) -> Any:
-    """Return a part with its bytes, and with an address that the client can read; otherwise a text about it."""
+    """Return a part with its bytes and an address that the client can read.
+
+    If the bytes cannot be sent, return a text that describes the part.
+    """
     block = {key: value for key, value in part.items() if key not in {"sha256", "told"}}
     if "told" in part:
         data, note = encoder.encode(attached)

@@ -41,7 +41,7 @@ PATH = "/mcp"
 PROXY_TOKEN_VARIABLE = "PACKETGATE_PROXY_TOKEN"  # noqa: S105
 PAGE_TOOLS = 100
 CACHE_S = 300
-"""Seconds that a client may cache a list: without a context it changes only with the servers."""
+"""Seconds that a client may cache a list: without a context, a list changes only when the servers change."""
 INSTRUCTIONS = (
     "A proxy in front of several MCP servers. Call set_context first, with what you are trying to accomplish: relevant "
     "tools are then listed, or returned. Find any other tool by search_tools, read it by fetch_tool_description, and "
@@ -63,7 +63,7 @@ class PaletteProvider(Provider):
         catalogue = await self._gateway.catalogue(session)  # later changes are announced
         entries = in_order(await self._gateway.listed(session, catalogue))
         tools = [listed_tool(catalogue[entry.tool_name], entry.shown, self._call) for entry in entries]
-        return [*{tool.name: tool for tool in tools}.values()]  # some clients reject a list with a name twice
+        return [*{tool.name: tool for tool in tools}.values()]  # some clients reject a list that contains a name twice
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         session = self._gateway.session_of(get_context())
@@ -173,13 +173,13 @@ async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[st
     """Serve clients over streamable HTTP until stopped.
 
     Raises:
-        ConfigError: others than this machine could reach it, and no client has a token.
+        ConfigError: other machines can reach the proxy, and no client has a token.
     """
     check_tokens_required(listening, has_tokens=bool(tokens), table="proxy", variable=PROXY_TOKEN_VARIABLE)
     await serve_app(http_app(gateway, tokens, hosts), listening)
 
 
 def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> StarletteWithLifespan:
-    """Return the application; `hosts` are more host names by which clients may reach it."""
+    """Return the application; `hosts` are additional host names by which clients may reach it."""
     server = make_server(gateway, ClientTokens(tokens) if tokens else None)
     return server.http_app(path=PATH, host_origin_protection=True, allowed_hosts=hosts)

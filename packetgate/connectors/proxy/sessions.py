@@ -1,6 +1,6 @@
 """Sessions of the proxy's clients: their context, tool list and earlier results.
 
-Sessions of one client share the results to which a call's values are traced. Otherwise a client could avoid tracing by
+Sessions of one client share the results that a call's values are traced to. Otherwise a client could avoid tracing by
 opening another session or omitting its `context_id`.
 """
 
@@ -22,7 +22,7 @@ MAX_SESSIONS = 1_000
 MAX_TRACED_CALLS = 20
 MAX_TRACED_CHARS = 200_000
 MAX_HANDLES = 100
-"""Long results of one client that can be read on."""
+"""Maximum number of long results of one client that `read_result` can continue."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -44,11 +44,11 @@ class BoundedDict(OrderedDict[K, V]):
 
 @dataclass
 class EarlierResults:
-    """The newest calls with a result, oldest first, and the long results that can be read on."""
+    """The newest calls with a result, oldest first, and the long results that `read_result` can continue."""
 
     calls: tuple[ToolCall, ...] = ()
     storage_keys: BoundedDict[str, str] = field(default_factory=lambda: BoundedDict(MAX_HANDLES))
-    """By handle of a long result."""
+    """Storage keys of long results, by handle."""
 
     def add(self, call: ToolCall) -> None:
         """Remember a call, and forget the oldest calls beyond the limits."""
@@ -71,12 +71,12 @@ class ProxySession:
     shared: EarlierResults
     """Results of all sessions of the client."""
     is_stored: bool = True
-    """Whether later requests can find it."""
+    """Whether later requests can find the session."""
     session_id: str = field(default_factory=lambda: f"proxy-{new_id()[:12]}")
     query: str = ""
     """The context that the client set: the only text that counts as the user's words."""
     palette: tuple[PaletteEntry, ...] = ()
-    """The tools chosen for the context; empty without one."""
+    """The tools chosen for the context; empty without a context."""
     searched: set[str] = field(default_factory=set)
     """Tools that a search or description returned."""
     recent: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class ProxySession:
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
-        """The calls to whose results values are traced: those of all sessions of the client."""
+        """Calls of all sessions of the client. Argument values are traced to the results of these calls."""
         own = {call.call_id for call in self.own.calls}
         return (*(call for call in self.shared.calls if call.call_id not in own), *self.own.calls)
 
@@ -95,7 +95,7 @@ class ProxySession:
         return frozenset({entry.tool_name for entry in self.palette} | self.searched)
 
     def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
-        """Return the packet of a new call; its palette is the one tool.
+        """Return the packet of a new call; the palette contains only `entry`.
 
         `own_thread`: use a new thread, where the call can wait for approval beside other calls.
         """
@@ -142,7 +142,7 @@ class SessionRegistry:
         self._shared: BoundedDict[tuple[str, str], EarlierResults] = BoundedDict(limit)
 
     def session(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
-        """Return the session of a key, creating it if necessary; without a key, a new session that is not stored.
+        """Return the session of a key, or create the session. Without a key, return a new session that is not stored.
 
         `app` tells programs of one client apart.
         """
@@ -156,7 +156,7 @@ class SessionRegistry:
         return session
 
     def open_context(self, session: ProxySession) -> tuple[str, ProxySession]:
-        """Return the id of a new session of the same client, which cannot be guessed, and the session."""
+        """Return the id of a new session of the same client, and the session. Nobody can guess the id."""
         key = f"ctx_{token_urlsafe(18)}"
         opened = self.sessions[key] = ProxySession(session.client, session.settings, session.shared)
         return key, opened

@@ -65,7 +65,7 @@ class ServeEndpoint:
         self._clients_with_tools: set[str] = set()
 
     async def models(self, request: Request) -> Response:
-        """List the one model, or show it."""
+        """Return the list with the one model, or the model itself."""
         self._client(request)
         model = {"id": SERVED_MODEL, "object": "model", "created": 0, "owned_by": SERVED_MODEL}
         name = request.path_params.get("name")
@@ -151,7 +151,7 @@ class ServeEndpoint:
         return client or LOCAL_CLIENT
 
     async def _in_task(self, answer: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
-        """Run an answer in its own task and yield its pieces; closing this cancels the task once."""
+        """Run an answer in its own task and yield its pieces. Closing the generator cancels the task once."""
         pieces: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
 
         async def run() -> None:
@@ -184,7 +184,7 @@ class ServeEndpoint:
 
 
 def make_app(endpoint: ServeEndpoint, hosts: list[str]) -> Starlette:
-    """Return the application; `hosts` are more host names by which clients may reach it."""
+    """Return the application; `hosts` are additional host names by which clients may reach it."""
     routes = [
         Route("/v1/models", endpoint.models),
         Route("/v1/models/{name:path}", endpoint.models),
@@ -207,7 +207,7 @@ async def _body_of(request: Request) -> bytes:
 
 
 async def _unless_disconnected(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
-    """Return the answer, or cancel it if its client disconnects."""
+    """Return the answer. If the client disconnects, cancel the answer."""
 
     async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -241,7 +241,7 @@ async def _events(answer: AnswerFormat, first: Piece, pieces: AsyncGenerator[Pie
             async for piece in pieces:
                 if text := _event_of(answer, piece):
                     yield text
-        except Exception as error:  # noqa: BLE001  the status is sent already
+        except Exception as error:  # noqa: BLE001  the status is already sent
             yield answer.failed(_api_error(error))
 
 

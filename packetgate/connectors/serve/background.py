@@ -1,6 +1,6 @@
 """A chat client's own prompts for titles, tags and suggestions: answered by the model alone, without tools or session.
 
-Only the prompts of known clients are recognised, by how they begin. Any other prompt is a user's message.
+Only the prompts of known clients are recognised, by their first words. Any other prompt is a user's message.
 """
 
 import logging
@@ -47,7 +47,7 @@ def is_background(request: AnswerRequest) -> bool:
 async def answer_background(
     messages: Sequence[WireMessage], model_source: Callable[[], Awaitable[Model | None]]
 ) -> tuple[str, TokenUsage]:
-    """Return the model's answer and its token usage; without a model, or if it fails, a short title."""
+    """Return the model's answer and its token usage; without a model, or if the model fails, a short title."""
     prompt: list[BaseMessage] = [
         _MESSAGES[message.role](message.words) for message in messages if message.role in _MESSAGES and message.words
     ]

@@ -39,7 +39,7 @@ WAY_OUT = SwitchHints(
 WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
 DECIDED = "(Already decided; nothing was run again. The result was:)\n\n"
 ID_DIGITS = 16
-"""Digits of a question's id at the end of its message; they cannot be guessed."""
+"""Number of random digits of a question's id at the end of its message. Nobody can guess the id."""
 
 _MARK = re.compile(rf"\(question [0-9a-f]{{{ID_DIGITS}}}\)\s*$")
 _EDIT = re.compile(r"\s*edit\s*:?\s*(?=[\[{])", re.IGNORECASE)
@@ -60,7 +60,7 @@ class IncomingRequest:
 
 @dataclass(frozen=True)
 class Progress:
-    """A stage began; there is no text yet."""
+    """A stage has begun, without text so far."""
 
     stage: str
 
@@ -77,7 +77,7 @@ Piece = str | Progress | TurnEnd
 
 
 class ChatConversations:
-    """All clients' conversations."""
+    """Runs the turns of all clients' conversations."""
 
     def __init__(self, sessions: Sessions) -> None:
         if sessions.store is None:
@@ -86,7 +86,7 @@ class ChatConversations:
         self._threads = Threads(sessions.store)
 
     async def answer(self, request: IncomingRequest) -> AsyncGenerator[Piece]:
-        """Run the turn of a request and yield the pieces of its answer. Closing this stops the turn.
+        """Run the turn of a request and yield the pieces of its answer. Closing the generator stops the turn.
 
         Raises:
             InputError: the request cannot be used; nothing was done.
@@ -196,7 +196,7 @@ class ChatConversations:
 
 
 def question_message(question: dict[str, Any]) -> str:
-    """Return a question as a message: all calls in a code block, and how to answer."""
+    """Return a question as a message: all calls in a code block, and instructions to answer."""
     block = fenced(rendering.question(question).plain.rstrip("\n"), "text")
     mark = f"(question {str(question.get('question_id', ''))[:ID_DIGITS]})"
     if question.get("kind") == "question":
@@ -214,7 +214,7 @@ def question_message(question: dict[str, Any]) -> str:
 
 
 def is_question_message(text: str) -> bool:
-    """Whether a message ends with a question's mark."""
+    """Whether a message ends with the id marker of a question."""
     return _MARK.search(text) is not None
 
 

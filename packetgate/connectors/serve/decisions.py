@@ -15,12 +15,12 @@ MAX_QUESTIONS = 400
 
 
 def _with_instructions(question: Any) -> Any:
-    """A question of System One may consist of criteria alone; LangChain's type requires instructions."""
+    """Return a question with empty instructions if it has none: LangChain's type requires them, System One does not."""
     return {"instructions": "", **question} if isinstance(question, dict) else question
 
 
 class DecisionRequest(BaseModel):
-    """A request in System One's form: a state, and questions about it by name."""
+    """A request in System One's form: a state, and named questions about the state."""
 
     model: str
     state: str | dict[str, Any] | list[Any]
@@ -35,7 +35,7 @@ async def answer_questions(request: DecisionRequest, model: Model | None) -> dic
     """Return the answers by name, with their probabilities and the tokens used.
 
     Raises:
-        ApiError: there is no such model, it returns no probabilities, or the request has pictures.
+        ApiError: the model does not exist or returns no probabilities, or the request has pictures.
     """
     if request.images or request.assets:
         raise ApiError("images: pictures are not supported", param="images", code="unsupported_content")

@@ -92,12 +92,12 @@ class AnswerRequest(BaseModel):
 
     @property
     def output_format(self) -> tuple[str, dict[str, Any] | None]:
-        """The field for the format of the answer, and its value."""
+        """The name of the field that sets the answer's format, and the field's value."""
         raise NotImplementedError
 
     @property
     def conversation_id(self) -> str:
-        """The client's name for the conversation; empty if it gives none."""
+        """The client's name for the conversation; empty if the client gives no name."""
         name = (self.metadata or {}).get("conversation_id")
         return name[:MAX_NAME_CHARS] if isinstance(name, str) else ""
 
@@ -136,7 +136,7 @@ class ChatRequest(AnswerRequest):
 
     @property
     def output_format(self) -> tuple[str, dict[str, Any] | None]:
-        """The field for the format of the answer, and its value."""
+        """The name of the field that sets the answer's format, and the field's value."""
         return "response_format", self.response_format
 
 
@@ -162,7 +162,7 @@ class ResponsesRequest(AnswerRequest):
 
     @property
     def output_format(self) -> tuple[str, dict[str, Any] | None]:
-        """The field for the format of the answer, and its value."""
+        """The name of the field that sets the answer's format, and the field's value."""
         return "text.format", (self.text or {}).get("format")
 
 

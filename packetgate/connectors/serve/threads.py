@@ -2,7 +2,7 @@
 
 A conversation is identified by its whole text, the client's token and the client's name for it. Every answer records
 that text. A question also records its own message, which holds an id that cannot be guessed. If two sessions have the
-same text, it identifies neither.
+same text, the text identifies neither session.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ History = Sequence[HistoryMessage]
 
 @dataclass(frozen=True)
 class ConversationOwner:
-    """Whose conversation it is: client and user, and the client's own name for it."""
+    """The owner of a conversation: the client, the user, and the client's own name for the conversation."""
 
     client: str
     conversation: str = ""
     user: str = ""
-    """The user among those who share the client's token, as stated by the client."""
+    """The user, as stated by the client. Several users may share the client's token."""
 
     @property
     def person(self) -> str:
@@ -40,24 +40,24 @@ class ConversationOwner:
 
 @dataclass(frozen=True)
 class ThreadPoint:
-    """The session and packet that a conversation's last answer came from."""
+    """The session and the packet that produced a conversation's last answer."""
 
     session: str
     packet_id: str
     question_id: str = ""
     """The question in the answer, if any."""
     reply: str | None = None
-    """The reply to it."""
+    """The reply to that question."""
 
 
 class Threads:
-    """The points of conversations, kept in the sessions' store."""
+    """Finds and stores the `ThreadPoint` of each conversation, in the sessions' store."""
 
     def __init__(self, store: BaseStore) -> None:
         self._store = store
 
     async def find(self, owner: ConversationOwner, history: History) -> ThreadPoint | None:
-        """Return the point of a history; None if there is none, or if two sessions match.
+        """Return the `ThreadPoint` of a history; None if no session matches, or if two sessions match.
 
         Messages after the last answer are ignored: clients add some, such as the date.
         """
@@ -81,7 +81,7 @@ class Threads:
         return frozenset(at for at, points in zip(indexes, items, strict=True) if points)
 
     async def record(self, owner: ConversationOwner, history: History, point: ThreadPoint) -> None:
-        """Record the point of a history that ends with an answer."""
+        """Record the `ThreadPoint` of a history that ends with an answer."""
         await self._put(owner, history, point)
         if point.question_id:
             await self._put(owner, history[-1:], point)

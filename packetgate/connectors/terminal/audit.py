@@ -15,7 +15,7 @@ from packetgate.state.printing import escaped, shorten
 from packetgate.tools.execution.journal import CALL_MARKED, CLAIMED
 
 _MAX_CHARS = 300
-"""Most characters of an entry."""
+"""Maximum characters of a printed entry."""
 _ENDS = {f"call_{status}" for status in ("executed", "failed", "unknown")}
 _STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green"}
 

@@ -33,9 +33,10 @@ _Decisions = Sequence[tuple[float, bool]]
 
 
 async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
-    """Fit curves to the user's answers, print them beside the review's own confidence, and store them if better.
+    """Fit curves to the user's answers, and print them beside the review's own confidence.
 
-    Curves are compared on answers that they were not fitted on. With `keep` false nothing is changed.
+    Curves are compared on answers that they were not fitted on, and stored if they predict these answers better. If
+    `keep` is false, nothing is stored.
     """
     async with open_store(settings) as store:
         answers = answered_calls((await read_usage(store)).records)

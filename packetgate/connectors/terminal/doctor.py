@@ -53,7 +53,7 @@ _Check = Callable[[Settings], AsyncIterator[Diagnosis]]
 
 
 async def run_doctor(settings: Settings, *, models: bool, as_json: bool) -> int:
-    """Print all findings, with `models` also those of a trial of each model; return 0 if none is bad."""
+    """Print the results of all checks and return the exit status. With `models`, also try each model."""
     findings: list[Diagnosis] = []
     with rendering.console(stderr=True).status("checking ..."):
         for subject, check in (CHECKS | {"models": probe_models} if models else CHECKS).items():
@@ -134,7 +134,7 @@ async def _models(settings: Settings) -> AsyncIterator[Diagnosis]:
 async def _evaluated(settings: Settings) -> AsyncIterator[Diagnosis]:
     try:
         known_as = await model_pool(settings).known_as()
-    except OSError:  # a missing file, reported with the models
+    except OSError:  # a missing file; the check of the models reports it
         return
     if known_as is None:
         return

@@ -27,7 +27,7 @@ POINTS = (0.3, 0.5, 0.7, 0.9)
 async def run_evaluate(
     settings: Settings, context: RoutingContext, cases: Sequence[Case], *, again: bool, as_json: bool
 ) -> int:
-    """Play the cases that have no record and print the passport; a complete passport is stored.
+    """Run the cases without a stored result, and print the passport; a complete passport is stored.
 
     Raises:
         InputError: there is no such model.
@@ -65,7 +65,7 @@ async def run_evaluate(
 
 
 def chosen(kinds: Sequence[str], limit: int | None) -> list[Case]:
-    """Return at most `most` cases of each of these kinds; of all kinds if none is named.
+    """Return at most `limit` cases of each named kind; of all kinds if `kinds` is empty.
 
     Raises:
         InputError: there is no such kind.

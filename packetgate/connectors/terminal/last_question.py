@@ -1,4 +1,4 @@
-"""Remember the question that a session showed last: words such as `yes` answer only that one."""
+"""Remember the question that a session showed last: words such as `yes` answer only that question."""
 
 from contextlib import suppress
 from hashlib import sha256
@@ -12,7 +12,7 @@ from packetgate.state.errors import InputError
 MAX_AGE_S = 30 * 86_400.0
 """Seconds after which a remembered question is deleted."""
 _MAX_SESSIONS = 50
-"""Most sessions searched for an open question."""
+"""Maximum number of sessions that are searched for an open question."""
 
 
 class LastQuestion:
@@ -23,11 +23,11 @@ class LastQuestion:
         self._folder = settings.home / "shown"
 
     def question_id(self, session: str) -> str:
-        """Return the id of the last shown question; empty if there is none."""
+        """Return the id of the last shown question; empty if there is no shown question."""
         return _read(self._file(session))[0]
 
     def sessions(self) -> list[str]:
-        """Return the sessions that showed a question, the latest first."""
+        """Return the sessions whose question was shown here, the latest first."""
         files = sorted(self._folder.glob("*"), key=lambda file: file.stat().st_mtime, reverse=True)
         return [session for file in files if (session := _read(file)[1]) and self._file(session) == file]
 
@@ -53,7 +53,7 @@ async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
     """Return the only session whose question was shown here and is still open.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: no such question is open, or more than one.
     """
     names = shown.sessions()[:_MAX_SESSIONS]
     waiting = [name for name in names if (await sessions.state(name)).question is not None]

@@ -23,12 +23,12 @@ LineReader = Callable[[str], Awaitable[str]]
 
 
 def at_a_terminal() -> bool:
-    """Whether input and output are a terminal."""
+    """Whether both input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def reader() -> LineReader:
-    """Return a reader of one line; it raises EOFError at the end and InterruptedReadError on Ctrl-C."""
+    """Return a function that reads a line. It raises EOFError at the end, and InterruptedReadError on Ctrl-C."""
     if not at_a_terminal():
         return read_pipe
     from prompt_toolkit import PromptSession
@@ -39,7 +39,8 @@ def reader() -> LineReader:
 def composer(history: Path, completions: dict[str, str]) -> LineReader:
     """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
-    Ctrl-C clears the input, and raises only if it is empty. `completions` have descriptions.
+    Ctrl-C clears the input. If the input is empty, Ctrl-C raises InterruptedReadError.
+    `completions` maps each completion to its description.
     """
     if not at_a_terminal():
         return read_pipe
@@ -60,7 +61,7 @@ def composer(history: Path, completions: dict[str, str]) -> LineReader:
 
 
 async def read_pipe(_prompt: str) -> str:
-    """Read a line of standard input. Raise EOFError if there is none left."""
+    """Return the next line of standard input. Raise EOFError if no line is left."""
     line: str = await asyncio.to_thread(sys.stdin.readline)
     if not line:
         raise EOFError
@@ -122,7 +123,7 @@ def file_part(path: Path) -> Part:
     """Return a file as a part of a message. Blocking.
 
     Raises:
-        RequestError: it cannot be read, is neither text nor a picture, or is too large.
+        RequestError: the file cannot be read, is neither text nor a picture, or is too large.
     """
     try:
         with path.expanduser().open("rb") as file:
@@ -138,7 +139,7 @@ def reply_or_continue(reply: str | None, edit: str | None, question_id: str) -> 
     `edit` is a JSON object of arguments; for several calls a list of those, or of words such as "yes".
 
     Raises:
-        RequestError: the edit is something else.
+        RequestError: the edit has another form.
     """
     if edit is None:
         return Continue() if reply is None else Reply(reply, question_id)

@@ -33,7 +33,7 @@ _DEFAULT = "default"
 
 
 async def list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> int:
-    """Print the servers' tools, or those of a tool name, server or category, and problems."""
+    """Print all tools, or only the tools of a server, category or name. Also print problems of servers and patterns."""
     async with open_tools(settings) as hub:
         catalogue, health = await hub.catalogue(), hub.health()
     tool = None if name is None else catalogue.canonical(name)
@@ -65,7 +65,7 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
 
 
 def unmatched(catalogue: Catalogue, path: Path | None) -> list[str]:
-    """Return a line for each pattern of the preferences that matches no tool; its server may be down."""
+    """Return a line for each pattern of the preferences that matches no tool, also if the tool's server is down."""
     lines = []
     for setting, pattern in catalogue.preferences.unmatched(catalogue):
         nearest = ", ".join(catalogue.nearest(pattern, limit=3))
@@ -117,7 +117,7 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
 
 
 async def forget_learned(settings: Settings, name: str | None, session: str | None) -> int:
-    """Delete what was learned from confirmed calls of a tool or server, in one session or all."""
+    """Delete what the ranking learned from confirmed calls of a tool or server, in one session or in all sessions."""
     async with open_store(settings) as store:
         count = await delete_uses(store, name, session)
     say(f"forgotten: {counted(count, 'confirmed call')}; the record of turns is kept", "")
@@ -125,7 +125,7 @@ async def forget_learned(settings: Settings, name: str | None, session: str | No
 
 
 async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
-    """Print the rules of `packetgate.toml` and the valid grants; with `every`, also expired and revoked ones."""
+    """Print the rules of `packetgate.toml` and the valid grants; with `every`, also expired and revoked grants."""
     policy = load_preferences(settings.preferences_path).policy
     grants = [grant for grant in await Grants(open_journal(settings)).all() if every or grant.is_valid]
     if as_json:

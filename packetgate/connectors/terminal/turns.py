@@ -49,7 +49,7 @@ _HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 
 
 class _StreamedAnswer:
-    """Prints an answer as the model writes it, without control characters."""
+    """Prints an answer while the model writes it, without control characters."""
 
     def __init__(self) -> None:
         self._shown = ""
@@ -60,7 +60,7 @@ class _StreamedAnswer:
         sys.stdout.flush()
 
     def finish(self, answer: str) -> None:
-        """Print the rest; if the final answer differs from the streamed text, print a note and all of it."""
+        """Print the rest; if the final answer differs from the streamed text, print a note and the complete answer."""
         answer = printable(answer).rstrip()
         if not answer.startswith(self._shown.rstrip()):
             self.add(_WITHDRAWN)
@@ -128,7 +128,7 @@ class Terminal:
             raise
 
     async def step(self, turn: UserInput) -> None:
-        """Run a turn up to its answer or its question, which is then asked."""
+        """Run a turn. If the turn stops at a question, show the question."""
         event = await self._until_end(turn)
         if isinstance(event, Finished):
             self._show(event)
@@ -150,9 +150,9 @@ class Terminal:
         self.prompt = f"{each}{''.join(f'{word}, ' for word in _remembered(requests))}{_HINT}"
 
     async def reply_to(self, text: str) -> Reply | None:
-        """Return input as the reply to the open question; None if it is empty.
+        """Return the input as the reply to the open question; None if the input is empty.
 
-        The graph decides whether it is a reply, a correction or a new request.
+        The graph decides whether the text is a reply, a correction or a new request.
         """
         question = self.pending
         if question is None or not text.strip():

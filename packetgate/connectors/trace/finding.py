@@ -25,7 +25,7 @@ from packetgate.tools.usage.store import read_usage
 LAST = "last"
 _ID_LENGTH = 32
 MIN_PREFIX = 8
-"""Characters of an id that a printed trace shows, and the fewest that find a packet."""
+"""Characters of an id in a printed trace, and minimum length of a prefix that finds a packet."""
 
 _ID = re.compile(rf"[0-9a-f]{{{MIN_PREFIX},{_ID_LENGTH}}}")
 _OPENING = {START, "open_packet"}
@@ -42,7 +42,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class PastPacket:
-    """A past packet with its open question and its prompts as sent."""
+    """A past packet with its open question and the prompts that were sent to models."""
 
     packet: CognitionPacket
     question: dict[str, Any] | None = None
@@ -80,7 +80,7 @@ def is_packet_id(text: str) -> bool:
 
 
 async def find_packet(archive: Archive, packet_ref: str, session: str | None) -> PastPacket:
-    """Return the packet with an id or id prefix, or the last one, of one session or of all.
+    """Return the packet with an id or id prefix, or the last packet, of one session or of all sessions.
 
     Raises:
         PacketError, SessionError: no packet or several packets match.
@@ -143,7 +143,7 @@ def _packet_id(snapshot: StateSnapshot) -> str:
 
 
 async def show(settings: Settings, packet_ref: str, session: str | None, *, prompts: bool, as_json: bool) -> int:
-    """Print a packet's trace or its JSON, and with `prompts` what was sent to models.
+    """Print a packet's trace or its JSON, and with `prompts` also the prompts that were sent to models.
 
     Raises:
         PacketError, SessionError: there is no such packet.

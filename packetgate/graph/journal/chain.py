@@ -1,7 +1,8 @@
 """Rows of the journal and their hash chain.
 
-A row's hash covers the row before, and of its own detail only the digest: a detail can be erased when its session is
-forgotten, and the chain still holds. Forgetting appends a row, which accounts for the erased details before it.
+A row's hash covers the hash of the previous row and the digest of its own detail, but not the detail itself. So a
+detail can be erased when its session is forgotten, and the chain stays valid. Forgetting a session appends a row, which
+explains the erased details before it.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from packetgate.tools.spec.tool_spec import digest_of
 
 FORGOTTEN = "session_forgotten"
 _SALT = "salt"
-"""In every detail: its digest cannot be guessed after it is erased."""
+"""Key of a random value in every detail, so that nobody can guess an erased detail from its digest."""
 
 
 class JournalRow(NamedTuple):
@@ -31,7 +32,7 @@ class JournalRow(NamedTuple):
     event: str
     key: str | None
     digest: str
-    """Of the detail."""
+    """Digest of the detail."""
     previous: str
     """Hash of the previous row; empty in the first."""
     hash: str

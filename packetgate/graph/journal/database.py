@@ -64,7 +64,7 @@ _MOVE_HEAD = (
 _ERASE = "UPDATE journal SET detail = NULL WHERE session_id = ? AND event <> ? AND detail IS NOT NULL"
 _PAGE_ROWS = 500
 _POSTGRES_LOCK = 7_326_451_903
-"""Advisory lock under which the chain grows."""
+"""Key of the advisory lock that a process holds while it appends rows."""
 
 
 def open_journal(settings: Settings, timeout_s: float | None = None) -> "DatabaseJournal":
@@ -95,7 +95,7 @@ class DatabaseJournal(Journal):
         return tuple(row.recorded for row in rows)
 
     async def rows(self, session_id: str | None = None) -> AsyncIterator[JournalRow]:
-        """Yield the rows of all sessions or of one, oldest first."""
+        """Yield the rows of all sessions, or of one session, oldest first."""
         condition, named = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))
         last, sql = 0, f"SELECT * FROM journal WHERE seq > ?{condition} ORDER BY seq LIMIT ?"  # noqa: S608
         while rows := await self._read(sql, (last, *named, _PAGE_ROWS)):
@@ -110,7 +110,7 @@ class DatabaseJournal(Journal):
 
     @abstractmethod
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows, and record that, in one transaction."""
+        """Erase the details of a session's rows and append a row that records it, in one transaction."""
 
     @abstractmethod
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]: ...
@@ -141,11 +141,11 @@ class _SqliteJournal(DatabaseJournal):
         self._pid, self._thread, self._connection = os.getpid(), ThreadPoolExecutor(1, "journal"), None
 
     async def record(self, *entries: Entry) -> bool:
-        """Append entries, unless a key exists; wait for the disk if one must survive a power failure."""
+        """Append entries and return True; return False if a key exists. Entries with keys survive a power failure."""
         return await self._on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows, and record that, in one transaction."""
+        """Erase the details of a session's rows and append a row that records it, in one transaction."""
         await self._on_thread(self._forget, session_id)
 
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]:
@@ -185,7 +185,7 @@ class _SqliteJournal(DatabaseJournal):
     def _opened(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
         """Yield a connection. Commits survive this process; if `lasting`, also a power failure.
 
-        SQLite's log is sequential: a commit that waits for the disk flushes earlier ones.
+        SQLite's log is sequential: a commit that waits for the disk also flushes earlier commits.
         """
         try:
             connection = self._connected()
@@ -231,9 +231,9 @@ class _PostgresJournal(DatabaseJournal):
         self._url = url
 
     async def record(self, *entries: Entry) -> bool:
-        """Append entries, unless a key exists; wait for the disk if one must survive a power failure.
+        """Append entries and return True; return False if a key exists. Entries with keys survive a power failure.
 
-        All writers of the journal wait for each other, so it takes only two round trips.
+        All writers of the journal wait for each other, so the method takes only two round trips.
         """
         keys = [entry.key for entry in entries if entry.key is not None]
         lasting = "on" if keys or any(entry.is_lasting for entry in entries) else "off"
@@ -248,7 +248,7 @@ class _PostgresJournal(DatabaseJournal):
             return True
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows, and record that, in one transaction."""
+        """Erase the details of a session's rows and append a row that records it, in one transaction."""
         async with self._opened() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
             if (await _cursor(connection, _ERASE, (session_id, FORGOTTEN))).rowcount:
