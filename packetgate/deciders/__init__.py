@@ -1,1 +1,1 @@
-"""Who decides at each stage: a language model, reflexes that need none, or one standing in for the other."""
+"""The decider of each stage: a language model, or the rule-based `reflex`, which is also the fallback."""

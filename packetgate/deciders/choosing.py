@@ -54,7 +54,7 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore | None = None) -> Deciders:
     """Return deciders by model: `lite` selects, `prime` reviews and answers. Pictures are read from `store`.
 
-    A failed review has no fallback: it counts 0.0, and the gate stays closed.
+    A failed review has no fallback: its confidence is 0.0, and the gate stays closed.
     """
     from packetgate.deciders.language.answer import respond_by_model
     from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
@@ -71,7 +71,7 @@ def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore 
 
 
 def reviewed_by(deciders: Deciders, source: "DecisionSource") -> Deciders:
-    """Return deciders of which a decision model reviews."""
+    """Return the deciders with a decision model as the reviewer."""
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import skipping_harmless_calls
 

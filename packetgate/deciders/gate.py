@@ -10,7 +10,7 @@ from packetgate.tools.execution.permission import Need
 from packetgate.tools.usage.calibration import Calibration, curve_name
 
 NOT_APPROVED_CAP = 0.5
-FAILED_REVIEW = Review(reviews=(), decided_by="model")  # stands for a review that could not be made
+FAILED_REVIEW = Review(reviews=(), decided_by="model")  # used if no review could be made
 
 
 def apply_gate(

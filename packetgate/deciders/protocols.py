@@ -56,7 +56,7 @@ Decider = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]  # decide
 
 
 class IntentDecision(StageDecision):
-    """Whether the request needs a tool, or another one."""
+    """Whether the request needs a tool, or another tool."""
 
     needs_tool: bool
     user_intent: str
@@ -108,7 +108,7 @@ class Selection(StageDecision):
         )
 
     def with_calls(self, calls: Sequence[WantedCall]) -> "Selection":
-        """Return the selection with these of its calls; without any left, of no tool."""
+        """Return the selection reduced to `calls`; without calls, its action becomes `none`."""
         if not calls and self.action == "call":
             return self.changed(action="none", calls=(), complete=None)
         return self.changed(calls=tuple(calls))
@@ -144,7 +144,7 @@ class CallReview(Section):
 
 
 class Review(StageDecision):
-    """The judgements on a pass's calls. A call without one is not approved, at 0.0."""
+    """The judgements on a pass's calls. A call without a judgement is not approved and has confidence 0.0."""
 
     reviews: tuple[CallReview, ...]
 
@@ -169,7 +169,7 @@ ToolSelector = Decider[Catalogue, Selection]  # selects calls from the packet's 
 Reviewer = Decider[Catalogue, Review]  # judges each of the packet's calls before it may run
 Responder = Decider[Catalogue, Answer]  # writes the answer from the packet alone
 KnownAs = Callable[[], Awaitable[str | None]]
-"""Returns a model's identity, whatever its file is called; None unless one model decides everything."""
+"""Returns a digest that identifies the model, independent of its file name; None unless both roles share a model."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""The models and how they are asked: the pool, llama.cpp, OpenAI-compatible endpoints, structured answers."""
+"""Models, and requests to models: the pool, llama.cpp, OpenAI-compatible endpoints, structured answers."""

@@ -25,7 +25,7 @@ from packetgate.state.errors import DecisionError
 UNSEEN = "\n\n[Not shown to {}, only named: {}.]"
 CUT_OFF = "\n\n[Cut off at {:,} tokens: raise answer_max_tokens for longer answers.]"
 HELD = 300
-"""Characters to hold back: words beside a call are not shown, as the call may not be made."""
+"""Characters to hold back: text beside a tool call is not shown, because the call may not run."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class _Streamed:
 
     message: AIMessage
     text: str
-    """Without thoughts and markup."""
+    """The text without thoughts and markup."""
 
     @property
     def usage(self) -> TokenUsage:
@@ -59,7 +59,7 @@ class _Streamed:
 
 
 class _Shown(BaseChatModel):
-    """A chat model whose answer LangGraph shows: the texts that `texts` yields."""
+    """A chat model that streams the texts that `texts` yields through LangGraph."""
 
     texts: Callable[[], AsyncIterator[str]]
 
@@ -95,16 +95,16 @@ async def complete(
     max_tokens: int,
     tools: Sequence[OfferedTool] = (),
 ) -> Completion:
-    """Ask for an answer in words and stream it without markup.
+    """Return an answer in words, which is streamed without markup.
 
     If pictures were not shown to the model, the last line of the answer says so.
 
     Args:
-        user_words: Addresses in them stay links; if they ask for JSON, JSON stays.
+        user_words: Addresses in these words stay links; if the words ask for JSON, JSON in the answer stays.
         tools: Tools that the model is shown but does not call.
 
     Raises:
-        DecisionError: the model cannot be asked, breaks off, or says nothing.
+        DecisionError: the model cannot be asked, breaks off, or returns no text.
     """
     options = model.sampling(temperature=temperature) | model.words_only(tools)
     room, written, problem = Room(model.thoughts, max_tokens), "", ""
@@ -146,7 +146,7 @@ def streaming_asker(user_words: str) -> ChatCaller:
     """Return a function like `ask` that streams the words of answers without calls.
 
     Args:
-        user_words: addresses in them stay links; if they ask for JSON, JSON stays.
+        user_words: addresses in these words stay links; if the words ask for JSON, JSON in the answer stays.
     """
 
     async def ask(
@@ -179,7 +179,7 @@ async def stream(
     """Ask once and yield the answer in pieces.
 
     Args:
-        first_s: longest wait for the first piece; None: as for any piece.
+        first_s: longest wait for the first piece; None: the same as for later pieces.
     """
     pieces = chat.astream(list(messages), HIDDEN, **options)
     with limited_request(chat, streamed=True) as limit, record_request(chat, messages, options) as record:

@@ -8,7 +8,7 @@ from packetgate.models.schemas import BOUNDS, Schema, without_keywords
 from packetgate.state.base import TokenUsage
 
 HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
-"""What holds an answer to its form, strongest first; `prompt`: nothing but the prompt."""
+"""What enforces the form of an answer, strongest first; `prompt`: only the prompt asks for the form."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class OfferedTool:
     parameters: Schema
     """JSON Schema of an object."""
     shown: Schema | None = None
-    """A shorter schema to show a model that a grammar holds to `parameters`; None: the same."""
+    """A shorter schema for the prompt, if a grammar enforces `parameters`; None: the same schema."""
 
     @property
     def as_openai(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class OfferedTool:
 
     @property
     def for_prompt(self) -> dict[str, Any]:
-        """The tool without argument bounds, for a model that a grammar holds to its schema."""
+        """The tool without argument bounds, for a prompt to a model whose arguments a grammar enforces."""
         return self._with(without_keywords(self.shown or self.parameters, BOUNDS))
 
     def _with(self, parameters: Schema) -> dict[str, Any]:
@@ -53,11 +53,11 @@ class WrittenCall:
     name: str
     arguments: dict[str, Any]
     name_probability: float | None = None
-    """Of this name among those offered; None: not measured."""
+    """Probability of this name among the offered names; None: not measured."""
     probabilities: Mapping[str, float] = field(default_factory=dict)
-    """Of each argument's value as it was written: the product over its tokens."""
+    """Probability of each argument's written value: the product over the value's tokens."""
     written: Mapping[str, str] = field(default_factory=dict)
-    """The text of arguments whose syntax gives no type, where they were parsed as more than text."""
+    """The original text of arguments that were written without a type and not parsed as text."""
     unread: str = ""
     """What the model wrote instead of a JSON object of arguments."""
 
@@ -68,7 +68,7 @@ class CallAnswer:
 
     calls: tuple[WrittenCall, ...]
     text: str
-    """The words beside the calls; empty for a model in this process, which stops at its first word."""
+    """Text beside the calls; empty for a model in this process, which stops at the first word of text."""
     usage: TokenUsage
     cut_off: bool = False
     acts: float | None = None

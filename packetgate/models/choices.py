@@ -24,7 +24,7 @@ class MeasuredChoice:
     path: Path
     value: str
     probability: float
-    """Of this option, given that one of the options is written."""
+    """Probability of this option, given that one of the options is written."""
     among: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
     """The probability of every option."""
 

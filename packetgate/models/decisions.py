@@ -1,4 +1,4 @@
-"""Decision models: typed questions about a state in, probabilities out, and no text."""
+"""Ask decision models, which answer typed questions about a state with probabilities and no text."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from packetgate.state.errors import RequestError
 
 _MEDIA = {"image", "image_url", "input_image", "audio", "input_audio", "video", "file"}
 _CONTENT = {"url", "base64", "data", "file_id", "id", "image_url", "input_audio", "file"}
-"""Keys of a media block that hold its content, or say where that is."""
+"""Keys of a media block that hold its content or the location of its content."""
 
 
 async def ask_decision_model(
@@ -26,7 +26,7 @@ async def ask_decision_model(
     """Return a decision model's validated answers and the tokens that they took.
 
     Raises:
-        DecisionError: it cannot be asked, raises an error of its own, or its answer cannot be read.
+        DecisionError: the model cannot be asked, raises an error, or returns an unreadable answer.
     """
     sent = [HumanMessage(state), *(HumanMessage(state_text(one.instructions)) for one in questions.values())]
     with record_request(model, sent, {}) as record, limited_request(model) as limit:
@@ -40,10 +40,10 @@ async def ask_decision_model(
 
 
 def state_text(state: State | JsonValue) -> str:
-    """Return a state as text: a text as it is, anything else as JSON, in it messages by role and content.
+    """Return a state as text: a text unchanged, anything else as JSON, with messages as role and content.
 
     Raises:
-        RequestError: there is a picture or another file in it, or a value that JSON does not have.
+        RequestError: the state contains a picture, another file, or a value that JSON cannot represent.
     """
     if isinstance(state, str):
         return storable(state)

@@ -1,4 +1,4 @@
-"""Reading the JSON answer and the tool calls in what a model wrote, without its thoughts and made-up tool results.
+"""Read the JSON answer and the tool calls in a model's output, without thoughts and made-up tool results.
 
 A complete call counts without its end mark, which servers often cut off as a stop word. A call is read to its own end,
 not to the next mark, because strings may quote marks.
@@ -40,12 +40,12 @@ _OTHER_KEYS = frozenset(
 
 @dataclass(frozen=True)
 class NativeCall:
-    """A tool call as a model wrote it; nothing in it is checked."""
+    """A tool call as a model wrote it, not validated."""
 
     name: str
     arguments: dict[str, Any]
     written: dict[str, str] = field(default_factory=dict, compare=False)
-    """The text of arguments that were written without a type, where it was parsed as more than text."""
+    """The original text of arguments that were written without a type and not parsed as text."""
 
     def as_entry(self) -> dict[str, Any]:
         """Return the call as a JSON object."""
@@ -95,7 +95,7 @@ def calls_in(text: str) -> tuple[NativeCall, ...]:
 def begins_call(text: str) -> bool | None:
     """Whether an answer that begins with this text is a call; None: not clear yet.
 
-    Models often write calls as bare or fenced JSON, whatever syntax they were shown.
+    Models often write calls as bare or fenced JSON, regardless of the syntax in the prompt.
     """
     fence = _FENCE_BEGIN.match(text)
     rest = text[fence.end() :] if fence else text.lstrip()
@@ -247,7 +247,7 @@ _ARGUMENT_OF = re.compile(
       | <(?!end)[\w:-]{0,40}(?:tool|call|func|invoke|action)[\w:-]{0,40}(?:\s[^<>]{0,80})?>\s*+ )\Z""",
     _FLAGS,
 )
-"""What makes the JSON behind it the arguments of a call in an unknown format."""
+"""Pattern of text that marks the following JSON as the arguments of a call in an unknown format."""
 _FENCE, _WORDS_AFTER = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.compile(r"\s*```\s*(?=[^\s`\[{<])")
 _FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", re.IGNORECASE)
@@ -256,7 +256,7 @@ _Reader = Callable[[str, int], JsonReading]
 
 
 def read_answer(text: str, read: _Reader = read_json_at) -> list[JsonReading]:
-    """Return everything that may be the answer, in order, broken parts included.
+    """Return all values that may be the answer, in order, including broken ones.
 
     A value is a dict, or a tuple of calls, which is empty where marks announce a call that cannot be read.
     """
@@ -270,7 +270,7 @@ def read_answer(text: str, read: _Reader = read_json_at) -> list[JsonReading]:
                 broken = JsonReading(None, len(text), "it breaks off while it is still thinking")
                 return [*found, broken] if kind == "thought" else found
             at = end.end()
-        elif kind == "thought_end":  # the chat template wrote its beginning
+        elif kind == "thought_end":  # the chat template wrote the start of the thought
             found.clear()
             at = mark.end()
         elif kind == "stray":
@@ -427,7 +427,7 @@ def _gemma(head: re.Match[str], text: str) -> JsonReading:
 
 
 def _python(text: str, at: int) -> JsonReading | None:
-    """Read `name(key=value)`, alone, as what is printed, or several in brackets: all of them or none."""
+    """Read `name(key=value)`, alone, inside `print(...)`, or several in brackets: all of them or none."""
     if not _PYTHON_CALL.match(text, at):
         return None
     end = python_extent(text, at)
@@ -473,7 +473,7 @@ def _parameters(name: str, text: str, at: int) -> JsonReading:
 
 
 def _typed(written: str) -> Any:
-    """Return a number, a truth value, a list or an object as such, anything else as text: no type is given."""
+    """Return a number, a truth value, a list or an object, parsed; any other text stays unchanged."""
     try:
         value = whole_json(written)
     except ValueError:

@@ -30,7 +30,7 @@ from packetgate.state.printing import printable
 
 _CHECK_S, _PROBE_S = 5.0, 2.0
 _HEAD = 1 << 26
-"""Bytes at the beginning of a file that hold everything but weights."""
+"""Number of bytes at the beginning of a file that contain everything except weights."""
 _MAX_FILES, _MAX_DEPTH = 50_000, 6
 _PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
 
@@ -42,7 +42,7 @@ class ModelOffer:
     model: str
     where: str
     size: int | None = None
-    """In bytes; None for a server's."""
+    """Size in bytes; None for a model on a server."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Discovery:
     keys: tuple[tuple[str, str], ...] = ()
     """Provider prefixes, each with the variable that holds its key."""
     notes: tuple[str, ...] = ()
-    """What was found and cannot be used as it is."""
+    """Notes on models and servers that were found but cannot be used yet."""
 
 
 async def discover(folders: Iterable[Path] = ()) -> Discovery:
@@ -75,7 +75,7 @@ async def check_served(model: str, endpoint: Endpoint) -> None:
     """Check that a named server of this machine runs and has the model.
 
     Raises:
-        ModelError: it does not; the message says what to start or to write.
+        ModelError: the server does not run or lacks the model; the message says what to start or to write.
     """
     server, where, is_ollama = (
         SERVERS[endpoint.server],
@@ -124,7 +124,7 @@ def gguf_folders(home: Path | None = None) -> list[Path]:
 
 
 async def _served(base_url: str, key: str | None, timeout_s: float) -> list[str]:
-    """Return the models that a server lists, without proxies and redirections, so that the key stays there."""
+    """Return the models that a server lists. No proxy or redirection is used: the key reaches only this server."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(timeout=timeout_s, trust_env=False, headers=headers) as client:
         answer = await client.get(f"{base_url.rstrip('/')}/models")
@@ -165,7 +165,7 @@ def _files(folders: Iterable[Path]) -> Iterator[ModelOffer]:
             parts = path.parent.glob(_PART.sub("-*.gguf", path.name)) if part else [path]
             yield ModelOffer(f"llamacpp:{path.absolute()}", "GGUF file", sum(one.stat().st_size for one in parts))
         except (OSError, ValueError, RuntimeError):
-            continue  # it vanished, is empty, may not be read, or is a link to itself
+            continue  # the file vanished, is empty, may not be read, or is a link to itself
 
 
 def _named_gguf(folders: Iterable[Path]) -> Iterator[Path]:

@@ -96,7 +96,7 @@ class Endpoint:
         return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
 
     def key_for(self, model: str) -> SecretStr:
-        """Return the key to send; own servers accept any.
+        """Return the key to send; the user's own servers accept any key.
 
         Raises:
             ModelError: a provider has no key.
@@ -115,7 +115,7 @@ def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None
     """Read a role's endpoint from the environment; the role's variables override the server's.
 
     Args:
-        timeout: replaces the environment's.
+        timeout: replaces the timeout from the environment.
         server: the prefix of the model's name. OPENAI_* apply only to `openai`.
 
     Raises:

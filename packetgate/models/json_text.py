@@ -10,7 +10,7 @@ from typing import Any
 from packetgate.models.call_formats import THOUGHT_END
 
 _MAX_DEPTH = 100
-"""pydantic and the checkpoint's encoding fail at 255."""
+"""Deepest nesting that is read: pydantic and the checkpoint's encoding fail at 255."""
 
 _THOUGHT_END = re.compile(THOUGHT_END, re.IGNORECASE)
 _JSON_TOKENS = re.compile(rf'{THOUGHT_END}|"(?:[^"\\]|\\.)*+"?|[{{}}\[\]]', re.DOTALL | re.IGNORECASE)
@@ -30,7 +30,7 @@ class JsonReading:
     value: Any
     """A dict or a list, or a tuple of calls; None if it is broken."""
     end: int
-    """The position after the value; after a broken one, where to continue."""
+    """The position after the value; after a broken value, the position where reading continues."""
     problem: str = ""
     """What is broken, in words for the model."""
 
@@ -71,7 +71,7 @@ def parse_python(text: str) -> ast.expr:
     """Parse a Python expression.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a Python expression.
     """
     escaped = _UNKNOWN_ESCAPE.sub(lambda found: found[1] or r"\\", text)  # the parser would warn on stderr
     try:
@@ -84,7 +84,7 @@ def literal_value(node: ast.expr) -> Any:
     """Return the value of a Python literal that JSON can represent.
 
     Raises:
-        ValueError: it is another expression, names a key twice, or is no JSON.
+        ValueError: the node is another expression, names a key twice, or is no JSON.
     """
     for one in ast.walk(node):
         keys = [ast.dump(key) for key in one.keys if key] if isinstance(one, ast.Dict) else []
@@ -100,7 +100,8 @@ def whole_json(text: str) -> Any:
     """Decode a text that is one JSON value and nothing else.
 
     Raises:
-        ValueError: it is not, names a key twice, or holds a number or string that cannot be stored.
+        ValueError: the text is not one JSON value, names a key twice, or holds a number or string that cannot be
+        stored.
     """
     text = text.strip()
     if not text.startswith(("{", "[")):

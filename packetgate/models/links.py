@@ -1,8 +1,8 @@
-"""Making links and images in answers inert, because front ends fetch and link them without asking.
+"""Make links and images in answers inert, because front ends fetch images and create links without asking.
 
 Addresses that the user did not write are defanged (`https[:]//`); links, images, definitions and HTML are broken by a
-space, which works in every context. Fenced code stays, and fences move to the beginning of a line, where every renderer
-sees the same ones.
+space, which works in every context. Fenced code stays, and fences move to the beginning of a line, where all
+renderers recognize them.
 """
 
 import html
@@ -42,7 +42,7 @@ class LinkFilter:
         self._has_math = False
 
     def feed(self, text: str) -> str:
-        """Return what can be shown now."""
+        """Return the text that can be shown now."""
         *lines, last = (self._held + text).split("\n")
         shown = "".join(self._line(line) + "\n" for line in lines)
         if self._begins and (_MAY_CLOSE if self._fence else _MAY_OPEN).fullmatch(last):
@@ -54,7 +54,7 @@ class LinkFilter:
         return shown + self._part(last[:end]) if end else shown
 
     def close(self) -> str:
-        """Return the rest."""
+        """Return the rest of the text, which was held back."""
         rest, self._held = self._held, ""
         return self._line(rest)
 

@@ -30,7 +30,7 @@ HIDDEN: RunnableConfig = {"tags": ["nostream"]}
 
 _SPEED_PROMPT = f"Numbers: {list(range(100, 160))}.\nWrite the first thirty of them in words."
 PICTURES_REFUSED = "pictures_refused"
-"""Key of an answer's `response_metadata`: why the server took no pictures, and was sent their descriptions."""
+"""Key of an answer's `response_metadata`: why the server refused pictures and got their descriptions instead."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class LocalModelInfo:
 
     description: str
     context_size: int
-    """In tokens, prompt and answer together."""
+    """Context size in tokens, for prompt and answer together."""
     trained_context: int
     own_template: bool
-    """Without a template of its own, ChatML is used."""
+    """Whether the file has its own chat template; otherwise ChatML is used."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FormAnswer:
     widened: tuple[str, ...] = ()
     """Parts of the form that only validation checks."""
     timing: Timing | None = None
-    """None for models elsewhere."""
+    """None for a model on a server."""
 
     @property
     def measured(self) -> bool:
@@ -85,7 +85,7 @@ class Model:
     local_info: LocalModelInfo | None = None
 
     provider: str | None = None
-    """Its name in OpenTelemetry's conventions; None: not known."""
+    """The provider's name in OpenTelemetry's conventions; None: not known."""
 
     token_counter: Callable[[str], int] | None = None
     """Counts tokens with the model's own tokenizer, in any thread."""
@@ -95,7 +95,7 @@ class Model:
         self.options = options or ModelOptions()
         self.thoughts = Thoughts(self.options.thinking_budget)
         self.returns_calls = False
-        """Whether its server was seen to return calls apart from the text."""
+        """Whether the server has returned calls separately from the text."""
 
     @property
     def label(self) -> str:
@@ -109,7 +109,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name by which it is asked."""
+        """The model name that requests use."""
         return str(getattr(self.chat, "model_name", None) or type(self.chat).__name__)
 
     @property
@@ -122,16 +122,16 @@ class Model:
         return True
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
-        """Return a stage's sampling with the role's options over it."""
+        """Return a stage's sampling options; the role's options override them."""
         return {name: value for name, value in given.items() if value is not None} | self.options.sampling
 
     @property
     def sees(self) -> bool | None:
-        """Whether it takes pictures; None: not known."""
+        """Whether the model takes pictures; None: not known."""
         return self.options.vision
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return the options for an answer in words, with these tools in view."""
+        """Return the options for an answer in words, with these tools in the prompt."""
         return {}
 
     async def answer(
@@ -163,11 +163,11 @@ class Model:
 
         Args:
             most: the most calls in one answer, if that can be enforced.
-            must: hold the answer to calls.
+            must: require at least one call.
             asking: asks an endpoint in place of `ask_chat`, such as `streaming_asker`.
 
         Raises:
-            ToolsRefusedError: it refuses tools, or these tools.
+            ToolsRefusedError: the server refuses all tools, or these tools.
         """
         offered = [one.as_openai for one in tools]
         bound = self.chat.bind_tools(offered, tool_choice="any") if must else self.chat.bind_tools(offered)
@@ -178,7 +178,7 @@ class Model:
     def read_calls(self, answer: AIMessage) -> CallAnswer:
         """Return the answer of a model that was offered tools.
 
-        Calls in the text are read too, until the server is seen to return them apart from it.
+        Calls in the text are read too, until the server has returned calls separately from the text.
         """
         text = answer.text
         calls = [WrittenCall(one["name"], one["args"]) for one in answer.tool_calls]
@@ -189,7 +189,7 @@ class Model:
         if not self.returns_calls:
             written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
             calls = [WrittenCall(one.name, one.arguments, written=one.written) for one in calls_in(written)]
-        # a call that was cut off has no text: what there is of it shows that it was no thought
+        # a call that was cut off has no text: its written part shows that it is not a thought
         shown = text if text.strip() else "".join(one.unread for one in calls)
         return CallAnswer(
             tuple(calls), shown, usage_of(answer), was_cut_off(answer), held_by="tool_call", message_id=answer.id

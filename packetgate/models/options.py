@@ -1,4 +1,6 @@
-"""How a role's model is asked: the query of its name, over `PACKETGATE_<ROLE>_...`, over `[models.<role>]` of the file.
+"""Options of a role's model.
+
+The query of the model's name overrides `PACKETGATE_<ROLE>_...`, which overrides `[models.<role>]` of the file.
 
 Options of a table that also names a model apply to that model only.
 """
@@ -39,14 +41,14 @@ class ModelOptions(BaseModel):
     enable_thinking: bool | None = None
     """Passed to the chat template; templates without it ignore it."""
     thinking_budget: int | None = Field(default=None, ge=0, le=1_000_000)
-    """Most thought tokens before an answer; None: as many as it was seen to need."""
+    """Most thought tokens before an answer; None: as many as the model has needed so far."""
     native_tools: bool | None = None
-    """Whether tools are offered by tool calling; None: tried; False: asked in a JSON form."""
+    """Whether tools are offered by tool calling; None: try it; False: request calls in a JSON form."""
     vision: bool | None = None
-    """Whether it takes pictures; None: tried."""
+    """Whether the model takes pictures; None: try it."""
     reasoning_effort: str | None = Field(default=None, pattern="^[a-z_-]{1,20}$")
     timeout: float | None = Field(default=None, gt=0.0, le=86_400.0)
-    """In seconds."""
+    """Time limit of an answer, in seconds."""
     extra_body: dict[str, JsonValue] | None = None
     """Added to the body of every request."""
     headers: dict[str, str] | None = Field(default=None, repr=False)
@@ -125,7 +127,7 @@ def file_options(models: Any, path: str) -> dict[str, dict[str, SettingValue]]:
     """Read the file's table `models`, by role.
 
     Raises:
-        ConfigError: as `parsed_options`, or the name of a model is not text.
+        ConfigError: an option is invalid (see `parsed_options`), or the name of a model is not text.
     """
     if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
         raise ConfigError(f"{path}: models: must contain tables: [models.lite] and [models.prime]")

@@ -15,7 +15,7 @@ class Picture:
     """A picture to show to a model."""
 
     told: str
-    """Its description."""
+    """The description of the picture."""
     mime_type: str
     data: bytes | None
     """None: it cannot be shown."""

@@ -31,7 +31,7 @@ class ModelPool:
         prime: str = "reflex",
         from_file: Mapping[str, Mapping[str, SettingValue]] | None = None,
     ) -> None:
-        """Read the model strings; a single model plays both roles.
+        """Parse the model strings; a single model has both roles.
 
         With `decisions:NAME` or `systemone:NAME` as prime, the lite model answers.
 
@@ -68,7 +68,7 @@ class ModelPool:
 
     @property
     def is_reflex(self) -> bool:
-        """Whether both roles are played by `reflex`."""
+        """Whether both roles use `reflex`."""
         return all(one.spec == REFLEX for one in self._models.values())
 
     @property
@@ -80,7 +80,7 @@ class ModelPool:
         """Return the decision endpoint.
 
         Raises:
-            ModelError: there is none, or it has no key.
+            ModelError: no decision endpoint is configured, or the endpoint has no key.
         """
         if self._reviewer is None:
             raise ModelError(
@@ -96,7 +96,7 @@ class ModelPool:
         return (("lite", "prime"),) if is_one else (("lite",), ("prime",))
 
     async def known_as(self) -> str | None:
-        """Return a digest of the one model that plays both roles and its options; None if there is none."""
+        """Return a digest of the model and options that both roles share; None if the roles differ."""
         alone = len(self.players) == 1 and not self._reviewer and not self.is_reflex
         return await asyncio.to_thread(lambda: self._models["lite"].digest) if alone else None
 
@@ -104,7 +104,7 @@ class ModelPool:
         """Check that the models of these or all roles are available, without loading GGUF files.
 
         Raises:
-            ModelError: one is not; the message says what to do.
+            ModelError: a model is not available; the message says what to do.
         """
         for one in dict.fromkeys(self._models[role] for role in roles or self._models):
             await one.check()
@@ -112,7 +112,7 @@ class ModelPool:
             await self._reviewer.check()
 
     def describe(self, role: Role) -> str:
-        """Return a description of what plays the role."""
+        """Return a description of the role's model."""
         reviewed = f"; {self._reviewer.description} reviews" if self._reviewer else ""
         return self._models[role].description + reviewed
 

@@ -26,7 +26,7 @@ from packetgate.state.base import Section, TokenUsage, now, storable
 from packetgate.state.errors import DecisionError
 
 _MAX_CHARS = 200_000
-"""Per message; no prompt that fits a model is longer."""
+"""Most recorded characters per message; no prompt that fits a model is longer."""
 
 
 class SentMessage(Section):
@@ -47,9 +47,9 @@ class ModelRequest(Section):
     """Name and endpoint, without secrets."""
     messages: tuple[SentMessage, ...]
     options: dict[str, str | int | float | bool | None] = {}
-    """Those that are numbers or words; no schemas."""
+    """Request options that are numbers, words or flags; schemas are not recorded."""
     answer: str = ""
-    """As written, tool calls as JSON; partial if it broke off."""
+    """The answer as written, with tool calls as JSON; partial if the answer broke off."""
     error: str = ""
     """Why the answer is missing or partial."""
     usage: TokenUsage = TokenUsage()
@@ -63,7 +63,7 @@ _collected: ContextVar[list[ModelRequest] | None] = ContextVar("collected", defa
 
 @contextmanager
 def collect_requests() -> Iterator[list[ModelRequest]]:
-    """Collect the requests within the block, including those of tasks that start there."""
+    """Collect the requests within the block, including the requests of tasks that start there."""
     requests: list[ModelRequest] = []
     token = _collected.set(requests)
     try:
@@ -112,7 +112,7 @@ def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
         return first
     joined = cast("AIMessageChunk", sum(rest, first))
     message = cast("AIMessage", message_chunk_to_message(joined))
-    message.tool_calls, message.invalid_tool_calls = [], []  # LangChain completes the arguments of one that broke off
+    message.tool_calls, message.invalid_tool_calls = [], []  # LangChain completes the arguments of a cut-off call
     for chunk in joined.tool_call_chunks:
         try:
             arguments = json.loads(chunk["args"] or "{}", strict=False)

@@ -12,9 +12,9 @@ _COMBINING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
 """Keywords that may add properties to those that an object lists."""
 
 LARGEST = 9 * 10**18
-"""Fits a signed 64-bit integer."""
+"""Largest number; it fits a signed 64-bit integer."""
 SMALLEST = 1e-9
-"""Step between two numbers."""
+"""Smallest step between two numbers."""
 
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
@@ -40,7 +40,7 @@ BOUNDS = frozenset(
     {"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "title"}
     | {"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties", "$schema"}
 )
-"""Keywords that a reader does not need."""
+"""Keywords that a model does not need to read."""
 
 
 def without_keywords(schema: Schema, keywords: Set[str]) -> Schema:
@@ -134,7 +134,7 @@ class Choice:
     path: tuple[str, ...]
     """Keys from the root inwards; `*` is any index of an array."""
     options: tuple[str, ...]
-    """In compact JSON: `true`, `"fs.read"`."""
+    """The values in compact JSON: `true`, `"fs.read"`."""
 
     @classmethod
     def among(cls, *path: str, values: Iterable[Any]) -> "Choice":

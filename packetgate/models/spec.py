@@ -11,7 +11,7 @@ from packetgate.state.errors import ModelError
 
 Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
 DECIDING: tuple[str, ...] = ("decisions", "systemone")
-"""Prefixes of endpoints that answer questions with probabilities: the form that they are asked in."""
+"""Prefixes of decision endpoints, which answer with probabilities; a prefix names the form of requests."""
 
 FORMS = (
     "`reflex`, `ollama:NAME`, `lmstudio:NAME`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, "
@@ -43,7 +43,7 @@ def parse_model(text: str) -> ModelSpec:
     """Parse a model name.
 
     Raises:
-        ModelError: it has no known form; the message suggests one.
+        ModelError: the name has no known form; the message suggests one.
     """
     prefix, _, rest = text.strip().partition(":")
     if prefix == "reflex" and not rest:

@@ -1,4 +1,4 @@
-"""Cutting thoughts and leaked tool markup out of answers, at once or while they arrive."""
+"""Cut thoughts and leaked tool markup out of answers, whole or while the answers arrive."""
 
 import re
 from dataclasses import dataclass
@@ -88,12 +88,12 @@ class _Block:
     end: str
     """Pattern of its end; without one, the block goes on to the end of the text."""
     is_json: bool | None = None
-    """Whether quotes hide an end; None until its first character shows it."""
+    """Whether an end mark inside quotes is ignored; None until the block's first character decides that."""
     in_string: bool = False
     is_header: bool = False
 
     def skip(self, text: str, at: int) -> tuple[int, "_Block | None"]:
-        """Return how much of the block was read, and the block that goes on."""
+        """Return how much of the block was read, and the block that continues, if any."""
         if self.is_header:
             end = text.find(HEADER_END, at)
             if end < 0:
@@ -114,8 +114,8 @@ class _Block:
 class MarkupFilter:
     """Takes a text in pieces and returns what may be shown as soon as that is certain.
 
-    Code in backticks is shown. An answer that is only a call is not, unless the request asks for JSON or a call. Held
-    back are the possible beginning of a mark or of code, and white space until something follows.
+    Code in backticks is shown. An answer that is only a call is not shown, unless the request asks for JSON or a
+    call. The filter holds back the possible beginning of a mark or of code, and white space until text follows.
 
     Some chat templates open the thought themselves. Then only its end is in the text: `text` leaves out what is before.
     """
@@ -127,7 +127,7 @@ class MarkupFilter:
         self._unread = ""
         self._released: list[str] = []
         self._block: _Block | None = None
-        self._joined = ""  # the text before the block that what follows the block may complete to a mark
+        self._joined = ""  # text before the block; with the text after the block, it may become a mark
         self._fence = 0  # backticks that end the open fence
         self._fence_begins_line = False
         self._line = ""
@@ -146,12 +146,12 @@ class MarkupFilter:
         return answer if answer or self.violations > self._cut_at_thought else self._thought
 
     def feed(self, piece: str) -> str:
-        """Return what can be shown now."""
+        """Return the text that can be shown now."""
         self._read(piece, last=False)
         return self._release()
 
     def close(self) -> str:
-        """Return the rest."""
+        """Return the rest of the text, which was held back."""
         self._read("\n", last=True)
         self._show(self._joined)
         if self._begins and not self._asked_for and is_only_calls(self._begins):
@@ -182,7 +182,7 @@ class MarkupFilter:
         self._unread = text[at:]
 
     def _prose(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
-        """Show prose and take what follows it; return the position, and whether to wait for more text."""
+        """Show prose and read the code or mark after it; return the position, and whether to wait for more text."""
         found = _CANDIDATE.search(text, at)
         stop = found.start() if found else len(text)
         self._show(text[at:stop])
@@ -191,7 +191,7 @@ class MarkupFilter:
         return self._code(text, stop, last=last) if text[stop] == "`" else self._mark(text, stop, last=last)
 
     def _mark(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
-        """Cut the mark here, or a mark inside of it: cutting that may complete the outer mark."""
+        """Cut the mark here, or a mark inside of it: cutting the inner mark may complete the outer mark."""
         if text[at] == "[" and not self._line and self._shown:
             line = _LINE_OF_CALLS.match(text, at, partial=not last)
             if line and line.partial:
@@ -306,7 +306,7 @@ class MarkupFilter:
 
 
 def _block_of(found: regex.Match[str]) -> _Block | None:
-    """Return the block that a mark begins; None if it stands alone."""
+    """Return the block that a mark begins; None if the mark has no end mark."""
     match found.lastgroup:
         case "frame":
             return _Block(re.escape(_ENDS_OF[found[0].lower()]))

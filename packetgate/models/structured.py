@@ -1,4 +1,4 @@
-"""Structured answers: messages and a form in, a validated object and its probabilities out."""
+"""Structured answers: ask with messages and a form, and return a validated object with probabilities."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -26,9 +26,9 @@ class StructuredResult(Generic[T]):
 
     value: T
     usage: TokenUsage
-    """Over both rounds."""
+    """Tokens of both rounds."""
     choices: tuple[MeasuredChoice, ...] = ()
-    """In the order written."""
+    """The measured choices, in the order in which they were written."""
     widened: tuple[str, ...] = ()
     """Parts of the form that only validation checked."""
 
@@ -48,7 +48,7 @@ async def structured_answer(
     top_p: float | None = None,
     validate: Callable[[T], str | None] | None = None,
 ) -> StructuredResult[T]:
-    """Ask for an object of `schema` in `form`; on an error, ask once more and quote it.
+    """Return an object of `schema` in `form`; after an error, ask once more and quote the error.
 
     Args:
         validate: returns an objection to a valid object, or None; runs in a thread.

@@ -11,12 +11,12 @@ from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
 UNKNOWN_ROOM, MOST_ROOM, GROWTH = 2_000, 32_000, 4
-"""Tokens for the thoughts of an unknown model, the most, and the factor after a cut-off."""
+"""Tokens for thoughts: for an unknown model, and at most; and the growth factor after a cut-off."""
 CHARS_A_TOKEN = 4
 
 
 class Thoughts:
-    """How long the thoughts of a model are, as seen in this process."""
+    """The lengths of a model's thoughts, as measured in this process."""
 
     def __init__(self, budget: int | None = None) -> None:
         self.budget = budget
@@ -57,11 +57,11 @@ class LimitedAnswer(Protocol):
 
 
 class Room:
-    """The length of a request, which refusals and cut-offs change."""
+    """The token limit of a request; refusals and cut-offs change it."""
 
     def __init__(self, thoughts: Thoughts, length: int) -> None:
         self.spent = TokenUsage()
-        """Over all answers."""
+        """Tokens of all answers."""
         self._thoughts, self._length, self._room, self._written = thoughts, length, thoughts.room, 0
 
     @property

@@ -18,7 +18,7 @@ MAX_RETRIES = 2
 TIMEOUT_ADVICE = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
 
 _BAD_REQUEST = frozenset({400, 415, 422})
-"""Statuses by which servers refuse any feature of a request; by others only a feature that they name."""
+"""With these statuses, a server may refuse any feature; with other statuses, only a feature that the error names."""
 _OTHER_REFUSALS = frozenset({404, 413, 500, 501})
 _FEATURES = re.compile(r"tool|function|response_format|schema|grammar|image|picture|vision|modal|mmproj", re.IGNORECASE)
 
@@ -55,7 +55,7 @@ def timeout_of(model: object) -> float | None:
 
 @contextmanager
 def as_decision_errors(model: object, timeout_advice: Callable[[], str] = lambda: TIMEOUT_ADVICE) -> Iterator[None]:
-    """Raise a `DecisionError` that names model and endpoint for what is raised while the model is asked."""
+    """Convert exceptions of a model request to a `DecisionError` that names the model and its endpoint."""
     try:
         yield
     except _transport_errors() as error:

@@ -1,6 +1,6 @@
 """Time limits of turns and endpoints: an absent endpoint is not asked again in the turn.
 
-An endpoint that fails repeatedly is left alone for a while by all turns.
+All turns skip an endpoint that fails repeatedly, for `REST_S` seconds.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class Limit:
     """The deadline of one request, and the advice if it passes."""
 
     deadline: float | None = None
-    """By `time.monotonic`; None: no limit."""
+    """The deadline on the clock of `time.monotonic`; None: no limit."""
     turn: _TurnBudget | None = None
     """The turn whose budget sets the deadline; None: the model's timeout sets it."""
 

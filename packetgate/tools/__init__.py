@@ -1,1 +1,1 @@
-"""Tools: what there is, what it says of itself, what it may do, and how it is called."""
+"""Tools: definitions, servers, catalogue, permissions and execution."""

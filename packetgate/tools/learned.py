@@ -35,7 +35,7 @@ def load_session(path: Path, threads: int = 1) -> Any:
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors share no other class
+    except Exception as error:  # ONNX Runtime's errors share no other class
         raise _broken(path, error) from error
 
 
@@ -50,7 +50,7 @@ def load_tokenizer(path: Path) -> Any:
 
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # it raises nothing more specific
+    except Exception as error:  # the tokenizer raises no more specific class
         raise _broken(path, error) from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -78,7 +78,7 @@ def load_arrays(path: Path) -> "dict[str, NDArray[Any]]":
 
 
 def load_json(path: Path, form: Callable[[Any], Form]) -> Form:
-    """Return `form` of the content of a JSON file.
+    """Return `form(content)` for the content of a JSON file.
 
     Raises:
         WeightsError: the file is missing, broken, or of another form.

@@ -1,1 +1,1 @@
-"""A small encoder that reads a request and one tool together: does the tool serve it, and which words fill what."""
+"""A small encoder that reads a request and one tool together, and judges whether the tool serves the request."""

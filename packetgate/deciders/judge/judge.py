@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JUDGE_WEIGHTS = Path(__file__).parent / "weights"
 _THREADS = 2
-CLS, SEP, MARKER = 101, 102, 103  # BERT's [CLS], [SEP] and [MASK], which stands before each parameter
+CLS, SEP, MARKER = 101, 102, 103  # BERT's [CLS], [SEP] and [MASK], which precedes each parameter
 REQUEST_TOKENS = 160
 _TOOL_TOKENS = 36
 _PARAMETER_TOKENS = 26
@@ -36,10 +36,10 @@ class JudgeEncoder:
     session: "InferenceSession"
     tokenizer: Tokenizer
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
-    """One run uses all cores, and each parallel run would keep memory of its own."""
+    """Allows one run at a time: a run uses all cores, and each parallel run would need its own memory."""
 
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
-        """Return the probability of each tool, each read alone. Blocking."""
+        """Return the probability of each tool, judged one by one. Blocking."""
         asked = encode_request(request, self.tokenizer)
         return [self._judged(*joined_tokens(asked, encode_tool(spec, self.tokenizer))) for spec in specs]
 
@@ -51,7 +51,7 @@ class JudgeEncoder:
 
 
 def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
-    """Return the probability that each tool serves the request, or part of it. Blocking when new."""
+    """Return the probability that each tool serves the request, or part of it. Blocks for pairs that are not cached."""
     known = _judgements(request)
     new = [spec for spec in specs if spec not in known]
     if new:
@@ -61,7 +61,7 @@ def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
 
 @lru_cache(maxsize=64)
 def _judgements(request: str) -> dict[ToolSpec, float]:
-    """Return the judgements so far: intent, selection and review ask the same."""
+    """Return the cached probabilities of a request, which intent, selection and review share."""
     return {}
 
 

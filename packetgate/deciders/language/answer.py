@@ -31,7 +31,7 @@ NO_TOOL_NOTE = (
     "(Nothing was done or looked up for this{why}, and no tool can be called now. "
     "Say what you know, or that you cannot do it.)"
 )
-_MOST_CHARS = 1_500  # of a result that is shown below the answer of a model in this process
+_MOST_CHARS = 1_500  # characters of a result that is shown below the answer of a model in this process
 
 
 async def respond_by_model(
@@ -44,7 +44,7 @@ async def respond_by_model(
     """Ask the prime model, unless the selection already answered in words.
 
     Raises:
-        DecisionError: The model could not be asked, or said nothing.
+        DecisionError: The model could not be asked, or returned no text.
     """
     if packet.response.candidate:
         response = packet.response
@@ -58,7 +58,7 @@ async def respond_by_model(
         offer = await asyncio.to_thread(offer_of, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=problems)
-    else:  # a small model that sees tools after its own call keeps calling
+    else:  # a small model that gets tools after its own call keeps calling
         user = render(
             "answer_user", request=packet.content.user_words, results=fenced_results(packet), outcome=problems
         )
@@ -106,7 +106,7 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
 
 
 def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
-    """Return what did not happen, so that no result is invented. Small models repeat reasons, and get none."""
+    """Return notes on calls that did not run, to prevent invented results. Small models repeat reasons and get none."""
     routing = packet.tool_routing
     if routing is None:
         return ""

@@ -47,7 +47,7 @@ _MAX_TOKENS = 32
 async def review_by_decisions(
     source: DecisionSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> Review:
-    """Ask a decision model about each call of a pass. A call without an answer counts 0.0.
+    """Ask a decision model about each call of a pass. A call without an answer gets confidence 0.0.
 
     Raises:
         DecisionError: The model cannot be asked, or gives no answer.

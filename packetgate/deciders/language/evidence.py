@@ -41,9 +41,9 @@ _BRIEF_CHARS = 300
 _LEAST = 1e-3  # lowest probability
 _MOST = 3.0  # largest log odds of a piece of evidence
 _APPROVED = 0.5
-_WORTHWHILE = 0.1  # probability from which a call is proposed: of those below, one in fourteen was right
+_WORTHWHILE = 0.1  # least probability of a proposed call: below it, one call in fourteen was right
 _SURE = 0.8  # probability from which a call of `reflex` is made without asking a slow model
-_SUREST = 4.0  # log odds of a yes that models hardly exceed
+_SUREST = 4.0  # log odds of a yes that models rarely exceed
 
 
 class CallEvidence(NamedTuple):
@@ -132,7 +132,7 @@ def token_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
 
 
 def request_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection) -> dict[str, float]:
-    """Return the evidence in the request for a call, beside the selection of `reflex`. Blocking."""
+    """Return the evidence in the request for a call, given the selection of `reflex`. Blocking."""
     signals = call_signals(call, packet, catalogue)
     alike = [one.params for one in own.calls if one.tool_name == call.tool_name]
     made = call.params in alike
@@ -151,7 +151,7 @@ def request_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
 
 
 def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
-    """Return whether values equal those of another call, or are texts of the request around them."""
+    """Return whether the values equal another call's values, or are texts of the request that contain these values."""
 
     def contains(value: Any, other: Any) -> bool:
         if value == other or not (isinstance(value, str) and isinstance(other, str)):
@@ -207,7 +207,7 @@ async def review_by_evidence(
     """Review each call of a pass by all evidence, with the model's yes or no.
 
     Args:
-        threshold: The gate's, if the model made the calls itself: it is asked only if its answer can decide.
+        threshold: The gate's threshold, if the model selected the calls; the model is asked only if that can decide.
 
     Raises:
         DecisionError: The model cannot be asked.
@@ -271,7 +271,7 @@ def select_if_sure(own: Selection, packet: CognitionPacket, catalogue: Catalogue
 def likelier_selection(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Return the model's selection, or that of `reflex` if it is more likely right. Blocking.
 
-    A call that is hardly ever right is not made.
+    A call with a very low probability is dropped.
     """
     if own.action == "describe" or chosen.action == "clarify":
         return chosen

@@ -41,7 +41,7 @@ from packetgate.tools.text.words import words_in, words_of
 
 CALL_NEEDED = 0.5  # probability from which a model that answers in words is asked again, and must call
 UNMEASURED = 0.5  # confidence without a measurement; it is not shown
-SURE = 0.9  # probability from which an optional value that nobody named is kept: it may be a synonym
+SURE = 0.9  # probability from which an optional value that no source names is kept: it may be a synonym
 _REASON_CHARS = 200
 
 
@@ -54,10 +54,10 @@ async def select_natively(
     *,
     answers: bool = False,
 ) -> Selection:
-    """Ask the model, and correct it once. A slow model is not asked if `reflex` is sure of a call.
+    """Return the model's selection; correct the model once. A slow model is not asked if `reflex` is sure of a call.
 
     Args:
-        answers: Words without a call are the turn's answer.
+        answers: Whether text without a call is the turn's answer.
 
     Raises:
         ToolsRefusedError: The server accepts no tools, or not these.
@@ -101,7 +101,7 @@ class NativeSelection:
         *,
         asking: ChatCaller | None = None,
     ) -> None:
-        """Take what to ask; with `asking`, words without a call are streamed."""
+        """Store what to ask. With `asking`, an answer without a call is streamed."""
         self.usage = TokenUsage()
         self.acts: float | None = None
         """Probability of a call, in the first answer."""
@@ -112,7 +112,7 @@ class NativeSelection:
     async def select(
         self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool = False
     ) -> Selection:
-        """Ask, and ask once more if a call is invalid.
+        """Return the selection; ask the model once more if a call is invalid.
 
         Raises:
             DecisionError: The model gave no usable answer, or repeated an invalid call.
@@ -192,7 +192,7 @@ class NativeSelection:
         )
 
     def _without_call(self, answer: CallAnswer) -> Selection:
-        """Return the selection of an answer in words, of a question, or of more tools to show."""
+        """Return the selection for an answer without a call: words, a question, or a request for tools."""
         if answer.cut_off and not answer.calls and not answer.text:
             most = self._sampling["max_tokens"]
             problem = f"{self._model.label} began a call of more than {most} tokens: raise selection_max_tokens"
@@ -255,7 +255,7 @@ def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def without_invented_arguments(call: WrittenCall, catalogue: Catalogue, evidence: SourceTexts) -> WrittenCall:
-    """Return a call without optional arguments that nobody named and of which the model was unsure. Blocking."""
+    """Return a call without optional arguments that no source names and about which the model was unsure. Blocking."""
     spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:
         return call
@@ -270,7 +270,7 @@ def without_invented_arguments(call: WrittenCall, catalogue: Catalogue, evidence
 
 
 def _is_in(value: Any, words: Set[str]) -> bool:
-    """Return whether all words of a value, such as `pet_friendly`, were said."""
+    """Return whether `words` contain all words of a value such as `pet_friendly`."""
     own = {word for leaf in leaves(value) for word in words_of(str(leaf.value))}
     return bool(own) and own <= words
 

@@ -43,12 +43,12 @@ ASKING = OfferedTool(
     object_schema(question={**ANY_TEXT, "minLength": 1}),
 )
 FEW = 2  # least number of tools in full
-PERSONA_CHARS = 4_000  # of a persona, if the model's context is too small for all of it
+PERSONA_CHARS = 4_000  # characters of a persona, if the model's context is too small for all of it
 _MOST = 120  # most tools in full: providers take 128
 _ROOM: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
-"""For models in this process: below this many prompt tokens per second, tools of at most this many tokens."""
+"""For models in this process: (prompt tokens per second, most tokens of tools below this speed)."""
 _NAMED, _LIKELY = 24, 12
-"""Most tools that are only named: to a model in this process, and to others, which can ask for any tool."""
+"""Most tools that are only named: for a model in this process, and for other models, which can ask for any tool."""
 _BRIEF_WORDS, _BRIEF_CHARS, _MOST_SHOWN = 5, 100, 5
 _REQUIRED = frozenset({"described", "kept", "preview"})  # reasons of palette entries that the next call needs
 _ID_CHARS = 9  # mistral's call ids have exactly nine characters
@@ -63,15 +63,15 @@ class ToolOffer:
     named: int = 0  # number of tools that are only named
 
     def spec(self, name: str) -> ToolSpec | None:
-        """Return the spec of an offered tool; None for our own."""
+        """Return the spec of an offered tool; None for our own tools."""
         return next((spec for spec in self.specs if spec.name == name), None)
 
 
 def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> ToolOffer:
-    """Return what the palette offers. Blocking.
+    """Return the tools to offer from the palette. Blocking.
 
-    A slow model in this process gets few tools in full: those that the next call needs, then the likeliest. Any other
-    model can ask for tools off the palette.
+    A slow model in this process gets few tools in full: the tools that the next call needs, then the likeliest. Any
+    other model can ask for tools off the palette.
     """
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
     full = _in_full(model, packet, catalogue, entries)
@@ -110,7 +110,7 @@ def _in_full(
 
 
 def _room(model: Model) -> int | None:
-    """Return how many tokens of tools a model in this process reads in good time; None: any number."""
+    """Return how many tokens of tools a model in this process reads fast enough; None: any number."""
     speed = model.reading_speed or 0.0
     return next((most for below, most in _ROOM if speed < below), None) if model.local_info else None
 
@@ -157,7 +157,7 @@ def _about(name: str, catalogue: Catalogue) -> str:
 
 
 def arguments_of(tool: ToolSpec) -> Schema:
-    """Return the tool's schema as it is validated: without declared parameters it takes none."""
+    """Return the tool's schema as it is validated: a tool without declared parameters takes none."""
     declared = tool.input_schema.get("properties")
     properties = {**tool.parameters, **(declared if isinstance(declared, dict) else {})}
     closed = {} if tool.is_open else {"additionalProperties": False}

@@ -66,7 +66,7 @@ class TimedModel:
         self._model = model
 
     def __getattr__(self, name: str) -> Any:
-        """Return the model's attribute; asking it is timed."""
+        """Return the model's attribute; the methods that ask the model are timed."""
         found = getattr(self._model, name)
         return partial(self._timed, found) if name in {"answer", "call", "odds"} else found
 
@@ -104,7 +104,7 @@ class ProbeResult:
     selection: Trial
     review: Trial
     answer: Trial
-    only_validated: tuple[str, ...]  # selected tools whose schema the model was not held to
+    only_validated: tuple[str, ...]  # selected tools whose schema could not be enforced
 
     @property
     def stages(self) -> dict[str, Trial]:
@@ -125,7 +125,9 @@ async def load(pool: ModelPool, role: Role) -> tuple[Model, float] | None:
 
 
 async def probe_model(model: Model, catalogue: Catalogue, context: RoutingContext) -> ProbeResult:
-    """Try the model at each stage, with a palette of these tools. The answer comes first: it pays for preparations.
+    """Return a trial of the model at each stage, with a palette of these tools.
+
+    The answer stage runs first, so its time includes preparations.
 
     Raises:
         DecisionError: The model cannot be asked. An unusable answer is no error.

@@ -24,7 +24,7 @@ from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 HISTORY_MESSAGES = 8
 """A longer history is cut by this many messages at a time, so that prompt caches stay valid between cuts."""
 HISTORY_CHARS = 1_500
-ATTACHED_CHARS = 12_000  # of all attachments together
+ATTACHED_CHARS = 12_000  # most characters of all attachments together
 FENCE_DIGITS = 12  # characters of the packet's id in fences: too many to guess
 EARLIER_REQUESTS, EARLIER_CHARS = 4, 500
 _CONTROL = re.compile(
@@ -48,8 +48,8 @@ async def conversation(
 ) -> list[BaseMessage]:
     """Return the messages of a model call: system prompt, history without markup, this turn, `after`.
 
-    If the model's context is too small, the oldest history is dropped, then the next of `systems` is used. What still
-    does not fit is sent anyway: the model's error tells the size.
+    If the model's context is too small, the oldest history is dropped, then the next of `systems` is used.
+    Messages that still do not fit are sent anyway: the model's error states the size.
     """
     history = _history(packet.history)
     for system in systems:
@@ -145,7 +145,7 @@ def earlier_words(packet: CognitionPacket) -> str:
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
-    """Return earlier messages; of answers only the model's words, so that it does not learn to invent results."""
+    """Return earlier messages; answers keep only the model's words, so that it does not learn to invent results."""
     spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
     cut = max(0, len(spoken) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
     history: list[BaseMessage] = []
@@ -166,7 +166,7 @@ async def attached_pictures(packet: CognitionPacket, store: ResultStore | None) 
 
 
 async def answer_pictures(packet: CognitionPacket, store: ResultStore | None, *, sees: bool | None) -> list[Picture]:
-    """Return the pictures of recent turns, of the request and of tools; without sight, only descriptions."""
+    """Return the pictures of recent turns, the request and tools; without `sees`, only their descriptions."""
     earlier, returned = None if sees is False else store, store if sees else None
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     images = [

@@ -1,4 +1,4 @@
-"""Review calls with a language model. A failure is raised: the gate then counts 0.0."""
+"""Review calls with a language model. A failure raises an error, and the gate then uses confidence 0.0."""
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
@@ -43,7 +43,7 @@ async def review_by_model(
     context: RoutingContext,
     lite: ModelSource | None = None,
 ) -> Review:
-    """Ask the prime model about all calls of a pass at once, or about each if it tells probabilities.
+    """Ask the prime model about all calls of a pass at once, or about each call if the model returns probabilities.
 
     Raises:
         DecisionError: The model gave no usable answer, or did not judge every call exactly once.

@@ -43,7 +43,7 @@ EXAMPLES: tuple[dict[str, Any], ...] = (
 )
 _QUESTION_CHARS = 300
 _MOST_DESCRIBED = 5
-_MOST_GROUPS = 64  # most categories and servers to ask for by name; above, only those of the offered tools
+_MOST_GROUPS = 64  # most categories and servers that the form lists; with more, only those of the offered tools
 
 
 class WrittenAnswerCall(BaseModel):
@@ -109,7 +109,7 @@ async def select_by_model(
     *,
     prime: ModelSource | None = None,
 ) -> Selection:
-    """Ask the lite model, and correct it once. If it is also `prime`, its words without a call are the answer.
+    """Ask the lite model, and correct it once. If the model is also `prime`, its text without a call is the answer.
 
     Raises:
         DecisionError: The model gave no usable answer, or repeated an invalid call.

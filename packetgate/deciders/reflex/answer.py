@@ -20,7 +20,7 @@ _LISTED = 6
 
 
 async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-    """Show each call's result; of a long one, the paragraphs nearest to the request."""
+    """Return an answer with each call's result; a long result is cut to the paragraphs nearest to the request."""
     return await asyncio.to_thread(_answer, packet, catalogue)
 
 

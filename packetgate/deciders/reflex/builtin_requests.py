@@ -34,7 +34,7 @@ class RequestClassifier:
 
     tools: tuple[str, ...]
     words: Mapping[str, int]  # row of each word
-    table: Doubles  # rows: numbers of the vector, words, and a constant. Columns: tools.
+    table: Doubles  # rows: components of the vector, words, and a constant. Columns: tools.
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Return the probability of each tool. Blocking."""
@@ -49,7 +49,7 @@ def builtin_log_odds(text: str, spec: ToolSpec) -> float:
 
 
 def is_known_builtin(spec: ToolSpec) -> bool:
-    """Return whether the model knows a tool."""
+    """Return whether a tool is a built-in tool for which the model gives a probability."""
     return spec.server_digest.startswith(BUILT_IN) and spec.name in load_request_classifier().tools
 
 
@@ -66,7 +66,7 @@ def words_for(text: str) -> Iterator[str]:
 
 
 def row_of(text: str, words: Mapping[str, int]) -> Doubles:
-    """Return a request as numbers."""
+    """Return the numeric features of a request: its scaled vector, a flag for each known word, and 1."""
     text = text[:_MOST_CHARS]
     counted = np.zeros(len(words) + 1)
     counted[[words[word] for word in words_for(text) if word in words]] = 1

@@ -34,13 +34,13 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
 ENOUGH = 0.51  # probability from which a tool is called
-REACH = 4.0  # a tool that scores this far below the best is not judged: the judge weighs less
+REACH = 4.0  # a tool with a larger gap to the best score is not judged: the judge cannot close that gap
 LEAST = 1e-3  # lowest probability of arguments
 QUERIES = frozenset("query question search topic".split())  # words of parameter names that take a query
 _CANDIDATES = 12  # best ranked tools that are considered
 _NOT_JUDGED = -2.0  # log odds of a tool that is not judged
 _MOST_CHARS = 2_000
-_MOST_PRACTISED = 3  # built-in tools that are considered however they rank
+_MOST_PRACTISED = 3  # built-in tools that are considered regardless of rank
 _QUERY_PROBABILITY = 0.9
 _FILLED = 6  # best tools whose arguments are filled
 _LEAST_SHARE = 0.02  # share of the best tool's probability below which arguments are not filled
@@ -61,10 +61,10 @@ class Fit:
     spec: ToolSpec
     signals: Signals
     fillings: tuple[Filling, ...] = field(default=(), repr=False)
-    """Its arguments, once for each of several files."""
+    """The tool's arguments; one filling for each file if the request names several files."""
     share: float = 0.0  # probability that this tool serves the request
-    spare: int = 0  # unused mentions; none of a question
-    unexplained: float = 0.0  # share of terms that neither the tool knows nor an argument uses
+    spare: int = 0  # number of unused mentions; 0 for a question
+    unexplained: float = 0.0  # share of terms that occur neither in the tool's texts nor in an argument
     named: float = 0.0  # optional arguments that the request names and the calls leave out
     words: float = 0.0  # log of the number of words
 
@@ -85,7 +85,7 @@ class Fit:
 
         Args:
             arguments: Log probability of the arguments.
-            filled: Their number.
+            filled: Number of arguments.
             left: Number of values of the request that no argument uses.
         """
         knows = self.spec.knows
@@ -153,7 +153,7 @@ def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
 def _prefer_builtin(fits: Sequence[Fit], text: str) -> list[Fit]:
     """Give a built-in read of an existing file the shares of other servers' tools with the same arguments.
 
-    Only of the built-in tool it is known that it reads, and that it returns the file's text.
+    Only the built-in tool is known to read the file and return its text.
     """
     asked = [one for one in fits if one.signals.practised > 0 and not one.missing and _exists(one)]
     own = max(asked, key=lambda one: one.share, default=None)
@@ -170,7 +170,7 @@ def _exists(fit: Fit) -> bool:
 
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
-    """Add the judge's log odds to each tool that they may bring to the front."""
+    """Return the fits with the judge's log odds for each tool that these can make the best."""
     scores = {fit.spec: serving_log_odds(fit.signals) for fit in fits}
     least = max([0.0, *scores.values()]) - REACH
     within = [spec for spec, one in scores.items() if one >= least]
@@ -207,7 +207,7 @@ def _with_shares(fits: Sequence[Fit]) -> list[Fit]:
 
 
 def _unranked(text: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield tools that are considered however they rank."""
+    """Yield the names of tools that are considered regardless of rank."""
     yield from catalogue.named_in(text)
     built_in = [
         name for name in load_request_classifier().tools if name in catalogue and is_known_builtin(catalogue[name])
@@ -309,7 +309,7 @@ def _known_stems(spec: ToolSpec) -> frozenset[str]:
 def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
     """Return a tool's arguments for a part of a request, once for each of several named files. Blocking.
 
-    The query of a tool that searches is the question, unless its words more surely say another.
+    The query of a search tool is the question, unless a query in the question's words is more probable.
     """
     bare = _without_name(text, spec)
     found = fill_each(spec, bare, now=now)

@@ -17,7 +17,7 @@ _WRONG = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Decide about the next step; a step follows only after success."""
+    """Return whether the next step needs a tool; a step follows only after the previous step succeeded."""
     request = request_of(packet)
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0

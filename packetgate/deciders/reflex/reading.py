@@ -27,7 +27,7 @@ SENSES: dict[str, frozenset[str]] = {
     "convert": frozenset("convert translate".split()),
     "delete": frozenset("delete drop erase remove".split()),
 }
-"""Users' verbs by the verb of a tool's name."""
+"""Verbs that users write, by the verb in tool names."""
 
 _OTHER_VERBS = frozenset("check compare count describe fetch".split())
 KNOWN_VERBS = _OTHER_VERBS.union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)
@@ -66,7 +66,7 @@ _FORBIDS_NOTHING = frozenset("bother fail forget hesitate just mind only worry".
 _SPARES = re.compile(rf"{_BEFORE}(?:keep|leave|spare|not)\s+(?:(?:the|my|file|folder)\s+)*[\"'`]*", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|unless|except|excluding|apart from|other than|only when|as long as)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\?|\b(?:i|we|instead|only|just)\b", re.IGNORECASE)
-"""Marks of a new request after a clause that forbids."""
+"""Words and signs of a new request after a clause that forbids something."""
 _LOOSE_ENDS = re.compile(r"^(?:[\s,.;!]|\b(?:and|but|so)\b)+|(?:[\s,;]|\b(?:and|but|so)\b)+$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
@@ -89,7 +89,7 @@ class Mentions:
 
 @lru_cache(maxsize=256)
 def mentions_in(text: str) -> Mentions:
-    """Return what a text mentions."""
+    """Return the mentions in a text."""
     quoted, ticked = [next(filter(None, groups)) for groups in _QUOTED.findall(text)], _TICKED.findall(text)
     unquoted = _URL.sub(" ", _QUOTED.sub(" ", _TICKED.sub(" ", text)))
     spots = [(match.start(), match.group()) for pattern in (_PATH, _FILES) for match in pattern.finditer(unquoted)]
@@ -114,7 +114,7 @@ def steps_in(request: str) -> list[str]:
 
 
 def _without_forbidden(text: str) -> str:
-    """Remove clauses such as `don't delete a.txt`, `keep b.txt` or `but not c.txt`."""
+    """Return the text without clauses such as `don't delete a.txt`, `keep b.txt` or `but not c.txt`."""
     starts = [match.end() for match in _CLAUSE.finditer(text) if not _within_quotes(text, match.start())]
     clauses = [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
     wanted, is_wanted, begins_sentence = [], True, False

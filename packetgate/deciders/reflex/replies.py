@@ -96,7 +96,7 @@ class _Message:
         return is_small_talk(self.text) or not {*query_terms(self.text)} - _HESITATION - {"sure"}
 
     def serves_other(self, text: str, *tools: str, probability: float) -> bool:
-        """Return whether another tool than these serves a text."""
+        """Return whether a tool other than `tools` serves a text with at least this probability."""
         from packetgate.deciders.reflex.fit import fits_of, probability_of_any
 
         fits = fits_of(text, self.catalogue, self.packet.header.created_at.astimezone())
@@ -156,7 +156,7 @@ def _on_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
 
 
 def _after_verdict(text: str) -> str:
-    """Remove the yes or no at the start, and words beside it."""
+    """Return the text without the verdict words (yes, no, skip) at its start."""
     words = text.split()
     while begins := next((count for count in (2, 1) if _is_verdict(words[:count])), 0):
         words = words[begins:]

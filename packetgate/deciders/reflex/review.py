@@ -31,7 +31,7 @@ _MOST = 3
 
 
 def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
-    """Approve calls whose arguments are the user's and whose access the request asks for. Blocking."""
+    """Return a review that approves calls with the user's arguments and the requested access. Blocking."""
     reviews = tuple(_review(call, packet, catalogue) for call in packet.routing.calls)
     is_calibrated = all(one.confidence_source is ConfidenceSource.CALIBRATED for one in reviews)
     source = ConfidenceSource.CALIBRATED if is_calibrated else ConfidenceSource.RULE
@@ -69,7 +69,7 @@ def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, 
 
 
 def sureness_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[Sureness, list[str]]:
-    """Return the signals of a call as if it had been selected here, and doubts, for the part that fits it best.
+    """Return (signals, doubts) of a call for the part that fits it best, as if `reflex` had selected the call.
 
     Blocking.
     """
@@ -101,7 +101,7 @@ def _fit_of(call: ToolCall, fits: Sequence[Fit]) -> Fit:
 
 
 def _with_meant(fit: Fit) -> Fit:
-    """Interpret the arguments of a built-in tool, as those of the call are."""
+    """Return the fit of a built-in tool with resolved arguments, as the call's arguments are resolved."""
     meant = fit.spec.meant
     if meant is None:
         return fit
@@ -109,7 +109,7 @@ def _with_meant(fit: Fit) -> Fit:
 
 
 def _does_the_same(one: Fit, other: Fit) -> bool:
-    """Return whether two tools read the same values: with one verb on one server, or one of them built in."""
+    """Return whether two tools read the same values: with the same verb on one server, or if one tool is built in."""
     if {one.spec.looks, other.spec.looks} != {Risk.READ} or not one.values or one.values != other.values:
         return False
     if one.spec.server != other.spec.server:

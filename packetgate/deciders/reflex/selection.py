@@ -19,12 +19,12 @@ from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 _DECLINED = {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}
-_LEAST_SHARE = 0.05  # probability of an alternative
+_LEAST_SHARE = 0.05  # least probability of an alternative
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the request, with the user's answers since."""
+    """A part of the request, with the user's later answers."""
 
     text: str
     answers: tuple[str, ...]
@@ -33,7 +33,7 @@ class _Part:
 
 
 def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-    """Choose from the palette for each part of the step, off it only if nothing on it fits. Blocking."""
+    """Return calls for each part of the step; tools off the palette are used only if none on it fits. Blocking."""
     corrects = any(one.goes_to_selection for one in packet.governance.approvals)
     now = packet.header.created_at.astimezone()
     parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(step_of(packet))]
@@ -97,7 +97,7 @@ def _best(fits: list[Fit], palette: frozenset[str]) -> Fit:
 
 
 def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fit, tuple[Correction, ...]]:
-    """Replace a tool of the wrong kind, if the request holds all that the better one needs."""
+    """Return (tool, corrections); a better tool replaces `best` if the kind of `best` is wrong."""
     most = max(access_of(part.text).risks, key=lambda risk: risk.severity)
     wrong = wrong_category(best.spec, part.text, most, catalogue)
     if wrong is None:

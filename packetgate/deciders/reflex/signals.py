@@ -21,7 +21,7 @@ class Signals(NamedTuple):
     always: float = 1.0
     judged: float = 0.0  # log odds of the judge
     near: float = 0.0  # cosine of request and tool
-    known: float = 0.0  # share of the request's terms that the tool knows
+    known: float = 0.0  # share of the request's terms that occur in the tool's texts
     named: float = 0.0  # share of the tool's name that the request contains
     place: float = 0.0  # 1 / rank
     verb: float = 0.0  # the name contains the request's verb or a synonym
@@ -41,7 +41,7 @@ class Signals(NamedTuple):
 
 
 class Sureness(NamedTuple):
-    """Signals for a call that was selected here."""
+    """Signals for a call that `reflex` selected."""
 
     always: float = 1.0
     share: float = 0.0  # log odds of its tool
@@ -50,7 +50,7 @@ class Sureness(NamedTuple):
     filled: float = 0.0  # number of arguments; at most 6
     left: float = 0.0  # unused values; at most 3
     spare: float = 0.0  # other unused mentions; at most 3
-    unexplained: float = 0.0  # share of terms that neither the tool knows nor an argument uses
+    unexplained: float = 0.0  # share of terms that occur neither in the tool's texts nor in an argument
     named: float = 0.0  # optional arguments that the request names and the call leaves out; at most 3
     words: float = 0.0  # log of the number of words
     there: float = 0.0  # a path among its arguments exists
@@ -65,9 +65,9 @@ class CallSignals(NamedTuple):
     worst: float = 0.0  # lowest log probability of a value
     omitted: float = 0.0  # log probability that the omitted parameters are to be omitted
     unread: float = 0.0  # values from the user's words that were not read from the request
-    invented: float = 0.0  # required values that nobody named
-    added: float = 0.0  # optional values that nobody named
-    switched: float = 0.0  # optional booleans and choices that nobody named
+    invented: float = 0.0  # required values that no source contains
+    added: float = 0.0  # optional values that no source contains
+    switched: float = 0.0  # optional booleans and choices that no source contains
     left: float = 0.0  # mentions that no value contains
     unexplained: float = 0.0
     words: float = 0.0
@@ -81,7 +81,7 @@ class FittedWeights(NamedTuple):
 
 
 def serving_probabilities(candidates: Sequence[Signals], fitted: FittedWeights | None = None) -> list[float]:
-    """Return the probability that each tool serves the request; the rest to 1 is that none does."""
+    """Return the probability that each tool serves the request; the remaining probability is that no tool does."""
     scores = [serving_log_odds(signals, fitted) for signals in candidates]
     most = max([0.0, *scores])
     powers = [math.exp(score - most) for score in scores]
@@ -95,7 +95,7 @@ def serving_log_odds(signals: Signals, fitted: FittedWeights | None = None) -> f
 
 
 def call_probability(signals: Sureness, fitted: FittedWeights | None = None) -> float:
-    """Return the probability that a call selected here is right."""
+    """Return the probability that a call that `reflex` selected is right."""
     return logistic(signals, (fitted or load_fitted()).sureness)
 
 

@@ -1,1 +1,1 @@
-"""Filling a tool's parameters from the words of a request: what is mentioned, as what value, for which parameter."""
+"""Fill a tool's parameters from a request: find mentions, convert them to values, assign them to parameters."""

@@ -130,7 +130,7 @@ def _moments(reading: ParsedRequest, span: Span, parameter: Parameter, now: date
 
 
 def _with_year(reading: ParsedRequest, span: Span) -> str:
-    """Append the year of the end of a range: `from 3 May to 5 May 2026`."""
+    """Return the date with the year that only the end of its range states: `from 3 May to 5 May 2026`."""
     if _YEAR.search(span.text):
         return span.text
     ends = (other for other in reading.mentions if other.kind == "date" and 0 <= other.first - span.last <= 1)
@@ -163,7 +163,7 @@ def _number(value: float, integer: bool, way: str, span: Span, strength: float =
 
 
 def _wanted_unit(stems: set[str], dimension: str) -> float | None:
-    """Return the size of the unit that a parameter names, if it names exactly one."""
+    """Return the size of the unit that a parameter names, if it names exactly one unit; else None."""
     known = {stems_in(name)[0]: size for name, (kind, size) in _UNITS.items() if kind == dimension and len(name) > 1}
     sizes = {known[stem] for stem in stems if stem in known}
     return sizes.pop() if len(sizes) == 1 else None

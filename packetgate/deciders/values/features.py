@@ -1,4 +1,4 @@
-"""Numeric features of a candidate value, which know no tool and no parameter by name."""
+"""Numeric features of a candidate value. No feature depends on a particular tool or parameter name."""
 
 import re
 from collections.abc import Sequence
@@ -99,7 +99,7 @@ class _Distances(NamedTuple):
 
 
 class Scene:
-    """A request and a tool, with all that the features of its candidates share."""
+    """A request and a tool, with the data that the features of all candidates share."""
 
     def __init__(self, reading: ParsedRequest, spec: ToolSpec, parameters: Sequence[Parameter]) -> None:
         self.reading, self.parameters = reading, parameters
@@ -242,7 +242,7 @@ def _classes_of(one: Parameter) -> set[str]:
 
 
 class _SpanRows:
-    """Features of a request's spans, whatever the tool."""
+    """Features of a request's spans, independent of the tool."""
 
     def __init__(self, reading: ParsedRequest) -> None:
         self._reading = reading

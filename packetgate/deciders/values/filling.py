@@ -20,7 +20,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import query_terms, stem_of, words_of
 
 PURPOSEFUL = frozenset("quoted code url email path number date time duration identifier name".split())
-"""Kinds of mentions with a purpose: one that no argument uses is a doubt."""
+"""Kinds of mentions that usually are arguments: an unused mention is a reason to doubt the call."""
 LIKELY = 0.5  # probability from which an argument is more likely right than wrong
 _VALUES = frozenset("quoted code url email path".split())  # kinds of mentions that can only be values
 _BARE = _VALUES | {"number", "date", "time", "duration"}
@@ -35,7 +35,7 @@ _PATH_BONUS, _EXISTS_BONUS, _OUTRIGHT_BONUS = 2.0, 3.0, 2.0
 _LOOKED_UP = 4  # number of likeliest optional paths whose existence is checked
 _LEAST_OTHER = 1e-3
 
-KEPT = 6  # candidates of a parameter that are combined with those of the others
+KEPT = 6  # candidates of each parameter that are combined with the candidates of other parameters
 _BEAM = 48
 _TWICE, _SWAPPED, _UNUSED, _SKIPPED = 6.0, 0.7, 0.5, 2.5
 """Costs, in log odds: two parameters use the same words; two of a kind are not in the schema's order; a value remains
@@ -58,7 +58,7 @@ class Argument:
     """Other values with their probabilities; None is no value."""
 
     def probability_of(self, value: Any) -> float | None:
-        """Return the probability of a value, None being no value; None if it was not a candidate."""
+        """Return the probability of a value (None means no value); None if the value was not a candidate."""
         pairs = ((self.value, self.probability), *self.others)
         return next((sure for other, sure in pairs if other == value and type(other) is type(value)), None)
 
@@ -92,7 +92,7 @@ class _Ranked(NamedTuple):
 
 
 def fill_parameters(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
-    """Fill a tool's parameters from a request. Without `now`, relative dates stay as written."""
+    """Return a tool's arguments, read from a request. Without `now`, relative dates stay as written."""
     parameters, reading = parameters_of(spec), parse_request(text)
     keyed = key_values(text) if "=" in text else {}
     scene, nowhere = Scene(reading, spec, parameters), _paths_to_nothing(reading, parameters, spec)
@@ -170,7 +170,7 @@ def _is_path_word(text: str) -> bool:
 
 
 def _without_path_word(candidate: Candidate) -> Candidate:
-    """Replace `folder drafts` by `drafts`."""
+    """Return the candidate without its path word: `drafts` for `folder drafts`."""
     first, _, name = candidate.value.partition(" ") if isinstance(candidate.value, str) else ("", "", "")
     return replace(candidate, value=name) if name and _is_path_word(first) else candidate
 
@@ -276,7 +276,7 @@ def _skips_required(one: Parameter, other: Parameter, old: Candidate, new: Candi
 
 
 def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list[Filling]:
-    """Like `fill`, once for each path if several are named and the tool takes one at a time."""
+    """Return one filling, or one for each path if several are named and the tool takes one path at a time."""
     filling = fill_parameters(spec, text, now=now)
     paths = {(span.start, span.end): span for span in parse_request(text).mentions if span.kind == "path"}
     taken = [one for one in filling.arguments if one.state == "filled" and (one.start, one.end) in paths]
@@ -284,7 +284,7 @@ def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list
     if len(taken) != 1 or not spare or isinstance(taken[0].value, list):
         return [filling]
     every = sorted({paths[taken[0].start, taken[0].end], *spare}, key=lambda span: span.first)
-    sure = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(every))  # the doubt was the other paths
+    sure = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(every))  # other paths caused it
     return [_with_path(filling, taken[0], sure, span, every) for span in every]
 
 
@@ -318,7 +318,7 @@ def answer_value(spec: ToolSpec, name: str, text: str, now: datetime | None = No
     """Return the value of one parameter in the user's answer to a question for it, or None.
 
     Args:
-        decides: The answer is a mere yes, no or skip, which is no text.
+        decides: Whether the answer is only yes, no or skip, so it is not a text value.
     """
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
     if parameter is None or (decides and parameter.type in {"string", "any"}):
@@ -357,7 +357,7 @@ def is_bare(text: str) -> bool:
 
 
 def _only_value(reading: ParsedRequest, text: str, kinds: Set[str] = _VALUES - {"quoted", "code"}) -> Span | None:
-    """Return the only value of these kinds, if words say nothing beside it. Without `text`, they may say more."""
+    """Return the only value of these kinds, or None. If `text` is given, it must contain nothing else."""
     values = [span for span in reading.mentions if span.kind in kinds]
     if len(values) != 1 or not text:
         return values[0] if len(values) == 1 else None

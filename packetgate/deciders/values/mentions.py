@@ -8,7 +8,7 @@ from packetgate.deciders.values.dates import find_times
 from packetgate.deciders.values.tokens import Token, number_parts, tokenize
 from packetgate.tools.text.words import stem_of, words_of
 
-_MAX_TOKENS = 160  # tokens in which stretches of words are looked for
+_MAX_TOKENS = 160  # most tokens in which stretches of words are searched
 _MAX_WORDS = 8  # words of a stretch that does not reach the end of its sentence
 KINDS = "quoted code url email path number date time duration identifier name phrase rest".split()
 TYPED = frozenset(KINDS) - {"name", "phrase", "rest"}
@@ -77,7 +77,7 @@ class ParsedRequest:
         self.mentions = tuple(sorted(_mentions(self), key=lambda span: (span.first, -span.last)))
         """Typed spans and names, in order."""
         self.spans = tuple(_spans(self))
-        """All spans, no stretch twice."""
+        """All spans, each stretch once."""
 
     def span(self, first: int, last: int, kind: str, number: float | None = None, unit: str = "") -> Span:
         """Return the span of the tokens from `first` up to `last`."""
@@ -95,7 +95,7 @@ class ParsedRequest:
 
 @lru_cache(maxsize=256)
 def parse_request(text: str) -> ParsedRequest:
-    """Return the reading of a request."""
+    """Return the parsed request."""
     return ParsedRequest(text)
 
 

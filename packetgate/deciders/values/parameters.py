@@ -93,13 +93,13 @@ class Parameter:
 
     @cached_property
     def is_share(self) -> bool:
-        """Whether it takes a fraction of one, such as 0.05."""
+        """Whether the parameter takes a fraction between 0 and 1, such as 0.05."""
         most = self.schema.get("maximum")
         return bool(isinstance(most, int | float) and 0 < most <= 1) or bool(_SHARE.search(self.description))
 
     @cached_property
     def takes_zone(self) -> bool:
-        """Whether it takes a time zone such as Asia/Tokyo."""
+        """Whether the parameter takes a time zone such as Asia/Tokyo."""
         return bool(_ZONE.search(self.description)) and self.type == "string"
 
     @cached_property
@@ -137,7 +137,7 @@ def _leaves(
 
 
 def _resolved(schema: Any, root: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Replace references, and unions by their first alternative that is not null."""
+    """Return a schema with references resolved, and each union replaced by its first alternative that is not null."""
     if not isinstance(schema, dict):
         return {}
     for _ in range(MAX_SCHEMA_DEPTH):
@@ -191,7 +191,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def convert(text: str, parameter: Parameter, now: datetime | None = None) -> Any:
-    """Return the value that a whole text stands for, valid for the parameter; None if there is none."""
+    """Return the value that a whole text means, valid for the parameter; None if there is none."""
     value = _converted(text.strip(), parameter, now)
     return value if value is not None and is_valid(value, parameter.schema) else None
 
@@ -243,7 +243,7 @@ def _parsed(text: str, kind: type) -> Any:
 
 
 def as_number(value: float, *, integer: bool) -> int | float | None:
-    """Return a number, as an integer if it must be one; None if it cannot."""
+    """Return a number, as an integer if it must be one; None if it is not whole."""
     if float(value).is_integer() and abs(value) < 1e15 and (integer or isinstance(value, int)):
         return int(value)
     return None if integer else value

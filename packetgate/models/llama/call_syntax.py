@@ -48,7 +48,7 @@ class CallSyntax:
         """Return the calls at the beginning of a text.
 
         Args:
-            head: replaces the head where its control tokens left no text.
+            head: replaces `self.head`, if control tokens of the head left no text.
         """
         found: list[ReadCall] = []
         before = self.head if head is None else head

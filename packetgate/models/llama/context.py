@@ -21,7 +21,7 @@ DEFAULT_BATCH = 512
 SLOTS = 8
 """Prompts kept side by side, one for each stage of a turn; they share the context's cells."""
 
-_NO_ROOM, _DONE = 1, 0  # of llama_decode
+_NO_ROOM, _DONE = 1, 0  # return codes of llama_decode
 
 
 @dataclass(eq=False)
@@ -50,7 +50,7 @@ class LlamaContext:
         params.n_threads = options.get("n_threads", max(1, cores // 2))
         # llama.cpp's threads spin while they wait: one core is left to the event loop and the servers
         params.n_threads_batch = options.get("n_threads", max(1, cores - 1))
-        if not llama_cpp.llama_supports_gpu_offload():  # on a CPU, it takes forced tokens slower than one by one
+        if not llama_cpp.llama_supports_gpu_offload():  # on a CPU, it is slower for forced tokens
             params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         with logged_loading(weights.path):
             self.handle: Any = llama_cpp.llama_init_from_model(weights.handle, params)
@@ -63,7 +63,7 @@ class LlamaContext:
         weakref.finalize(self, llama_cpp.llama_batch_free, self._batch)
         self._batch_size: int = params.n_batch
         self.size: int = llama_cpp.llama_n_ctx(self.handle)
-        """In tokens, prompt and answer together."""
+        """Context size in tokens, for prompt and answer together."""
         self._slots = [_Slot(number) for number in range(SLOTS)]
         self._slot = self._slots[0]
         self._clock = 0
@@ -72,7 +72,7 @@ class LlamaContext:
         """Evaluate a prompt; return how many of its tokens were cached.
 
         Raises:
-            DecisionError: it is empty or longer than the context.
+            DecisionError: the prompt is empty or longer than the context.
         """
         if not prompt:
             raise DecisionError(f"the prompt for {self._weights.name} is empty: its chat template returned no text")
@@ -115,7 +115,7 @@ class LlamaContext:
         self.append(tokens[len(self._slot.tokens) :])
 
     def forget(self) -> None:
-        """Forget all prompts."""
+        """Remove all prompts from the cache."""
         for slot in self._slots:
             self._cut(slot, 0)
 

@@ -42,14 +42,14 @@ class Request:
     In a form, a thought ends after `thinking_budget` tokens, which do not count towards the answer's.
     """
     form: AnswerForm | CallForm | None = None
-    """Hold the answer, but not the thought before it, to this form. Calls are held once they have begun."""
+    """The form that the answer, but not the thought before it, must have. Calls must have it once they have begun."""
     must_call: bool = False
     options: tuple[str, ...] = ()
-    """Write nothing; measure how probable each of these words is as the beginning of the answer."""
+    """If given, nothing is written, but the probability of each word as the beginning of the answer is measured."""
     words_only: bool = False
     tools: Tools = ()
     cancelled: threading.Event = field(default_factory=threading.Event)
-    """Set it to stop at the next token, or at the next batch of the prompt."""
+    """Event that stops the request at the next token, or at the next batch of the prompt."""
     on_text: Callable[[str], None] = lambda _: None
     """Receives the answer's pieces on the worker's thread."""
 
@@ -57,21 +57,21 @@ class Request:
 _LIKELY, _NEGLIGIBLE = 64, 0.05
 """First tokens that are examined, and the share of undecided tokens that can be ignored."""
 _LOOP_WINDOW = 160
-"""Tokens back that are searched for a loop."""
+"""Number of last tokens that are searched for a loop."""
 _MEASURABLE_PROMPT = 100
 """Shortest prompt, in tokens, that the speed is measured with."""
 _PEEKED_TOKENS = 8
 _CALL_PROBABILITY = 0.5
-"""Probability of a call from which on a call is written."""
+"""From this probability of a call on, the answer is a call."""
 
 
 class WrittenToken(NamedTuple):
     """A token of an answer with its text and probability."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
     probability: float
-    """Among the tokens that the form allows."""
+    """Probability among the tokens that the form allows."""
 
 
 @dataclass(frozen=True)

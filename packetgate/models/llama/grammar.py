@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 COMPILED = 64
-"""Compiled grammars that are kept."""
+"""Number of compiled grammars that are cached."""
 MAX_ITEMS = 16
 MAX_CHARACTERS = 4000
 """Longest array and text where a schema sets no limit."""
@@ -26,7 +26,7 @@ MAX_CALLS = 16
 
 _COMPACT: Any = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
 _LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
-"""Ignores what no grammar can hold, such as `not`."""
+"""Compiler options that ignore keywords that no grammar can enforce, such as `not`."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Grammar:
     matcher: "LLMatcher"
     """Tells which tokens may come next."""
     widened: tuple[str, ...]
-    """Parts whose schema no grammar can hold in full; validation checks them."""
+    """Parts whose schema no grammar can enforce in full; validation checks these parts."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Grammars:
         self._compiled: dict[str, Grammar] = {}
 
     def grammar(self, form: AnswerForm | CallForm) -> Grammar:
-        """Return the form's grammar, its matcher at the start.
+        """Return the form's grammar, with its matcher at the start.
 
         Raises:
-            DecisionError: the form itself, not one of its parts, cannot be held.
+            DecisionError: no grammar can enforce the form as a whole (unlike one of its parts).
         """
         if isinstance(form, CallForm):
             return self._kept(form.key, lambda: self._compile_calls(form))
@@ -114,7 +114,7 @@ class Grammars:
         return Grammar(matcher, tuple(widened))
 
     def _held(self, schema: Schema, place: Callable[[Schema], Schema] = lambda one: one) -> tuple[Schema, bool]:
-        """Return the nearest schema that a grammar can hold, and whether it allows more."""
+        """Return the nearest schema that a grammar can enforce, and whether this schema allows more."""
         schema = with_size_limits(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
         is_widened = self._refused(place(schema), _COMPACT)
         if self._refused(place(schema), _LENIENT):
@@ -183,7 +183,7 @@ class Vocabulary:
         self._weights = weights
         ends = [token for token in range(weights.size) if weights.is_end(token)]
         self.ends = ends or [weights.size]
-        """Tokens that end an answer; where there are none, one that is never written."""
+        """Tokens that end an answer; if the vocabulary has none, a token that is never written."""
         self.eos_token_id = self.ends[0]
         self.tokens: Sequence[bytes] = [*weights.pieces, *([] if ends else [b""])]
         self.special_token_ids = [token for token, piece in enumerate(self.tokens) if not piece]

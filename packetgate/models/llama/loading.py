@@ -35,7 +35,7 @@ def check_gguf(path: str) -> None:
     """Check the first bytes of a file; blocks.
 
     Raises:
-        ModelError: it is missing, unreadable, or not a GGUF file.
+        ModelError: the file is missing, unreadable, or not a GGUF file.
     """
     try:
         with Path(path).open("rb") as file:

@@ -158,7 +158,7 @@ class LlamaCppModel(Model):
 
     @property
     def sees(self) -> bool:
-        """Whether it takes pictures: a GGUF file is read only as text."""
+        """Whether the model takes pictures: a GGUF file is read only as text."""
         return False
 
     @classmethod
@@ -178,18 +178,18 @@ class LlamaCppModel(Model):
         return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
-        """Return a stage's sampling with the role's options over it."""
+        """Return a stage's sampling options; the role's options override them."""
         thinking = self.options.enable_thinking
         return super().sampling(**given) | ({} if thinking is None else {"enable_thinking": thinking})
 
     def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return the options for an answer in words, with these tools in view."""
+        """Return the options for an answer in words, with these tools in the prompt."""
         return {"tools": [one.for_prompt for one in tools], "words_only": True}
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Ask once for an answer in this form, and measure its choices."""
+        """Ask once; return an answer in this form with its measured choices."""
         message = await ask_chat(
             self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
         )
@@ -223,7 +223,7 @@ class LlamaCppModel(Model):
         must: bool = False,
         asking: ChatCaller | None = None,
     ) -> CallAnswer:
-        """Ask once for calls of these tools, or for words, of which only the first is awaited."""
+        """Ask once; return calls of these tools, or no call as soon as the answer begins with a word."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
         options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
         message = await ask_chat(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})

@@ -42,7 +42,7 @@ class Prompt:
 
     tokens: list[int]
     thought: Frame | None
-    """The thought that the prompt opens, and the model continues."""
+    """The marks of a thought that the prompt opens and the model continues; None without a thought."""
 
 
 class PromptWriter:
@@ -53,7 +53,7 @@ class PromptWriter:
 
     @cached_property
     def may_think(self) -> bool:
-        """Whether the template knows thoughts."""
+        """Whether the template supports thoughts."""
         template = (self._weights.template or "").lower()
         return any(word in template for word in _THINKING)
 

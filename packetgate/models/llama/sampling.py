@@ -26,9 +26,9 @@ Logits = npt.NDArray[np.float32]
 TOP_K, MIN_P = 40, 0.05
 """llama.cpp's defaults."""
 _PENALTY_TOKENS, _PENALTY = 64, 1.1
-"""Tokens back that count as repeated, and their penalty: small models loop."""
+"""Number of last tokens whose repetition is penalized, and the penalty: small models loop."""
 _PERIODS, _LOOP_TOKENS = 4, 48
-"""Repetitions, and tokens that they cover, that make an answer a loop."""
+"""Least number of repetitions, and of repeated tokens, that make an answer a loop."""
 
 
 class Sampler:
@@ -83,7 +83,7 @@ class Mask:
     """Applies a grammar to logits."""
 
     def __init__(self, weights: LlamaWeights) -> None:
-        # The grammar takes a token such as `<unk>` for the text of its name, but writing it leaves nothing in the text.
+        # The grammar treats a token such as `<unk>` as the text of its name, but the token adds nothing to the text.
         self._silent = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
 
     def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
@@ -105,7 +105,7 @@ class TokenTexts:
         self._weights = weights
 
     def weigh(self, texts: Sequence[bytes], logits: Logits) -> dict[bytes, float]:
-        """Return the tokens that continue one of the texts, with weights: `models.choices.Weights`."""
+        """Return the tokens that continue one of the texts, with weights: `models.choices.TokenWeights`."""
         found = {piece for text in texts for piece in self._candidates(text)}
         ids = {piece: self._by_text[piece] for piece in found}
         highest = max((float(logits[one].max()) for one in ids.values()), default=-np.inf)

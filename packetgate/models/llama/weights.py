@@ -47,7 +47,7 @@ class LlamaWeights:
         self.keeps_cells: bool = not (
             llama_cpp.llama_model_is_recurrent(self.handle) or llama_cpp.llama_model_is_hybrid(self.handle)
         )
-        """Whether its memory of a prompt can be cut back to any earlier token."""
+        """Whether the cache of a prompt can be cut back to any earlier token (not for recurrent and hybrid models)."""
 
     @property
     def description(self) -> str:
@@ -80,7 +80,7 @@ class LlamaWeights:
 
     @property
     def edges(self) -> tuple[str, str]:
-        """The texts of the tokens that begin a prompt and end a turn; empty where there are none."""
+        """The texts of the tokens that begin a prompt and end a turn; empty if there are no such tokens."""
         tokens = llama_cpp.llama_vocab_bos(self.vocab), llama_cpp.llama_vocab_eos(self.vocab)
         begin, end = (self._text(one, special=True).decode("utf-8", "replace") if one >= 0 else "" for one in tokens)
         return begin, end
@@ -90,7 +90,7 @@ class LlamaWeights:
         return bool(llama_cpp.llama_vocab_is_eog(self.vocab, token))
 
     def tokenize(self, text: str | bytes, *, special: bool) -> list[int]:
-        """Return the tokens of a text; `special` reads the texts of control tokens as such. Thread-safe."""
+        """Return the tokens of a text; with `special`, the text of a control token becomes that token. Thread-safe."""
         data = text.encode("utf-8", "replace") if isinstance(text, str) else text
         room = len(data) + 2
         while True:

@@ -26,7 +26,7 @@ from packetgate.state.printing import shorten
 CHECK_TIMEOUT_S = 5.0
 
 _OPTIONAL = ("temperature", "top_p", "logprobs", "top_logprobs", "stream_options", "parallel_tool_calls")
-"""Parameters of ours that a request can do without."""
+"""Parameters that Packetgate adds to a request, and that the request does not need."""
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 
 # The library warns of a refused schema with advice for programmers.
@@ -36,7 +36,7 @@ warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
 class CompatibleChat(BaseChatOpenAI):
     """Any server that speaks OpenAI's protocol, with `max_tokens` as the name of the limit.
 
-    Parameters of ours that the server refuses are left out from then on. Refused pictures are replaced by words.
+    Added parameters that the server refuses are left out from then on. Refused pictures are replaced by words.
     """
 
     key_variable: str = "OPENAI_API_KEY"
@@ -124,7 +124,7 @@ class CompatibleChat(BaseChatOpenAI):
     def _next_tried(
         self, error: openai.APIStatusError, sent: list[BaseMessage], kwargs: dict[str, Any], refusal: str
     ) -> tuple[list[BaseMessage], str]:
-        """Return what to send after a refusal; raise it if nothing can be changed."""
+        """Return (messages to send next, refusal of pictures); raise `error` if nothing can be changed."""
         name = self._refused_parameter(error, self._get_request_payload(sent, **kwargs))
         if name:
             self.unsent |= {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
@@ -154,7 +154,7 @@ class OpenAIChat(CompatibleChat, ChatOpenAI):
 
 
 def _keep_fields(message: BaseMessage, sent: dict[str, Any]) -> None:
-    """Copy what langchain-openai leaves out: thoughts, and in pieces also refusals."""
+    """Copy the fields that langchain-openai leaves out: thoughts, and refusals in streamed pieces."""
     thought = sent.get("reasoning_content") or sent.get("reasoning")
     fields = {"reasoning_content": thought, "refusal": sent.get("refusal")}
     message.additional_kwargs |= {name: text for name, text in fields.items() if isinstance(text, str)}
@@ -177,7 +177,7 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
         timeout=endpoint.timeout,
         max_retries=MAX_RETRIES,
         stream_chunk_timeout=endpoint.timeout,
-        use_responses_api=None if endpoint.is_openai else False,  # otherwise some names switch it on
+        use_responses_api=None if endpoint.is_openai else False,  # otherwise some model names enable it
         # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
         default_headers={"Connection": "close", **(options.headers or {})},
         reasoning_effort=options.reasoning_effort,

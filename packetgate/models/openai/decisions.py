@@ -32,7 +32,7 @@ class DecisionEndpoint(BaseDecisionModel):
         """Return a model at an endpoint. Nothing is sent yet.
 
         Raises:
-            ModelError: it is OpenAI itself, and there is no key or it has no such endpoint.
+            ModelError: the endpoint is OpenAI's own, and the key is missing or OpenAI has no such endpoint.
         """
         if form == "systemone" and endpoint.is_openai:
             raise ModelError(

@@ -50,7 +50,7 @@ def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[Me
     except ValidationError:
         return ()
     if not b"".join(token.written for token in tokens).lstrip().startswith(b"{"):
-        return ()  # what the model thought, which is no part of the text, may hold drafts
+        return ()  # thoughts are no part of the text, and may contain drafts
     meter = ChoiceMeter(choices)
     for token in tokens:
         meter.feed(token.written, _weights(token))
@@ -58,7 +58,7 @@ def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[Me
 
 
 def whole_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that the text is, with numbers in the range of a float; None if it is none."""
+    """Return the JSON object that the text consists of, with numbers in the range of a float; otherwise None."""
     try:
         value = json.loads(text, strict=False, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -79,7 +79,7 @@ def _weights(token: _Token) -> TokenWeights:
     def weights(texts: Sequence[bytes]) -> dict[bytes, float]:
         found = {one: weight for one, weight in listed.items() if any(continues(one, text) for text in texts)}
         unlisted = [text for text in texts if not any(continues(one, text) for one in found)]
-        if unlisted:  # each may be as probable as the least that is listed, and all together as what is left
+        if unlisted:  # each has at most the least listed probability, and all together the remaining one
             highest = min(*listed.values(), max(0.0, 1 - sum(listed.values())) / len(unlisted))
             found |= dict.fromkeys(unlisted, highest)
         return found

@@ -115,4 +115,4 @@ class OpenAICompatible(Model):
 def _text_of(message: AIMessage) -> str:
     if message.text.strip() or was_cut_off(message):
         return message.text
-    return str(message.additional_kwargs.get("reasoning_content", ""))  # some servers take the answer for a thought
+    return str(message.additional_kwargs.get("reasoning_content", ""))  # some servers return the answer as a thought

@@ -14,9 +14,9 @@ _ROOT = frozenset({"type", "properties", "required", "additionalProperties", "$d
 """Keywords that OpenAI accepts at the root of a tool's schema."""
 
 MODEST, MODEST_ITEMS = 300, 30
-"""Longest text, in characters, and longest array that a server is asked to count."""
+"""Longest text, in characters, and longest array whose limit is sent to a server."""
 DESCRIPTION_CHARS = 1_024
-"""OpenAI's limit."""
+"""Longest description of a tool that OpenAI accepts."""
 
 
 def without_large_limits(schema: Schema) -> Schema:
@@ -35,7 +35,7 @@ def without_large_limits(schema: Schema) -> Schema:
 
 
 def schema_format(form: AnswerForm) -> dict[str, Any]:
-    """Return the `response_format` that holds an answer to a form."""
+    """Return the `response_format` that enforces the form of an answer."""
     return {"type": "json_schema", "json_schema": {"name": form.name, "schema": without_large_limits(form.schema())}}
 
 

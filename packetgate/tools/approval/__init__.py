@@ -1,1 +1,1 @@
-"""Asking the user: the question, its preview, what a reply means, and what it does to the packet."""
+"""User approval: build questions and previews, read replies, and apply replies to the packet."""

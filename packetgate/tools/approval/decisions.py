@@ -1,4 +1,4 @@
-"""Apply a reply to the packet whose question it answers."""
+"""Apply a user's reply to the packet that asked the question."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from packetgate.tools.risk.call import with_risk
 CHANGED = "the tool, its server or the call changed after you were asked"
 TAKEN = "this question was already answered"
 NAMING_DIGITS = 8
-"""Digits of its id that name a question."""
+"""Least number of leading digits of a question's id that identify the question in a reply."""
 
 _STATUS = {
     ApprovalOutcome.APPROVED: ToolExecutionStatus.APPROVED,
@@ -44,7 +44,7 @@ _WHY = {
 
 @dataclass(frozen=True)
 class ReplyEffects:
-    """The effects of a reply, before it is claimed."""
+    """The effects of a reply that are not applied yet."""
 
     update: PacketUpdate
     grants: list[Grant]
@@ -210,7 +210,7 @@ def _edited(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue
 
 
 def _typed(params: dict[str, Any], name: str, catalogue: Catalogue) -> dict[str, Any]:
-    """Convert edited texts to the types of the schema, because forms of front ends return texts."""
+    """Return the arguments with edited texts converted to the schema's types, because front-end forms return text."""
     spec = catalogue.get(name)
     typed = coerce_params(spec, params) if spec else params
     return {key: typed[key] if isinstance(value, str) else value for key, value in params.items()}

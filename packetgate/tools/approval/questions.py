@@ -1,4 +1,4 @@
-"""The question of a packet: when it is open, what front ends show of it, and how it waits while another turn runs.
+"""A packet's question to the user: its state, its payload for front ends, and how it is parked during another turn.
 
 The payload is that of LangChain's human-in-the-loop middleware. Front ends differ in whether they read `args` or
 `arguments`, so each request has both.
@@ -24,17 +24,17 @@ from packetgate.tools.provenance.roles import sensitive_part
 from packetgate.tools.risk.tool import how_to_vouch
 
 CLARIFY = "A question for you"
-"""The title that front ends show for a question that wants text."""
+"""The title that front ends show for a question with a free-text answer."""
 STILL_WAITS = "Waiting for your decision; not run."
 
 
 def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
-    """Return whether nobody can be asked: without a checkpointer, a run has no thread to return to."""
+    """Return whether no user can be asked: without a checkpointer, a run has no thread to resume."""
     return execution is None or execution.thread_id is None
 
 
 def waiting_update(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> PacketUpdate:
-    """Return the sections of a turn that waits for the user; of one that does not wait, unless `asks`."""
+    """Return the packet sections for a turn that waits for the user or, without `asks`, goes on."""
     governance = packet.governance
     question = None
     if asks:
@@ -51,7 +51,7 @@ def waiting_update(packet: CognitionPacket, *calls: AskedCall, asks: bool = True
 def approval_update(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, dry_runs: Mapping[str, ToolCall]
 ) -> PacketUpdate:
-    """Return the sections of a turn that waits for a decision on those of `calls` that need one.
+    """Return the packet sections for a turn that waits for the user's decisions on `calls`.
 
     The outputs of `dry_runs` (by call id) become previews.
     """
@@ -70,7 +70,7 @@ def approval_update(
 
 
 def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") -> dict[str, Any]:
-    """Return the payload of the interrupt: calls to decide, in order, or a question that wants text.
+    """Return the payload of the interrupt: calls to decide, in order, or a question with a free-text answer.
 
     Some front ends show only `description`, so it repeats everything else.
     """

@@ -28,7 +28,7 @@ _SESSION_DAYS = 1
 
 
 def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
-    """Return the terms that each offered word (session, always, never) would store, as a line."""
+    """Return, for each offered word (session, always, never), a line with the terms that it would store."""
     policy = catalogue.preferences.policy
     bounds: dict[Word, str] = {
         "session": f": {policy.remember_uses} times in this session, for a day",

@@ -14,9 +14,9 @@ from packetgate.state.sections import ApprovalOutcome, Remember
 from packetgate.tools.text.words import stem_of, words_of
 
 ANSWER = "answer"
-"""The argument for the text of an answer: agent-chat-ui, which has no `respond`, shows it as a field to edit."""
+"""Name of the argument for an answer's text. agent-chat-ui has no `respond`; it shows the argument as an edit field."""
 SHORT = 80
-"""Longest value, in characters, whose words may name its call."""
+"""Longest argument value, in characters, whose words may identify its call in a reply."""
 
 _WORDS = {
     meaning: frozenset(word.replace("_", " ") for word in words.split())
@@ -36,7 +36,7 @@ ACKNOWLEDGES = _WORDS["acknowledge"]
 """Words of `YES` that may only acknowledge."""
 _THANKS = _WORDS["thanks"]
 AROUND = _WORDS["around"] | _THANKS
-"""Polite words that may stand beside a verdict."""
+"""Polite words that a verdict may contain."""
 ALL = frozenset("all both every everything each alle alles beide tout tous toutes todo todos todas tutti".split())
 _OF_TWO = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
 LIMITS = frozenset(
@@ -94,7 +94,7 @@ def parse_replies(reply: Any, count: int) -> list[CallReply]:
     """Read a reply to `count` requests: `{"decisions": [...]}`, a list, one decision, or words for all of them.
 
     Raises:
-        RequestError: it is none of these, or has another number of decisions.
+        RequestError: the reply is none of these, or has another number of decisions.
     """
     if isinstance(reply, str):
         return [read_words(reply)] * count
@@ -109,7 +109,7 @@ def parse_replies(reply: Any, count: int) -> list[CallReply]:
 
 
 def parse_answer(reply: Any) -> str | None:
-    """Read the answer to a question that wants text; None if the user declines.
+    """Return the text that answers a free-text question; None if the user declines.
 
     Raises:
         RequestError: the reply contains no text.
@@ -169,7 +169,7 @@ def read_words(text: str) -> CallReply:
 
 
 def verdict_of(token: str) -> ApprovalOutcome | None:
-    """Return the decision that a word stands for."""
+    """Return the decision that a word means; None if the word is not a verdict."""
     if token in YES:
         return ApprovalOutcome.APPROVED
     if token in NO:

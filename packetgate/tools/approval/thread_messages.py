@@ -17,7 +17,7 @@ from packetgate.tools.checks.validation import canonical_json
 
 _PREFIX = "question-"
 _ID_DIGITS = 16
-"""Digits of a question's and a call's id: providers accept at most 40 characters."""
+"""Number of id digits in the id of a question or a call: providers accept at most 40 characters."""
 _UNANSWERED = "It was not answered, and has not run."
 _WAITS = "It waits for the user's decision."
 _TEXTS = {

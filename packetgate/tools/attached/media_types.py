@@ -34,5 +34,5 @@ def matches_declaration(kind: str, mime_type: str, data: bytes) -> bool:
 
 
 def has_signature(mime_type: str, data: bytes) -> bool:
-    """Whether the first bytes are those of a known type."""
+    """Whether the first bytes are the signature of the type."""
     return mime_type in SIGNATURES and SIGNATURES[mime_type].match(data) is not None

@@ -15,22 +15,22 @@ from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4
 _MAX_FILES = 8
-"""Files of one request, including pictures."""
+"""Most files in one request, including pictures."""
 MAX_ATTACHED_TEXT_BYTES = 200_000
 SEE_ATTACHED = "See what is attached."
-"""The request of a message that has files and no text."""
+"""Request text for a message that has files but no text."""
 _NAME_CHARS = 80
 _NAME_KEYS = ("name", "filename", "title")
 
 Part = dict[str, Any]
-"""A part of a message, as LangChain has it."""
+"""A message part in LangChain's form."""
 
 
 def message_part(name: str, data: bytes) -> Part:
     """Return a file as a part of a message.
 
     Raises:
-        RequestError: it is neither text nor a picture, or too large.
+        RequestError: the file is neither text nor a picture, or too large.
     """
     if problem := attachment_problem(data):
         raise RequestError(f"{plain_name(name)} cannot be attached: {problem}")
@@ -69,7 +69,7 @@ def take_files(
 ) -> tuple[list[BaseMessage], tuple[Attachment, ...]]:
     """Return the messages as text, and the files of the last one; pictures are stored for the session. Blocking.
 
-    In earlier messages, a mark replaces each file.
+    In earlier messages, a marker replaces each file.
 
     Raises:
         RequestError: a part of the last message cannot be used.
@@ -87,7 +87,7 @@ def check_files(messages: Sequence[BaseMessage]) -> None:
     """Check that the files of the last message can be used. Blocking.
 
     Raises:
-        RequestError: they cannot.
+        RequestError: a file cannot be used.
     """
     if messages and isinstance(messages[-1], HumanMessage):
         _read(messages[-1])

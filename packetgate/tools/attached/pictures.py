@@ -10,12 +10,12 @@ from packetgate.tools.attached.media_types import SIGNATURES, has_signature
 from packetgate.tools.text.result_store import ResultStore
 
 MAX_PICTURE_BYTES = 5_000_000
-"""Largest picture that a model is shown: hosted models accept no larger ones."""
+"""Largest picture, in bytes, that is sent to a model: hosted models reject larger pictures."""
 MAX_PIXELS = 50_000_000
 
 _START_OF_FRAME = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 _ALONE = {0x01, *range(0xD0, 0xD9)}
-"""Markers of JPEG that no length follows."""
+"""JPEG markers without a length field."""
 
 
 def picture_type(data: bytes) -> str:
@@ -46,7 +46,7 @@ def stored_picture(one: Attachment | ResultAttachment, kept: ResultStore, sessio
     file = kept.file(one.handle, session)
     try:
         data = file.read_bytes() if file else b""
-    except OSError:  # it was removed just now
+    except OSError:  # another process removed the file
         return None
     unchanged = len(data) == one.size and sha256(data).hexdigest() == one.sha256
     return data if unchanged and has_signature(one.mime_type, data) else None
@@ -82,7 +82,7 @@ def _of_jpeg(data: bytes) -> tuple[int, int]:
         if marker in _START_OF_FRAME:
             height, width = struct.unpack_from(">HH", data, at + 5)
             return width, height
-        if marker == 0xFF:  # filling
+        if marker == 0xFF:  # a fill byte
             at += 1
         else:
             at += 2 if marker in _ALONE else 2 + struct.unpack_from(">H", data, at + 2)[0]

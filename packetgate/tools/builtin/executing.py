@@ -96,7 +96,7 @@ def _report(command: str, finished: _Finished, timeout_s: float) -> str:
 
 
 class _Captured:
-    """The first and the last half of MAX_OUTPUT_BYTES."""
+    """The captured output: at most MAX_OUTPUT_BYTES, half from the start and half from the end."""
 
     def __init__(self) -> None:
         self._head, self._tail = bytearray(), bytearray()
@@ -139,10 +139,10 @@ class _Watch(asyncio.SubprocessProtocol):
 async def _run_program(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, wrapper: Sequence[str]
 ) -> _Finished:
-    """Run the program by the launcher where there is one.
+    """Run the program, through the launcher if the system has one.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the program cannot be started.
     """
     if not HAS_LAUNCHER:
         return await _started(argv, folder, environment, timeout_s)

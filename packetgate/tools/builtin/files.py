@@ -21,7 +21,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
-    """A failure that the model can act on: the answer of a tool that works."""
+    """A failure that the model can act on; its message is the tool's answer."""
 
 
 class TooLargeError(ToolFailure):
@@ -46,7 +46,7 @@ class Root:
 
     def __init__(self, path: Path, rules: Iterable[Rule] = ()) -> None:
         """Args:
-        rules: the user's policy. Files that `ai.read` may not read without asking are in no list and no search.
+        rules: the user's policy. Lists and searches omit files that `ai.read` may not read without approval.
         """
         self._given = path
         self._withheld_patterns = tuple(
@@ -74,7 +74,8 @@ class Root:
             follow: whether to resolve also a link that the path itself names.
 
         Raises:
-            ToolFailure: it leads out of the folder, or is empty or not a path; or a link leads to a secret file, about
+            ToolFailure: the path leads out of the folder, is empty or is not a path; or a link leads to a secret
+            file, about
                 which the user was not asked.
         """
         real = self.real(path, follow=follow)
@@ -84,10 +85,10 @@ class Root:
         return real
 
     def real(self, path: str, *, follow: bool = True) -> Path:
-        """Return what `resolve` does, also for a link to a secret file.
+        """Return the resolved path as `resolve` does, but also for a link to a secret file.
 
         Raises:
-            ToolFailure: it leads out of the folder, or is empty or not a path.
+            ToolFailure: the path leads out of the folder, is empty or is not a path.
         """
         if not path.strip() or "\0" in path:
             raise ToolFailure(f"{path!r} is not a path: name a file below the working folder, for example README.md")
@@ -136,12 +137,12 @@ class Root:
 
 @lru_cache(maxsize=20_000)
 def holds_secrets(name: str) -> bool:
-    """Whether a path or pattern names files with keys or secrets, or files that say what may run."""
+    """Whether a path or pattern names files with keys or secrets, or files that configure what may run."""
     return bool(sensitive_part(name, "path"))
 
 
 def read_bytes(root: Root, real: Path, limit: int) -> bytes:
-    """Return the bytes of a resolved file; raises as `read_in_folder` does, with the file name."""
+    """Return the bytes of a resolved file. Raise the errors of `read_in_folder`, with the file name in the message."""
     with root.folder(real.parent) as folder:
         try:
             return read_in_folder(real.name, folder, limit)
@@ -150,12 +151,12 @@ def read_bytes(root: Root, real: Path, limit: int) -> bytes:
 
 
 def read_in_folder(name: str, folder: int, limit: int) -> bytes:
-    """Return the bytes of a file in an open folder. The messages of failures do not name it.
+    """Return the bytes of a file in an open folder. Error messages do not contain the file's name.
 
     Raises:
-        OSError: it cannot be opened, or is a link.
+        OSError: the file cannot be opened, or is a link.
         ToolFailure: it is neither a file nor a folder (a pipe, a device).
-        TooLargeError: it has more than `limit` bytes.
+        TooLargeError: the file has more than `limit` bytes.
     """
     # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
@@ -174,7 +175,7 @@ def new_file(folder: int, name: str, *, mode: int | None = None, may_replace: bo
 
     Args:
         mode: its permissions; None: the default.
-        may_replace: whether it may take the place of another file.
+        may_replace: whether the new file may replace an existing file.
 
     Raises:
         FileExistsError: a file has the name already.
@@ -202,7 +203,7 @@ def decode(data: bytes, name: str) -> str:
     """Return UTF-8 bytes as text, without a byte order mark.
 
     Raises:
-        NotTextError: they are not UTF-8.
+        NotTextError: the bytes are not UTF-8.
     """
     if b"\0" not in data:
         with suppress(UnicodeDecodeError):

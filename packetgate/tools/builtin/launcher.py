@@ -25,7 +25,7 @@ class Plan(TypedDict):
 
 
 STOP = signal.SIGUSR1
-"""Ends the program and all it started. Sent by the parent, or by the kernel when the parent dies."""
+"""Signal that ends the program and all its processes. The parent sends it, or the kernel when the parent dies."""
 
 _SET_PDEATHSIG, _CAPBSET_DROP, _SET_SUBREAPER = 1, 24, 36
 _READING_OTHERS = (19, 21, 38)
@@ -39,7 +39,7 @@ class _StoppedError(Exception):
 
 
 def command_line(plan: Plan, argv: Sequence[str]) -> list[str]:
-    """Return the command line that runs a program by the launcher."""
+    """Return the command line that runs a program through the launcher."""
     return [sys.executable, "-I", "-S", __file__, json.dumps(plan), *argv]
 
 
@@ -101,7 +101,7 @@ def _become(plan: Plan) -> None:
         _die_with_parent(signal.SIGKILL)
         for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, STOP):
             signal.signal(number, signal.SIG_DFL)
-        os.environ.pop("PWD", None)  # bubblewrap's
+        os.environ.pop("PWD", None)  # set by bubblewrap
         for capability in _READING_OTHERS:
             _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
         os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - no shell is wanted

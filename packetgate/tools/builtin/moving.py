@@ -136,7 +136,7 @@ class _Mover:
                 raise missing(self._root, real, "any") from error
 
     def _target(self, real: Path, destination: str, *, beside: bool = True) -> Path:
-        """Return the new path; with `beside`, a bare new name is one in the same folder."""
+        """Return the new path; with `beside`, a bare name is a name in the same folder."""
         folder, target = self._root.resolve(destination), self._root.resolve(destination, follow=False)
         if folder.is_dir():
             target = folder / real.name

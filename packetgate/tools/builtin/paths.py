@@ -20,12 +20,12 @@ DESTINATION = "destination"
 _NAMES_SHOWN = 20
 _MAX_NEAREST = 8
 _MISSPELT = 0.85
-"""Similarity from which on a name counts as a misspelling of another."""
+"""Least similarity at which a name counts as a misspelling of another name."""
 _NEAR = 0.6
 _MIN_LETTERS = 4
 """Shorter names are never compared by similarity."""
 _NUMBERS = re.compile(r"\d+|(?<![^\W_])[^\W\d_](?![^\W_])")
-"""Numbers and single letters, which tell names apart."""
+"""Numbers and single letters: names that differ in them are different names."""
 _FILLERS = frozenset(
     "a an the my our your this that to of for in about on from with file folder directory document called named".split()
 )
@@ -38,16 +38,16 @@ class PathReader:
     root: Root
     parameter: str = "path"
     kind: PathKind | None = None
-    """What must exist under that path; None: it need not exist."""
+    """Kind of entry that must exist at the path; None: the path need not exist."""
     follow: bool = True
     """Whether to follow a link that the path names."""
     careful: bool = False
     """Whether to reject misspellings, because the file is moved, replaced or deleted."""
     unless: tuple[str, str] = ("", "")
-    """A parameter and the value with which the path need not exist; that value is also its default."""
+    """(parameter, value): if the parameter has this value, its default, the path need not exist."""
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments with the path that is meant; unchanged where that is ambiguous. Blocking."""
+        """Return the arguments with the resolved path; unchanged if the path is ambiguous. Blocking."""
         path = params.get(self.parameter)
         if not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
             return dict(params)
@@ -59,7 +59,7 @@ class PathReader:
             return dict(params)
 
     def finds(self, params: Mapping[str, Any]) -> bool:
-        """Whether the path that is meant exists and is of the right kind. Blocking."""
+        """Whether the resolved path exists and is of the right kind. Blocking."""
         path = self.read(params).get(self.parameter)
         if not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
             return True
@@ -95,7 +95,7 @@ class PathReader:
         name = self.root.name(real)
         if name in (str(PurePosixPath(path)), "."):
             return path
-        if self.parameter == DESTINATION:  # where a bare name, or a slash at the end, has a meaning of its own
+        if self.parameter == DESTINATION:  # here, a bare name and a trailing slash have a special meaning
             name = f"{name if '/' in name else f'./{name}'}{'/' * path.endswith('/')}"
         return name
 
@@ -132,16 +132,16 @@ def contents_line(root: Root, folder: Path) -> str:
 
 
 class PathMatches(NamedTuple):
-    """Existing paths that a name may stand for."""
+    """Existing paths that a name may mean."""
 
     names: tuple[str, ...] = ()
     """Paths that match equally well."""
     nearest: tuple[str, ...] = ()
-    """The most similar ones, where none matches."""
+    """The most similar paths, if no path matches."""
 
 
 def matching_paths(root: Root, path: str, kind: PathKind, *, careful: bool = False) -> PathMatches:
-    """Return the paths that a missing path may stand for: by base name, without suffix, or misspelt. Blocking.
+    """Return the paths that a missing path may mean: by base name, without suffix, or misspelt. Blocking.
 
     Withheld files never match.
 

@@ -23,12 +23,12 @@ from packetgate.tools.text.result_store import HANDLE_PREFIX, MAX_SHOWN_CHARS, R
 
 MAX_READ_BYTES = 5_000_000
 _HINT_CHARS = 200
-"""Reserved for the last line, which says how to read on."""
+"""Characters reserved for the last line, which says how to read the rest."""
 
 
 @dataclass(frozen=True)
 class LineRange:
-    """The lines to read, counted from 1; 0: not given."""
+    """The lines to read, counted from 1; 0 means that a field is not given."""
 
     first_line: int = 1
     last_line: int = 0

@@ -32,7 +32,7 @@ UNCONFINED = "none: it can access the same files, network and processes as you; 
 _SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split()
 _BESIDE_BIN = "lib lib64 libexec include pyvenv.cfg".split()
 _CONFIGURATION = (".gitconfig", ".config/git")
-"""Below the home folder. Git fails where it cannot read its configuration."""
+"""Git's configuration, relative to the home folder. Git fails if it cannot read these files."""
 _PROBE_S = 10.0
 
 
@@ -43,9 +43,9 @@ class SandboxSettings:
     mode: SandboxMode = "auto"
     network: bool = False
     reads: tuple[str, ...] = ()
-    """More folders and files that programs may read."""
+    """Additional folders and files that programs may read."""
     writes: tuple[str, ...] = ()
-    """More folders and files that programs may change."""
+    """Additional folders and files that programs may change."""
 
 
 class Sandbox:
@@ -59,7 +59,7 @@ class Sandbox:
         """Return whether programs are confined; bubblewrap is tried once.
 
         Raises:
-            ToolFailure: they are not, and a sandbox is required.
+            ToolFailure: programs are not confined, and a sandbox is required.
         """
         if self._works is None:
             self._works = await self._try(folder)
@@ -126,7 +126,7 @@ def bubblewrap(
     """Return the command line to prepend to a program's, so that bubblewrap confines it. Blocking.
 
     Args:
-        reads: readable folders and files, beside the system's and those that programs on `PATH` need.
+        reads: readable folders and files, in addition to the system's and to those that programs on `PATH` need.
         writes: writable folders and files.
     """
     reads = [*_SYSTEM, *_needed_by_programs(argv[0], environment), *reads]

@@ -172,7 +172,7 @@ class _Place(NamedTuple):
     text: str
     """From first to last line."""
     passage: str
-    """The same with `CONTEXT_LINES` on both sides."""
+    """`text` with `CONTEXT_LINES` lines before and after it."""
     passage_start: int
 
 
@@ -212,7 +212,7 @@ def _places_answer(query: str, places: list[_Place], limit: int, searched: str, 
 def _nearest(corpus: Corpus, by_words: LexicalIndex, text: str, folder: str, pattern: str) -> list[Hit]:
     try:
         hits = by_words.search(corpus.scan().files, text, 40 * _MAX_NEAREST)
-    except ToolFailure:  # there is no word in it
+    except ToolFailure:  # the query has no word
         return []
     matches, prefix = path_matcher(pattern), "" if folder == "." else f"{folder}/"
     return [hit for hit in hits if matches(hit.path) and f"{hit.path}/".startswith(prefix)][:_MAX_NEAREST]

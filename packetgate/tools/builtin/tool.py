@@ -40,24 +40,24 @@ class ToolAnswer(NamedTuple):
 
     text: str
     structured: dict[str, Any] | None = None
-    """The same as data, if it has more than the text."""
+    """The answer as data, if the data has more than the text."""
 
 
 @dataclass(frozen=True)
 class BuiltinTool:
-    """A function as a tool. If it takes `dry_run`, it can say what it would do."""
+    """A function as a tool. A function with a `dry_run` parameter can describe a call without running it."""
 
     function: Callable[..., str | ToolAnswer] | Callable[..., Awaitable[str | ToolAnswer]]
     """A function that is not async runs in a thread."""
     risk: Risk
     named: str = ""
-    """The name, if the function cannot have it."""
+    """The tool's name, if it differs from the function's name."""
     open_world: bool = False
-    """Whether it reaches outside the working folder."""
+    """Whether the tool reaches outside the working folder."""
     reads_on: bool = False
-    """Whether it can read the rest of a long result itself."""
+    """Whether the tool itself can return the rest of a long result."""
     paths: tuple[PathReader, ...] = ()
-    """Resolve the paths in a call."""
+    """Readers that resolve the paths in a call."""
     takes_kind: str = ""
     """The parameter that takes a kind of files, such as `images`."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from packetgate.tools.builtin.files import Root, holds_secrets
 
 MAX_ENTRIES = 50_000
-"""Entries visited in one walk."""
+"""Most entries that one walk visits."""
 _MAX_ALTERNATIVES = 50
 _BUILT = frozenset(
     {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
@@ -59,12 +59,12 @@ class TreeEntry(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Whether the entry is a folder."""
         return stat.S_ISDIR(self.status.st_mode)
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
+        """Whether the entry is a regular file."""
         return stat.S_ISREG(self.status.st_mode)
 
 
@@ -168,6 +168,6 @@ def suffixes_of(kind: str) -> tuple[str, ...]:
 
 
 def pattern_of(name: str) -> str:
-    """Return a pattern for names that contain a word or have a suffix of that kind."""
+    """Return a pattern for file names that contain `name`, or have a suffix of the kind that `name` means."""
     suffixes = suffixes_of(name) if name.isalpha() else ()
     return name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{one}' for one in suffixes)}}}"

@@ -132,7 +132,7 @@ class _Writer:
             except FileNotFoundError as error:
                 raise missing(self._root, real, "file") from error
             old, new = file.with_own_newlines(old_text), file.with_own_newlines(new_text)
-            if old not in file.text:  # its line endings are mixed
+            if old not in file.text:  # the file mixes line endings
                 old, new = old_text, new_text
             places = file.text.count(old)
             if not places:
@@ -150,7 +150,7 @@ class _Writer:
         return f"{doing} {counted(places, 'place')} in {name}\n{_difference(file, text)}"
 
     def _text_before(self, real: Path, mode: WriteMode) -> tuple[str | None, str]:
-        """Return the present text, None for a new file, and a line that says why there is no difference to show."""
+        """Return the current text (None for a new file), and a line that says why no difference can be shown."""
         name = self._root.name(real)
         no_diff = _WITHHELD if self._root.withholds(name) else ""
         try:
@@ -213,7 +213,7 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
 class _Text(NamedTuple):
     name: str
     text: str
-    """As stored, without the byte order mark."""
+    """The text as stored, without the byte order mark."""
     mark: bytes
     """The byte order mark, if any."""
     newline: str

@@ -16,7 +16,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
 CACHED = 16
-"""Allow-lists whose catalogues are cached, and kinds of conversation whose pools are."""
+"""Number of cached catalogues (by allow-list) and of cached pools (by kind of conversation)."""
 
 _TOKENS = re.compile(r"[^\s\"'`(),;:?!]+")
 _IDENTIFIER = re.compile(r"\w[._/-]\w|[a-z][A-Z]")
@@ -41,8 +41,8 @@ class Catalogue(dict[str, ToolSpec]):
                 if alias and name.isascii():
                     self._by_words.setdefault(alias, []).append(name)
         self.limited = lru_cache(CACHED)(self._limited)
-        """Returns the catalogue of the tools that match one of the patterns, if any, and that no rule denies. Args:
-        patterns (a tuple), channel. May block."""
+        """Cached function of (patterns, channel). It returns the catalogue of the tools that match a pattern (all tools
+        if there are no patterns) and that no rule denies. May block."""
         self._pool = lru_cache(CACHED)(self._pool_of)
 
     def _rated_chains(self) -> Iterator[ToolSpec]:
@@ -64,7 +64,7 @@ class Catalogue(dict[str, ToolSpec]):
         if len(names) == len(self):
             return self
         fewer = Catalogue((self[name] for name in names), meaning=self._meaning)
-        fewer.preferences = self.preferences  # they are applied already
+        fewer.preferences = self.preferences  # already applied to these tools
         _ = fewer.ledger, fewer.long_ledger
         return fewer
 
@@ -84,13 +84,13 @@ class Catalogue(dict[str, ToolSpec]):
         return tuple(sorted({spec.category for spec in self.values() if spec.category} | {*self.servers}))
 
     def group(self, name: str) -> tuple[str, ...]:
-        """Return the tools of a category or a server, in any case; empty if it is neither."""
+        """Return the tools of a category or a server, ignoring case; empty if the name is neither."""
         wanted = name.strip().casefold()
         specs = [spec for spec in self.values() if wanted in {spec.category.casefold(), spec.server.casefold()}]
         return tuple(spec.name for spec in specs) if wanted else ()
 
     def pool(self, context_type: str) -> tuple[str, ...]:
-        """Return the tools of a kind of conversation: configured for it, or with this server, category or tag."""
+        """Return the tools for a kind of conversation: configured, or of a server, category or tag with this name."""
         return self._pool(singular(context_type))
 
     def _pool_of(self, kind: str) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class Catalogue(dict[str, ToolSpec]):
 
     @cached_property
     def samples(self) -> tuple[str, ...]:
-        """All tools, servers in turn, primary tools first."""
+        """All tools, alternating between servers, primary tools of each server first."""
         by_server = [primary_tools(specs, self.permanent) for specs in self.servers.values()]
         return tuple(name for name in chain.from_iterable(zip_longest(*by_server)) if name)
 
@@ -133,7 +133,7 @@ class Catalogue(dict[str, ToolSpec]):
 
     @cached_property
     def long_ledger(self) -> str:
-        """The capabilities ledger for selections; of a small catalogue it names every tool."""
+        """The capabilities ledger for selections; for a small catalogue, it names every tool."""
         return self._full_ledger or capabilities_ledger(self.servers, self.permanent, LONG_TOKENS)
 
     def exactly(self, name: str) -> str | None:

@@ -18,7 +18,7 @@ Pattern = NonEmpty
 
 
 class ConfigTable(BaseModel):
-    """A table of a configuration file: unknown keys and values of another type are errors."""
+    """A table of a configuration file: unknown keys and values of the wrong type are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=True)
 
@@ -33,10 +33,10 @@ def config_error(path: Path, error: ValidationError, known: str, table: str = ""
 
 
 def read_file(path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out") -> Any:
-    """Return the parsed content of a file; `check` says what to check if it cannot be opened.
+    """Return the parsed content of a file; `check` is the hint in the error if the file cannot be opened.
 
     Raises:
-        ConfigError: the file is missing, too large, or not of that form.
+        ConfigError: the file is missing, too large, or not valid in this format.
     """
     try:
         if path.stat().st_size > MAX_FILE:

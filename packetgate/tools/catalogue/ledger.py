@@ -9,7 +9,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import estimated_tokens
 
 SHORT_TOKENS, LONG_TOKENS, FULL_TOKENS = 200, 350, 700
-"""Most estimated tokens of the ledger for answers, of the one for selections, and of one that names every tool."""
+"""Most estimated tokens of three ledgers: for answers, for selections, and the ledger that names every tool."""
 LINE_SIZES = ((5, 4), (4, 4), (3, 4), (2, 4), (1, 4), (0, 4), (0, 2))
 """Most tools and categories in a server's line; the first pair that makes the ledger short enough is used."""
 MAX_NAMED = 5
@@ -21,7 +21,7 @@ Servers = Mapping[str, Sequence[ToolSpec]]
 
 
 def full_ledger(servers: Servers) -> str:
-    """Return a line for each server that names all of its tools; empty if that is too long, or there is none."""
+    """Return a line for each server that names all of its tools; empty if it is too long or there are none."""
     lines = []
     for server, specs in servers.items():
         categories = [

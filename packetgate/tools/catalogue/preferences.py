@@ -19,7 +19,7 @@ from packetgate.tools.spec.descriptions import BRIEF_WORDS
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OTHER_TABLES = frozenset({"discord", "models", "proxy", "serve", "settings"})
-"""Tables of the file that are read elsewhere."""
+"""Tables of the file that other modules read."""
 
 SETTINGS = (
     "not known: the file may hold `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` (permanent, recent_tools), "
@@ -30,7 +30,7 @@ SETTINGS = (
 
 
 class ToolPreference(ConfigTable):
-    """Preferences about a tool; None keeps what its server states."""
+    """Preferences about a tool; None keeps the server's value."""
 
     brief: NonEmpty | None = None
     """One line, at most 100 words."""
@@ -38,9 +38,9 @@ class ToolPreference(ConfigTable):
     risk: Annotated[Risk, Field(strict=False)] | None = None
     """Overrides the rated risk; arguments may still raise a read."""
     external: bool | None = None
-    """Whether it reaches outside the user's own servers, so that it is offered only if a request calls for it."""
+    """Whether the tool reaches outside the user's own servers, so that it is offered only if a request needs it."""
     examples: list[NonEmpty] = []
-    """Requests that it is for."""
+    """Example requests that the tool serves."""
 
     @field_validator("brief")
     @classmethod
@@ -55,10 +55,10 @@ RecentTools = Annotated[int, Field(ge=5, le=8)]
 
 
 class Policy(ConfigTable):
-    """What runs without a question, what is denied, and which approvals are remembered."""
+    """What runs without approval, what is denied, and which approvals are remembered."""
 
     remember: Literal["never", "session", "always"] = "never"
-    """How far an approval may be remembered if the user wishes so."""
+    """The longest time for which an approval may be remembered."""
     remember_days: int = Field(default=30, ge=1, le=365)
     remember_uses: int = Field(default=100, ge=1, le=10_000)
     rules: list[Rule] = []
@@ -80,7 +80,7 @@ class Task(ConfigTable):
     """Tools for the requests that match a pattern."""
 
     patterns: Annotated[list[NonEmpty], Field(min_length=1)]
-    """Whole words of a request; `*` matches any words, or any part of one."""
+    """Whole words of a request; `*` matches any words, or any part of a word."""
     tools: Annotated[list[Pattern], Field(min_length=1)]
 
     def matches(self, request: str) -> bool:
@@ -97,15 +97,15 @@ class Preferences(ConfigTable):
     recent_tools: RecentTools = 6
     """How many of a session's last used tools are on its palette."""
     contexts: dict[NonEmpty, ContextPreference] = {}
-    """By `context_type`."""
+    """Preferences by `context_type`."""
     users: dict[NonEmpty, UserPreference] = {}
-    """By the name that the connector gives them."""
+    """Preferences by user name, as the connector provides it."""
     categories: dict[NonEmpty, list[Annotated[str, Field(pattern=r"^[^\W_]+$")]]] = {}
-    """Words of a category, beside the shipped ones."""
+    """Words of each category, in addition to the shipped words."""
     tasks: dict[NonEmpty, Task] = {}
     chains: dict[ChainName, ToolChain] = {}
     pools: dict[NonEmpty, list[Pattern]] = {}
-    """By `context_type`: tools that such a conversation begins with."""
+    """By `context_type`: the tools with which such a conversation begins."""
     tools: dict[Pattern, ToolPreference] = {}
     sandbox: Literal["auto", "require", "off"] = "auto"
     """Whether programs of `ai.execute` are confined: if possible, always (or they do not run), or never."""
@@ -117,7 +117,7 @@ class Preferences(ConfigTable):
 
     @cached_property
     def category_words(self) -> CategoryWords:
-        """By word, the categories that the user gave it."""
+        """The categories that the user gave to each word."""
         words = {word.casefold() for listed in self.categories.values() for word in listed}
         return {
             word: frozenset(

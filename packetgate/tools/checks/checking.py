@@ -16,7 +16,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
 CLOSE = 0.8
-"""Similarity from which on a word of a parameter's name counts as a misspelling."""
+"""Least similarity at which a word of a parameter's name counts as misspelt."""
 
 MAX_NAMESPACES = 2
 
@@ -37,7 +37,7 @@ class CheckedCall:
     params: dict[str, Any]
     repairs: tuple[Correction, ...] = ()
     problems: tuple[Correction, ...] = ()
-    """Reasons why it cannot be made; empty if it can."""
+    """Reasons why the call cannot be made; empty if it can."""
 
     @property
     def misses(self) -> bool:
@@ -60,7 +60,7 @@ def checked_call(
     """Return the repaired call, with its repairs and problems. May block.
 
     Args:
-        written: the text of values without a type; it is used where the parsed value does not fit.
+        written: the original text of untyped values, which is used if the parsed value is invalid.
     """
     return with_problems(repair_call(name, params, catalogue, written), palette, catalogue)
 
@@ -73,7 +73,7 @@ def with_problems(call: CheckedCall, palette: frozenset[str], catalogue: Catalog
 def repair_call(
     name: str, params: Mapping[str, Any], catalogue: Catalogue, written: Mapping[str, str] | None = None
 ) -> CheckedCall:
-    """Return the repaired call. What cannot be repaired is unchanged."""
+    """Return the repaired call. Parts that cannot be repaired stay unchanged."""
     call = _with_tool(CheckedCall(name, dict(params)), catalogue)
     if call.tool_name not in catalogue:
         return call
@@ -154,7 +154,7 @@ def _shown(value: Any, limit: int = 60) -> str:
 
 
 def meant_tool(name: str, catalogue: Catalogue) -> str | None:
-    """Return the canonical name of the tool that is meant, ignoring namespaces; None if it is unclear."""
+    """Return the canonical name of the tool that `name` means, ignoring namespaces; None if `name` is ambiguous."""
     for _ in range(MAX_NAMESPACES):
         namespace, *rest = _SEPARATOR.split(name, maxsplit=1)
         is_namespace = set(words_of(namespace)) <= _NAMESPACES and namespace not in catalogue.servers
@@ -166,7 +166,7 @@ def meant_tool(name: str, catalogue: Catalogue) -> str | None:
 
 
 def _unwrapped(name: str, params: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, dict[str, Any], str] | None:
-    # a wrapper has the name of no tool, and holds only a tool, perhaps a server, and an object or JSON text
+    # a wrapper is not a tool's name; its arguments are a tool, an optional server, and an object or JSON text
     bodies = {key: body for key, value in params.items() if (body := _body(key, value)) is not None}
     names = {key: value for key, value in params.items() if key not in bodies and isinstance(value, str)}
     if len(bodies) != 1 or len(names) + 1 != len(params):

@@ -16,10 +16,10 @@ from packetgate.tools.checks.validation import value_errors
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 MAX_ERRORS = 64
-"""Wrong values in a call above which none is converted."""
+"""If a call has more wrong values than this, no value is converted."""
 MAX_PLANS = 6
 CONVERSION_ROUNDS = 2
-"""The second round converts what the first parsed from JSON text or wrapped in a list."""
+"""Number of rounds. The second converts values that the first parsed from JSON text or wrapped in a list."""
 
 MAX_JSON_TEXT = 100_000
 
@@ -79,7 +79,7 @@ def _trials(params: dict[str, Any], error: ValidationError) -> Iterator[dict[str
 
 
 def _plans(error: ValidationError) -> list[Sequence[ValidationError]]:
-    """Return sets of errors to repair together: the error itself, or those of one of the schema's alternatives."""
+    """Return sets of errors to repair together: the error itself, or the errors of one alternative of the schema."""
     plans: list[Sequence[ValidationError]] = [[error]]
     for alternative in _alternatives(error):
         plans += [alternative, [leaf for one in alternative for leaf in _leaves(one)]]
@@ -123,7 +123,7 @@ def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[An
 
 
 def from_json(text: str) -> list[Any]:
-    """Return the JSON object or list of a text in a list; empty if it is none."""
+    """Return a list with the JSON object or list that a text contains; an empty list for any other text."""
     if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
         return []
     try:

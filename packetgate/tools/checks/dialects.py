@@ -16,7 +16,7 @@ from packetgate.tools.checks.validation import usable_pattern
 MAX_PATH = 200
 """Longest path to a part of a schema that is read."""
 MAX_REFERENCES = 100
-"""References that are followed to find out whether one leads back to itself."""
+"""Most references that are followed to detect a cycle."""
 MAX_SIZE = 2**53
 
 _TYPES = {
@@ -37,14 +37,14 @@ _IGNORED = frozenset(
     {"$schema", "$vocabulary", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "discriminator", "xml"}
     | {"externalDocs", "optional", "required", "additionalItems", *_NULLABLE}
 )
-"""Keywords that are irrelevant to validation, or read elsewhere."""
+"""Keywords that are irrelevant to validation, or handled elsewhere."""
 _DATA = frozenset({"const", "default"})
 """Keywords whose value may be null."""
 _TEXTS = frozenset({"title", "description", "$comment", "format", "contentEncoding", "contentMediaType"})
 _SINGLE = frozenset("items additionalProperties not if then else contains propertyNames contentSchema".split())
 """Keywords whose value is a schema."""
 _UNSUPPORTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""Keywords with which a validator may not end."""
+"""Keywords that can keep a validator from terminating."""
 _DEFINITIONS = ("$defs", "definitions")
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _BESIDE_REFERENCES = frozenset({"$ref", *_DEFINITIONS, "title", "description", "default", "examples"})

@@ -16,16 +16,16 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 MAX_CORRECTIONS = 8
 BACKTRACK_LIMIT = 100_000
-"""Steps of a pattern on one value; a hostile pattern stops there, and the value is invalid."""
+"""Most steps of a pattern on one value. Beyond this limit (a hostile pattern), the value is invalid."""
 PATTERN_OPTIONS = FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
 
 _READ_DIFFERENTLY = re.compile(r"\[[:.=]|&&|~~|--|^/.+/[a-z]*$|\{,\d", re.DOTALL)
-"""Named classes, set operations, JavaScript literals with slashes, counts without a minimum."""
+"""Pattern syntax that differs between languages, such as named classes, set operations and `/.../` literals."""
 _DASH_BESIDE_CLASS = re.compile(r"(?<!\\)(\\[dDwWsS])-|-(?=\\[dDwWsS])")
 
 
 def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], catalogue: Catalogue) -> list[Correction]:
-    """Return the problems of a call; empty if it can be made."""
+    """Return the problems of a call; empty if the call is valid."""
     if name in palette and name in catalogue:
         return check_params(catalogue[name], params)
     canonical = catalogue.canonical(name)

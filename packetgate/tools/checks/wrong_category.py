@@ -12,7 +12,7 @@ from packetgate.tools.text.verbs import READ_VERBS
 from packetgate.tools.text.words import words_in, words_of
 
 RANKED = 20
-"""Ranked tools that are searched for a better one."""
+"""Number of ranked tools that are searched for a better tool."""
 
 MEANS = frozenset({"web", "files", "commands"})
 """Categories of tools that may serve any request."""
@@ -33,9 +33,9 @@ _SEVERAL = re.compile(r"\b(?:also|after|afterwards|and|but|first|then)\b", re.IG
 def wrong_category(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -> Correction | None:
     """Return an objection that names a better tool, or None.
 
-    The first words of a request say what is requested. The objection requires that they name one category, that nothing
-    else in the request supports the tool, and that a tool of that category does what is requested, with no more risk
-    than `most`. Of the tools that requests need, it objects to none on Seal-Tools, and to at most 0.4 % on BFCL live,
+    The first words of a request say what is requested. An objection requires three things: these words name one
+    category; nothing else in the request supports the tool; and a tool of that category does what is requested, with no
+    more risk than `most`. Share of needed tools that are objected to: none on Seal-Tools, at most 0.4 % on BFCL live,
     MetaTool and LiveMCPBench.
     """
     own = catalogue.preferences.category_words

@@ -1,1 +1,1 @@
-"""What a model is evaluated on, and what comes of it: cases of our own, and the passport."""
+"""Model evaluation: our own test cases, and the report on a model (its passport)."""

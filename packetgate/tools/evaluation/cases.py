@@ -17,16 +17,16 @@ _MARKS = " \t\n.!?,;:'\"`"
 
 
 class RightCall(Section):
-    """A call that is right."""
+    """A correct call for a case."""
 
     tool: str
     args: dict[str, list[JsonValue]] = {}
     """Accepted values of each required argument; any value if the list is empty."""
     may: dict[str, list[JsonValue]] = {}
-    """The same of optional arguments."""
+    """Accepted values of each optional argument."""
 
     def is_made_by(self, tool: str, params: Mapping[str, JsonValue]) -> bool:
-        """Whether a call is this one."""
+        """Whether a call matches this correct call."""
         known = self.args | self.may
         if tool != self.tool or not self.args.keys() <= params.keys() <= known.keys():
             return False

@@ -11,7 +11,7 @@ from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve,
 
 ENOUGH_RIGHT = 0.95
 MIN_CALLS = 20
-"""Calls below which no setting is recommended."""
+"""With fewer calls than this, no setting is recommended."""
 NOT_APPROVED = 0.5
 """Confidence up to which a review does not approve."""
 
@@ -22,11 +22,11 @@ class PlayedCall(Section):
     tool: str
     right: bool
     review: str
-    """Name of its calibration curve."""
+    """Name of the review's calibration curve."""
     score: Confidence
     """The review's confidence before calibration."""
     passed: bool
-    """Whether it passed the gate."""
+    """Whether the call passed the gate."""
     only_reads: bool
     """Whether `review = "risky"` would skip its review."""
 
@@ -35,7 +35,7 @@ class CaseResult(Section):
     """The result of a case."""
 
     version: str
-    """Of the cases and the weights of the evidence."""
+    """Version of the cases and of the evidence weights."""
     case: str
     kind: str
     right: bool
@@ -49,7 +49,7 @@ class CaseResult(Section):
 
 
 class Share(NamedTuple):
-    """How many of some calls were right."""
+    """The number of right calls among a number of calls."""
 
     right: int
     of: int
@@ -70,7 +70,7 @@ class Figures(NamedTuple):
 
 
 class Passport(Section):
-    """The evaluation of a model, of at least one case."""
+    """The evaluation of a model on at least one case."""
 
     version: str
     at: datetime = Field(default_factory=now)
@@ -80,7 +80,7 @@ class Passport(Section):
     threshold: Confidence
     """The gate's threshold."""
     of: int
-    """Number of all cases; fewer may have been played."""
+    """Number of all cases; fewer may have been evaluated."""
     rows: tuple[CaseResult, ...]
     curves: dict[str, Curve]
 
@@ -112,7 +112,7 @@ class Passport(Section):
 
     @property
     def fitting(self) -> tuple[float, Share] | None:
-        """The lowest calibrated threshold above which enough calls were right, if there are enough calls."""
+        """The lowest calibrated threshold above which enough calls were right, and their share; or None."""
         calibration = Calibration(curves=self.curves)
         calls = [call for row in self.rows for call in row.calls if call.score >= NOT_APPROVED]
         decisions = [(calibration.confidence(call.review, call.score), call.right) for call in calls]
@@ -136,7 +136,7 @@ class Passport(Section):
         return Figures(len(rows), sum(row.right for row in rows), sum(map(bool, wrong)), passed)
 
     def mean(self, field: str) -> float:
-        """Return the mean of a number of `Played` over the cases without a problem."""
+        """Return the mean of a numeric field of `CaseResult` over the cases without a problem."""
         values = [getattr(row, field) for row in self.rows if not row.problem]
         return sum(values) / len(values) if values else 0.0
 

@@ -1,1 +1,1 @@
-"""What may run, and running it."""
+"""Permission checks, grants, the journal, and the execution of calls."""

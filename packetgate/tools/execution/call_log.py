@@ -33,7 +33,7 @@ class CallLog:
 
     @property
     def end(self) -> ToolCall | None:
-        """The call as it ended with these arguments and this approval; None if it did not run."""
+        """The call with its recorded end for these arguments and this approval; None if the call did not run."""
         for row in reversed(self.ends):
             detail = row.entry.detail
             if self._identity.items() <= detail.items():

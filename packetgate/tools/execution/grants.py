@@ -41,9 +41,9 @@ class Grant(Section):
     """Arguments that may also be any number that does not come only from free text."""
     channel: str
     person: str
-    """The person whose calls it covers, as in the packet's header."""
+    """The person whose calls the grant covers, as in the packet's header."""
     session_id: str | None = None
-    """The only session that it covers; None: all of them."""
+    """The only session that the grant covers; None: all sessions."""
     uses: int = Field(default=1, ge=1)
     """Number of calls that may use it."""
     expires_at: AwareDatetime | None = None
@@ -105,7 +105,7 @@ class GrantStatus:
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is not revoked, expired or used up."""
+        """Whether the grant is not revoked, expired or used up."""
         expired = self.grant.expires_at is not None and now() > self.grant.expires_at
         used_up = self.grant.effect == "allow" and self.used >= self.grant.uses
         return not (self.revoked or expired or used_up)
@@ -121,7 +121,7 @@ class Grants:
         """Return all grants, oldest first, including those that are no longer valid."""
         entries = [row.entry for row in await self.journal.of_events(GIVEN, USED, REVOKED)]
         stored = [entry.detail["grant"] for entry in entries if entry.event == GIVEN and "grant" in entry.detail]
-        grants = [Grant.model_validate(grant) for grant in stored]  # those of a forgotten session are erased
+        grants = [Grant.model_validate(grant) for grant in stored]  # the grants of a forgotten session are erased
         used = Counter(_grant_id(entry) for entry in entries if entry.event == USED)
         revoked = {_grant_id(entry) for entry in entries if entry.event == REVOKED}
         return [GrantStatus(grant, used[grant.grant_id], grant.grant_id in revoked) for grant in grants]
@@ -144,7 +144,7 @@ class Grants:
         await self.journal.record(_entry(GIVEN, packet, {"grant": grant.model_dump(mode="json")}, key))
 
     async def use(self, grant_id: str, call: ToolCall, packet: CognitionPacket) -> bool:
-        """Record one use, and return whether one was left. Two concurrent uses are counted separately."""
+        """Record one use; return False if no use was left. Two concurrent uses are counted separately."""
         status = await self._status(grant_id)
         while status is not None and status.is_valid:
             number = status.used + 1

@@ -11,7 +11,7 @@ from packetgate.state.base import now
 
 CLAIMED = "claimed"
 CALL_MARKED = "call_marked"
-"""Leads from the digest of a proxy's call to its newest run."""
+"""Event that maps the digest of a proxy call to the newest run of that call."""
 STARTED = "call_started"
 ENDED = "call_ended"
 
@@ -28,7 +28,7 @@ class Entry:
     key: str | None = None
     """At most one entry with a key is recorded, whichever process records it."""
     is_lasting: bool = False
-    """Whether it must be on disk before the call goes on; entries with a key always are."""
+    """Whether the entry must be on disk before the call goes on; an entry with a key always must."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Journal(ABC):
 
     @abstractmethod
     async def record(self, *entries: Entry) -> bool:
-        """Record all entries, or none if a key of theirs is recorded already; return whether they were recorded."""
+        """Record all entries, or none if one of their keys is already recorded; return whether they were recorded."""
 
     @abstractmethod
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
@@ -68,7 +68,7 @@ class HeldJournal(Journal):
         self._held = held
 
     async def record(self, *entries: Entry) -> bool:
-        """Record the held entries and these."""
+        """Record the held entries together with `entries`; return whether they were recorded."""
         written = await self._journal.record(*self._held, *entries)
         self._held = () if written else self._held
         return written
@@ -88,7 +88,7 @@ class HeldJournal(Journal):
 
 
 class MemoryJournal(Journal):
-    """A journal that lasts as long as this process."""
+    """A journal in memory; its entries are lost when the process ends."""
 
     def __init__(self) -> None:
         self._rows: list[Recorded] = []

@@ -1,4 +1,4 @@
-"""Check directly before execution whether a call may run, whatever any model said."""
+"""Check directly before execution whether a call may run, regardless of any model's decision."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _CODES = {"unknown_tool": Code.TOOL_UNKNOWN, "alias": Code.TOOL_UNKNOWN, "off_pa
 
 @dataclass(frozen=True)
 class Need:
-    """What a call needs before it runs: nothing, or an approval; or it is refused."""
+    """What a call needs before it runs: nothing, an approval, or a refusal of the call."""
 
     kind: Literal["nothing", "approval", "refusal"]
     why: str = ""
@@ -36,7 +36,7 @@ class Need:
     """The rule or grant that replaces a question."""
     grant_id: str = ""
     code: Code | None = None
-    """For a refusal."""
+    """The error code of a refusal."""
 
 
 class Refusal(NamedTuple):

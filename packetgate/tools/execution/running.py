@@ -27,7 +27,7 @@ from packetgate.tools.text.result_store import session_results
 _logger = logging.getLogger(__name__)
 
 _PATIENCE_S = 3.0
-"""Longest time that a question waits for dry runs."""
+"""Longest time, in seconds, that a question waits for dry runs."""
 
 
 async def execute_all(
@@ -51,7 +51,7 @@ async def execute_all(
 async def run_dry_runs(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> tuple[CognitionPacket, dict[str, ToolCall]]:
-    """Run the calls that wait for the user as dry runs, where their tools have one, for at most `_PATIENCE_S`.
+    """Run the calls that wait for the user as dry runs, if their tools support that, for at most `_PATIENCE_S`.
 
     Returns the packet with audit entries, and the ended dry runs by call id.
     """
@@ -104,7 +104,7 @@ async def _execute(
 
 
 async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCall:
-    """Run a call, unless the journal has its end, or has a write that may have happened."""
+    """Return the ended call. Run it unless the journal has its end, or a write that may have happened."""
     call, spec = unread.call, unread.spec
     while True:
         log = await unread.read()

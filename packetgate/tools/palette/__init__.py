@@ -1,1 +1,1 @@
-"""The few tools that a turn may use: who is a candidate, who is chosen, how they read in a prompt."""
+"""The palette: choose the few tools that a turn may use, and render their texts for a prompt."""

@@ -15,17 +15,17 @@ from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 from packetgate.tools.usage.learning import GENERAL, Learned, with_support
 
 FULL_LEAST, FULL_BEST, FULL_SCORE = 2, 5, 0.55
-"""Least and most of the best tools in full; between, those with at least this share of the best score."""
+"""Least and largest number of tools in full. Between these limits, a tool needs this share of the best score."""
 FULL_SHARE = 1 / 3
-"""Share of the budget for texts in full until all others have their place."""
+"""Share of the budget that full texts may use until all other tools are placed."""
 BRIEF_LEAST, BRIEF_BEST, BRIEF_SCORE = 4, 12, 0.15
-"""The same for tools that are at least in brief; the others are only named."""
+"""The same limits for tools that are at least in brief; all other tools are only named."""
 SHARE = 0.5
 """Largest palette, as a share of the whole catalogue in tokens."""
 WORTH_SAVING = 800
 """Tokens up to which a palette may exceed that share."""
 MOST_RECENT = 8
-"""Most recent tools that a session remembers."""
+"""Largest number of recent tools that a session remembers."""
 MOST_NAMED = 4
 
 PaletteReason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
@@ -33,7 +33,7 @@ PaletteReason = Literal["permanent", "recent", "default", "ranked", "widened", "
 
 @dataclass(frozen=True)
 class PaletteRequest:
-    """What a palette is chosen for: the user's words and the session, never a tool's output."""
+    """The input for choosing a palette: the user's words and the session, never a tool's output."""
 
     words: str
     access: Access
@@ -48,9 +48,9 @@ class PaletteRequest:
     described: Sequence[str] = ()
     """Tools whose full description the selection asked for."""
     missed: Sequence[str] = ()
-    """Tools that were selected off the last palette, or named by an objection."""
+    """Selected tools that were not on the last palette, and tools that an objection named."""
     seen: Collection[str] = ()
-    """The last palette if none of its tools fits; tools that are not on it come first."""
+    """The last palette, if none of its tools fits; tools that are not on that palette come first."""
     guarded: bool = False
     """Whether a tool's output was read: then `described` and `missed` tools must fit the user's words."""
     tokens: TokenCounter = ESTIMATE
@@ -65,10 +65,10 @@ class Palette:
 
     entries: tuple[PaletteEntry, ...]
     tokens: int
-    """Of the entries' texts."""
+    """Number of tokens in the entries' texts."""
     subject: Subject
     left_out: int
-    """How many ranked tools had no room."""
+    """Number of ranked tools that did not fit."""
     shift: str = ""
     """How the session's subject changed."""
     note: str = ""
@@ -76,9 +76,9 @@ class Palette:
 
 
 def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
-    """Choose at most `size` tools within the token budget, and at least one if the catalogue has any.
+    """Return a palette of at most `size` tools within the token budget; at least one if the catalogue has tools.
 
-    What was learned may reorder and add tools. A tool that would be chosen without it is still named, even beyond size
+    Learned uses may reorder and add tools. A tool that would be chosen without them is still named, even beyond size
     and budget.
     """
     subject = subject_of(request.words, catalogue.preferences.category_words)
@@ -107,7 +107,7 @@ def recent_after(recent: Sequence[str], used: Iterable[str]) -> tuple[str, ...]:
 def _ranked_hits(
     request: PaletteRequest, catalogue: Catalogue, subject: Subject
 ) -> tuple[list[Ranked], Mapping[str, float]]:
-    """Rank by the request's words, else by the session's subject; also return the support of earlier uses."""
+    """Return tools ranked by the request's words, else by the session's subject, and the support of earlier uses."""
     earlier = " ".join(request.subject)
     for words in (request.words, earlier) if subject.is_known or not earlier else (earlier,):
         hits = catalogue.ranking.rank(words, limit=2 * request.size)  # more than fit, for a wider palette

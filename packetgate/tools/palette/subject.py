@@ -15,7 +15,7 @@ VAGUE = frozenset(
     " overview recent specific summary thing things today tomorrow use way work works yesterday anything everything"
     " something".split()
 )
-"""Words without a subject."""
+"""Words that say nothing about the subject."""
 
 ACTION_VERBS = (READ_VERBS | WRITE_VERBS | EXECUTE_VERBS) - CATEGORY_WORDS
 _NONE: CategoryWords = {}
@@ -27,11 +27,11 @@ class Subject:
     """What a request is about."""
 
     terms: frozenset[str]
-    """Its words that are neither verbs nor vague."""
+    """The request's words that are neither verbs nor vague."""
     verbs: frozenset[str]
     categories: frozenset[str]
     outside: bool
-    """Whether it asks for something beyond the user's own servers."""
+    """Whether the request asks for something beyond the user's own servers."""
 
     @property
     def is_known(self) -> bool:
@@ -51,7 +51,7 @@ def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
 
 
 def is_documentation(spec: ToolSpec, hit: Ranked, request: str) -> bool:
-    """Whether a tool is documentation of what a request is about."""
+    """Whether a tool provides documentation about the subject of a request."""
     return spec.category == DOCUMENTATION and bool(hit.terms & subject_of(request).terms)
 
 

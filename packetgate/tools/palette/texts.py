@@ -9,7 +9,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 LEVELS: tuple[PaletteDetail, ...] = get_args(PaletteDetail)
-"""From the shortest to the longest."""
+"""Levels of detail, from the shortest to the longest text."""
 CACHED_COUNTS = 32_768
 
 

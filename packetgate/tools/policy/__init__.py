@@ -1,1 +1,1 @@
-"""What may run without a question, and what may not at all: the user's rules, and the approvals they had remembered."""
+"""The user's policy rules (allow, ask, deny), and the patterns that rules and grants use."""

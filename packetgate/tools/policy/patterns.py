@@ -24,7 +24,7 @@ ANYTHING = "**"
 _FOLDER = "/**"
 _MAX_DEPTH = 8
 _DECODINGS = 3
-"""How often an encoded value is decoded: some programs decode twice by mistake."""
+"""Number of decoding rounds for a value: some programs decode twice by mistake."""
 _MAX_PATH = 4096
 _FILE = re.compile(r"file:(?://localhost(?=/)|(?=/))/*")
 _BETWEEN = re.compile(r"""[\s,;|<>()\[\]{}"'`]+""")
@@ -95,7 +95,7 @@ class _Site:
     """The path, the query and the fragment."""
 
     def is_meant_by(self, pattern: "_Site") -> bool:
-        """Return whether a pattern means this address.
+        """Return whether a pattern matches this address.
 
         All schemes of the web are equal. A pattern without a port or a path matches any.
         """

@@ -38,7 +38,7 @@ class Rule(BaseModel):
     arguments: dict[_Pattern, str] = {}
     """Patterns of `packetgate.tools.policy.patterns` by parameter."""
     channels: tuple[Channel, ...] | None = None
-    """None: all."""
+    """None: all channels."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Self:
@@ -71,7 +71,7 @@ class Rule(BaseModel):
         return self.channels is None or channel in self.channels
 
     def matches(self, params: Mapping[str, Any], known: Iterable[str]) -> bool:
-        """Return whether it matches a call of a tool that it names. `known` are the tool's parameters."""
+        """Return whether the rule matches a call of a tool that the rule names. `known` are the tool's parameters."""
         if self.effect is Effect.ALLOW:
             named = {name: wanted for name, wanted in self.arguments.items() if wanted != ANYTHING}
             return all(name in params and fits(params[name], wanted) for name, wanted in named.items())
@@ -83,13 +83,13 @@ class Rule(BaseModel):
 
 
 def strictest_rule(rules: Iterable[Rule], params: Mapping[str, Any], known: Iterable[str], channel: str) -> Rule | None:
-    """Return the strictest matching rule among those of the call's tool."""
+    """Return the strictest matching rule among the rules for the call's tool."""
     matching = [rule for rule in rules if rule.is_for(channel) and rule.matches(params, known)]
     return min(matching, key=lambda rule: list(Effect).index(rule.effect), default=None)
 
 
 def denied_outright(rules: Iterable[Rule], channel: str) -> bool:
-    """Return whether a rule denies a tool whatever its arguments: then it is not listed."""
+    """Return whether a rule denies a tool for all arguments. Such a tool is not listed."""
     return any(rule.effect is Effect.DENY and not rule.arguments and rule.is_for(channel) for rule in rules)
 
 

@@ -16,7 +16,7 @@ _ASKING = frozenset(
     "please then and to must should now you first also finally kindly immediately just could can will would need be or"
     " next instead always do before after assistant ai agent have".split()
 )
-"""Words before a verb that make it an instruction, beside the start of a clause."""
+"""Words after which a verb is an instruction. A verb at the start of a clause is an instruction too."""
 _FIELD_NAME = re.compile(r"[\"']?\s?[:=]")
 _CLAUSE_START = re.compile(r"(?:^|[.!?:;,\n\"'()\[\]{}<>*#|/-])\s*$")
 _DELEGATES = re.compile(
@@ -50,7 +50,7 @@ _TOPIC = re.compile(r"\b(?:about|concerning|regarding|who|whom|whose|whether|wha
 
 
 def delegates_to_document(words: str) -> bool:
-    """Return whether folded words of the user say to do what a document says."""
+    """Return whether folded words of the user ask to follow the instructions of a document."""
     return _DELEGATES.search(words) is not None
 
 
@@ -103,7 +103,8 @@ def requested_clauses(action: str, words: str) -> str:
 def is_requested(call: ToolCall, words: str) -> bool:
     """Return whether the user's words ask for a call: for its action, its destinations and its ids.
 
-    They need not state a path, a default, or a field of the tool's own server, unless they mention it elsewhere.
+    The user's words need not state a path, a default, or a field of the tool's own server, unless they mention it
+    elsewhere.
     """
     requested, all_words = requested_clauses(call.tool_name.partition(".")[2], words), fold_text(words)
     if not requested:

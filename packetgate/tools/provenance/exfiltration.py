@@ -16,14 +16,14 @@ _PHRASE_WORDS = 3
 """Number of words in a row that identify a text."""
 _PHRASE_CHARS = 14
 _RUN_CHARS = 12
-"""Number of letters and digits in a row that identify a text, whatever is between them."""
+"""Number of letters and digits in a row that identify a text, regardless of the characters between them."""
 _TOKEN_CHARS = 6
-"""Shortest token with a digit, such as a key, that is found inside a longer one."""
+"""Length of the shortest token with a digit, such as a key, that is detected inside a longer token."""
 _MAX_WORDS = 4_000
 _MAX_CHARS = 20_000
 _MAX_FORMS = 16
 _ROUNDS = 2
-"""How often encoded texts are decoded."""
+"""Number of decoding rounds for encoded texts."""
 
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"[^\s\"'<>(){}\[\],;]+")
@@ -40,13 +40,13 @@ class Leak:
     tool: str
     text: str
     place: TextPlace | None = None
-    """Its place in free text; None if it is a field."""
+    """The place of this part in free text; None if the part is a field."""
 
 
 def find_leak(texts: Iterable[str], sources: SourceTexts, *, together: bool = False) -> Leak | None:
     """Return a part of an earlier output, unknown to the user, that one of these texts contains.
 
-    With `together`, they are read as one text that continues what earlier calls of the turn sent.
+    With `together`, the texts count as one text, appended to what earlier calls of the turn sent.
     """
     for text in ["".join([*sources.sent, *texts])] if together else texts:
         for form in _forms_of(text):
@@ -139,7 +139,7 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def _from_base64(text: str) -> str:
-    """Decode from each of the first four characters: what is before the encoded part may be of the same alphabet."""
+    """Return the texts decoded from each of the first four characters: a prefix may look like base64 too."""
     bare = text.rstrip("=").replace("-", "+").replace("_", "/")
     aligned = [bare[at : len(bare) - ((len(bare) - at) % 4 == 1)] for at in range(4)]
     decoded = [_text_of(base64.b64decode, part + "=" * (-len(part) % 4)) for part in aligned]

@@ -26,7 +26,7 @@ from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 THE_CALL = ""
-"""Stands for the call if no argument can be flagged."""
+"""Key of a finding about the whole call, used if no argument can be flagged."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: Sourc
 
 
 def _order(action: str, sources: SourceTexts) -> TextPlace | None:
-    """Return the place of an instruction for this action, except in a document that the user said to follow."""
+    """Return the place of an instruction for this action, except in a document that the user asked to follow."""
     delegated = delegates_to_document(sources.user.folded)
     for passage in sources.passages:
         span = None if delegated and passage.is_named else instruction_span(action, passage.folded)
@@ -144,7 +144,7 @@ def _asking_place(action: str, trace: Trace, sources: SourceTexts, *, requested:
 
 
 def _is_named_person(trace: Trace, sources: SourceTexts) -> bool:
-    """Return whether a mail address of a document that the user named contains a name that the user said."""
+    """Return whether a mail address of a document that the user named contains a name from the user's words."""
     if trace.place is None or not trace.place.passage.is_named or "@" not in trace.text:
         return False
     names = [part for part in re.split(r"[^a-z]+", trace.text.partition("@")[0]) if len(part) > 2]

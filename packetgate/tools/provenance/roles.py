@@ -30,7 +30,7 @@ _HARMLESS = re.compile(r"\.env\.(?:example|sample|template|dist)|.*\.pub", re.IG
 
 
 def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> ArgumentRole:
-    """Return the role of a value below these names."""
+    """Return the role of a value; `keys` are the names that lead to the value."""
     if schema.get("format") in DESTINATION_FORMATS:
         return ArgumentRole.DESTINATION
     for key in reversed(keys):
@@ -46,7 +46,7 @@ def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Argum
 
 
 def is_id(name: str) -> bool:
-    """Return whether a parameter takes the id of one of several things."""
+    """Return whether a parameter takes an id."""
     return {*_words(name)[-1:]} <= IDENTIFIERS
 
 

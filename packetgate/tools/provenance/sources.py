@@ -41,7 +41,7 @@ DATE_CHARS = 40
 _MAX_ADDRESSES = 50
 _SENTENCE_CHARS = 300
 _NEAR_CHARS = 400
-"""How far from a value an instruction is looked for."""
+"""Distance from a value, in characters, within which an instruction is searched."""
 _SECRET_CHARS = 8
 _MAX_SECRETS = 20_000
 _MAX_PLACES = 200
@@ -59,9 +59,9 @@ class OutputField:
 
     tool: str
     text: str
-    """Folded."""
+    """The value, folded by `fold_text`."""
     worded: bool = False
-    """Whether it is free text, such as a subject."""
+    """Whether the field is free text, such as a subject."""
 
     @property
     def server(self) -> str:
@@ -76,7 +76,7 @@ class Passage:
     tool: str
     text: str
     is_named: bool = False
-    """Whether it is a document whose address or path the user stated."""
+    """Whether the text is a document whose address or path the user stated."""
 
     @cached_property
     def folded(self) -> str:
@@ -101,7 +101,7 @@ class Passage:
 
     @cached_property
     def sentence_ends(self) -> list[int]:
-        """The ends of the sentences, except that of the last."""
+        """The ends of all sentences except the last."""
         return [match.end() for match in _SENTENCE_END.finditer(self.text)]
 
 
@@ -142,22 +142,22 @@ class UserWords:
 
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
-        """The numbers in them, also those written as words, except `one`."""
+        """The numbers in the user's words, including number words except `one`."""
         spelt = (Decimal(NUMBER_WORDS[word]) for word in self.folded.split() if NUMBER_WORDS.get(word, 1) > 1)
         return frozenset([*(value for value, _, _ in numbers_in(self.folded)), *spelt])
 
     @cached_property
     def days(self) -> list[Day]:
-        """The dates in them."""
+        """The dates in the user's words."""
         return [day for day, _, _ in days_in(self.folded)]
 
     @cached_property
     def accounts(self) -> frozenset[str]:
-        """The IBANs and phone numbers in them."""
+        """The IBANs and phone numbers in the user's words."""
         return frozenset(accounts_in(self.folded))
 
     def contain(self, text: str) -> bool:
-        """Return whether they contain a folded text as separate words."""
+        """Return whether the user's words contain a folded text as separate words."""
         return find_words(self.folded, text) >= 0
 
 
@@ -169,7 +169,7 @@ class SourceTexts:
     fields: tuple[OutputField, ...] = ()
     passages: tuple[Passage, ...] = ()
     sent: tuple[str, ...] = ()
-    """What earlier calls of this turn sent outside without a question, oldest first."""
+    """Texts that earlier calls of this turn sent outside without approval, oldest first."""
     picture: str = ""
     """The name of a picture that the user attached: a model may have read it."""
 
@@ -193,7 +193,7 @@ class SourceTexts:
 
     @cached_property
     def fields_by_text(self) -> dict[str, OutputField]:
-        """The newest field of each value; one that is not free text comes first."""
+        """The newest field with each value; a field that is not free text is preferred."""
         found: dict[str, OutputField] = {}
         for field in self.fields:
             known = found.get(field.text)
@@ -231,7 +231,7 @@ class SourceTexts:
 
     @cached_property
     def secrets(self) -> list[tuple[str, str]]:
-        """The tool and the squeezed text of what may be keys and codes in the outputs."""
+        """The tool and the squeezed text of each possible key or code in the outputs."""
         tools: dict[str, str] = {}
         for tool, text in self._outputs:
             for match in _SECRET.finditer(text):

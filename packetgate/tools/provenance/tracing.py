@@ -43,7 +43,7 @@ class Trace:
     """The part, folded."""
     tool: str = ""
     place: TextPlace | None = None
-    """Its place in free text, even if a field contains it too."""
+    """The place of the part in free text, even if a field contains the part too."""
     is_address: bool = False
     worded: bool = False
     """Whether the field that contains it is free text."""
@@ -161,7 +161,7 @@ def _field(value: _Value, sources: SourceTexts) -> OutputField | None:
 
 
 def _place(text: str, sources: SourceTexts) -> TextPlace | None:
-    """Return the first place in free text of a value in any form."""
+    """Return the first place where free text contains a value in any form."""
     first = next(sources.places_of(text), None)
     if first is not None:
         return first

@@ -109,7 +109,7 @@ def squeeze_text(text: str) -> str:
 
 
 def parse_number(value: Any) -> Decimal | None:
-    """Return the number of a value: 1200 for `1,200.00`; None if it is none."""
+    """Return the number of a value: 1200 for `1,200.00`; None if the value is not a number."""
     if isinstance(value, bool):
         return None
     text = str(value).strip() if isinstance(value, int | float | str) else ""

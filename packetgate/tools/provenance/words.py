@@ -1,4 +1,4 @@
-"""The words that tracing goes by, in one place."""
+"""The word lists that provenance tracing uses."""
 
 DESTINATIONS = frozenset(
     "account address addressee assignee attendee bcc beneficiary bucket cc channel chat conversation destination dest"
@@ -7,20 +7,20 @@ DESTINATIONS = frozenset(
     " phone pin receiver recipient repo"
     " repository room site src target team thread to topic uri url user username wallet webhook webpage website".split()
 )
-"""Words in the names of parameters that say where something goes, or who may get in."""
+"""Words in the names of parameters that hold a destination, or a person who gets access."""
 
 PAYLOADS = frozenset(
     "answer attachment body caption code command comment content data description html input markdown memo message"
     " note payload post prompt q query question reason reply script search sql statement subject summary text title"
     " value".split()
 )
-"""Words in the names of parameters that hold what is sent."""
+"""Words in the names of parameters that hold a payload (the content to send)."""
 
 IDENTIFIERS = frozenset("id ids key uid uuid index".split())
-"""Last words of names whose values are neither."""
+"""Last words of the names of parameters that hold neither a destination nor a payload."""
 
 PLACES = frozenset("location place venue".split())
-"""Names of parameters that hold what is sent, unless their value is an address or a path."""
+"""Names of parameters that hold a payload, unless their value is an address or a path."""
 
 QUANTITIES = frozenset(
     "amount cost count discount distance duration fee height hour length minute percent percentage price quantity rate"
@@ -29,7 +29,7 @@ QUANTITIES = frozenset(
 """Words in the names of parameters whose numbers say how much, not which."""
 
 PROGRAMS = frozenset("code command expression formula query q script search sql statement".split())
-"""Those of the payloads that a program carries out: another one does another thing."""
+"""Words in the names of payloads that are executed, such as queries: another value has another effect."""
 
 DESTINATION_FORMATS = frozenset("email idn-email uri url uri-reference iri hostname idn-hostname ipv4 ipv6".split())
 """Formats of JSON Schema whose values are addresses."""
@@ -38,7 +38,7 @@ FREE_TEXT_KEYS = frozenset(
     "abstract answer bio body caption comment content description feedback html markdown message note page post review"
     " snippet subject summary text".split()
 )
-"""Fields of an output that somebody words as they like: an address in one stands in free text, even alone."""
+"""Output fields whose author chooses the words: an address in such a field counts as free text, even alone."""
 
 LISTS = frozenset("all find glob list listing ls names search tree".split())
 """Words in the names of tools whose output's lines are names, not a document."""
@@ -105,10 +105,10 @@ ACTIONS: tuple[tuple[str, ...], ...] = tuple(
 """Verbs of tools, each followed by other words that ask for the same."""
 
 NOUNS = frozenset("feedback new note recurring text".split())
-"""Those of them that only say that a user wants it: in a text they are no orders."""
+"""Words among the verbs that are mostly nouns: in free text, they are not an instruction."""
 
 COMMAND_NAMES = frozenset("args argv cmd code command exec program script shell".split())
-"""Words in the names of parameters that hold what is run, and the names of files in it."""
+"""Words in the names of parameters that hold a command or code, which may contain names of files."""
 
 SECRET_NAMES = (
     r"\.env(?:\.[\w.-]+)?",

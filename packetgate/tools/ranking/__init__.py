@@ -1,1 +1,1 @@
-"""Which tools fit a request, by the words they share."""
+"""Rank tools for a request by shared words, vectors and learned trees."""

@@ -14,7 +14,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec, parts_of
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in
 
 SATURATION = 1.2
-"""BM25's k1: how soon further occurrences of a word stop to count."""
+"""BM25's k1: how soon further occurrences of a word stop counting."""
 LENGTH_SHARE = 0.5
 """BM25's b: how much a word counts less in a longer text, from 0 (not) to 1 (in proportion)."""
 NAMED_SHARE = 0.5
@@ -22,7 +22,7 @@ NAMED_SHARE = 0.5
 MAX_MATCHES = 10_000
 """Most pairs of word and tool that a request scores, rare words first."""
 BY_WORDS = 48
-"""Least number of candidates by words, if there are so many."""
+"""Least number of candidates by words, if that many tools match."""
 MAX_SENTENCES = 4
 ENCODED_CHARS = 2_000
 """Most characters of a request that the encoder reads."""
@@ -47,7 +47,7 @@ TOOL_FIELDS = {
     "examples": FieldWeight(1.0, 15),
     "about": FieldWeight(0.25, 15),
 }
-"""`about`, the server's description, distinguishes servers and hardly tools."""
+"""Weight of each field. `about`, the server's description, distinguishes servers but rarely tools."""
 CONCATENATED = ("server", "name", "full", "parameters")
 """Fields that together are a tool's text without repetitions."""
 COUNT_BITS = 4
@@ -67,11 +67,11 @@ class _Held(NamedTuple):
 class _Entry:
     server: str
     held: dict[str, _Held]
-    """By stem."""
+    """Weight and counts of each stem in the tool's fields."""
     name_stems: frozenset[str]
     server_stems: frozenset[str]
     length: int
-    """Words without stop words, of `CONCATENATED`."""
+    """Number of words in the `CONCATENATED` fields, without stop words."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ class ScoredRequest:
     """A request's words and sentences, and its lexical scores."""
 
     words: Mapping[str, set[str]]
-    """By stem."""
+    """The request's words by stem."""
     texts: Sequence[str]
     """The request, and its sentences if there are several; empty for an empty request."""
     scores: Mapping[str, float]
-    """Of every tool that shares a word with the request."""
+    """The score of every tool that shares a word with the request."""
     best: Sequence[str]
     """The best tools of `scores`, best first."""
 

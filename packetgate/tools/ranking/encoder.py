@@ -17,18 +17,18 @@ from packetgate.tools.text.words import words_of
 
 WEIGHTS = Path(__file__).with_name("weights")
 VOCABULARY = "tokenizer.json"
-"""Shared by all models that read texts."""
+"""Tokenizer file that all models for texts share."""
 ENCODER_VERSION = 2
 """Version of the encoder's weights: stored vectors of another version are not used."""
 MAX_TEXT_TOKENS = 72
-"""Tokens of a text that are read."""
+"""Most tokens of a text that are encoded."""
 CACHED_TEXTS = 4_096
 BRIEF_CHARS, ABOUT_CHARS, MAX_PARAMETERS = 300, 120, 12
 """Limits of a tool's text."""
 
 
 class TextEncoder(Protocol):
-    """Turns texts into unit vectors, one row a text. Threads share it."""
+    """Turns texts into unit vectors, one row per text. Threads share it."""
 
     name: str
     """Vectors of encoders with other names are not comparable."""
@@ -104,13 +104,13 @@ class StaticEncoder:
 
 @cache
 def sentence_encoder() -> SentenceEncoder:
-    """Return the shipped encoder, one a process."""
+    """Return the shipped encoder; each process has one instance."""
     return SentenceEncoder()
 
 
 @cache
 def static_encoder() -> StaticEncoder:
-    """Return the shipped token vectors, one a process."""
+    """Return the shipped token vectors; each process has one instance."""
     return StaticEncoder()
 
 

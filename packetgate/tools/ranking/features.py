@@ -30,9 +30,9 @@ class Cosines(NamedTuple):
     """Cosines of candidates, in the order of their names."""
 
     whole: Floats
-    """With the request."""
+    """Cosine with the whole request."""
     part: Floats
-    """With its nearest sentence."""
+    """Cosine with the nearest sentence of the request."""
 
 
 def features(names: Sequence[str], request: ScoredRequest, lexical: Lexical, near: Cosines) -> Floats:

@@ -23,13 +23,13 @@ from packetgate.tools.ranking.vectors import Vectors
 STATIC_AT_ONCE = 3_000
 """Most static vectors that are computed while a request waits."""
 BY_VECTOR = 32
-"""Candidates by the vector of the request."""
+"""Number of candidates by the vector of the request."""
 BY_SENTENCE = 16
-"""Further candidates by the vector of one sentence."""
+"""Number of further candidates by the vector of one sentence."""
 
 
 class Spaces:
-    """The spaces in which tools are compared: the encoder's, and the static one until its vectors are computed."""
+    """The vector spaces for tools: the encoder's, and the static space until the encoder's vectors are computed."""
 
     def __init__(self, path: Path | None = None, weights: Path = WEIGHTS) -> None:
         """Store the encoder's vectors in the file `path`, or only in memory. Weights are loaded at first use."""
@@ -100,7 +100,7 @@ class Space:
 
 
 def _largest(scores: Floats, count: int) -> NDArray[np.intp]:
-    """Return the places of the largest scores, sorted; of equal scores the first."""
+    """Return the sorted indexes of the largest scores; among equal scores, the first ones."""
     if len(scores) <= count:
         return np.arange(len(scores))
     least = np.partition(scores, -count)[-count]

@@ -11,7 +11,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees as arrays with one row a tree and one column a node or leaf, padded with empty columns.
+    """Trees as arrays with one row per tree and one column per node or leaf, padded with empty columns.
 
     A row of features goes left at a node if the feature is at most the threshold; otherwise the leaves to the left of
     that node are excluded. The first leaf that no node excludes is the result, so that all nodes are tested at once.

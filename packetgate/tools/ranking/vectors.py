@@ -20,13 +20,13 @@ from packetgate.tools.ranking.trees import Floats
 log = logging.getLogger(__name__)
 
 MAX_STORED = 100_000
-"""Vectors in the file; the oldest are deleted first."""
+"""Most vectors in the file; the oldest are deleted first."""
 MAX_IN_MEMORY = 200_000
 AT_ONCE = 64
 """Most missing vectors that are computed while a request waits."""
 CACHED_REQUESTS = 256
 STEP = 64
-"""Vectors that are computed before they are stored."""
+"""Number of vectors that are computed between two writes to the file."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)"
 _DELETE_OLDEST = "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors ORDER BY rowid LIMIT ?)"
@@ -51,7 +51,7 @@ class Vectors:
         self._is_stopped = False
 
     def of(self, texts: Sequence[str]) -> Floats | None:
-        """Return the vectors of texts, one row a text; None while they are computed in the background. May block.
+        """Return the vectors of texts, one row per text; None while they are computed in the background. May block.
 
         Raises:
             WeightsError: the encoder's files are missing or broken.
@@ -110,7 +110,7 @@ class Vectors:
             return step
 
     def _stop(self) -> None:
-        """End the worker before the interpreter ends: native code must not run on."""
+        """End the worker before the interpreter ends: native code must not keep running."""
         self._is_stopped = True
         worker = self._worker
         if worker is not None:

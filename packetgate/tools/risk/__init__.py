@@ -1,1 +1,1 @@
-"""What a tool, and what a call of it, may do to the world, and why that is thought."""
+"""The risk of a tool and of a single call, with reasons."""

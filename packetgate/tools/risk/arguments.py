@@ -1,4 +1,4 @@
-"""What the arguments of a call make it do, and the addresses outside of this machine in them."""
+"""The changes that a call's arguments cause, and the addresses outside this machine in the arguments."""
 
 import ipaddress
 import json
@@ -40,7 +40,7 @@ _ABOUT_ANSWER = frozenset(
     "allow debug embed enable exclude expand extend focus follow format group include like load merge open order select"
     " separate show skip split stream truncate use vote".split()
 )
-"""Verbs that, as a switch or a mode, describe how an answer looks."""
+"""Verbs that describe the form of an answer if they name a switch or a mode."""
 _ORDERS = frozenset("allow enable follow merge vote".split())
 """Verbs of `_ABOUT_ANSWER` that change something as the value of an action."""
 _SETS = frozenset(
@@ -220,7 +220,7 @@ def _runs_something(plain: str, words: frozenset[str]) -> bool:
 
 
 def _is_changing_command(plain: str, *, is_command: bool) -> bool:
-    """Return whether words of a command line change something; a command without a known verb does."""
+    """Return whether words of a command line change something; a command without a known verb counts as a change."""
     parts = plain.split()
     words = [known[0] for part in parts if part[0].isalpha() and (known := words_of(part))][:_FIRST_WORDS]
     options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]

@@ -21,11 +21,11 @@ class Judgement:
 
     risk: Risk
     open_world: bool = False
-    """Whether it reaches outside the user's own machine and servers."""
+    """Whether the tool or call reaches outside the user's own machine and servers."""
     why: tuple[str, ...] = ()
     """Reasons, the strongest first."""
     unvouched: bool = False
-    """Whether it looks like a read, and counts as more because nothing vouches for that."""
+    """Whether this looks like a read but counts as a write, because no trusted server or user confirms the read."""
 
     @property
     def looks(self) -> Risk:

@@ -35,7 +35,7 @@ from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
 RISK_WEIGHTS = Path(__file__).with_name("weights.json")
 CERTAIN = 0.9
-"""Probability from which a trusted hint does not make a tool that sends or runs something a read."""
+"""From this probability on, a tool that sends or runs something is no read, even with a trusted hint."""
 CAUTION = 2.0
 """How far below the threshold the score of a tool that takes code or a command must be to look like a read."""
 _NOT_TRUSTED = "its server, which is not trusted, says that it only reads"
@@ -75,15 +75,15 @@ class Annotations(Protocol):
 
     @property
     def read_only_hint(self) -> bool | None:
-        """Whether it only reads."""
+        """Whether the tool only reads."""
 
     @property
     def destructive_hint(self) -> bool | None:
-        """Whether it may destroy something."""
+        """Whether the tool may destroy something."""
 
     @property
     def open_world_hint(self) -> bool | None:
-        """Whether it reaches outside the user's machine and servers."""
+        """Whether the tool reaches outside the user's machine and servers."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class ToolJudgement(Judgement):
     """The risk of a tool."""
 
     least: Risk = Risk.WRITE
-    """The least risk of its calls; below `risk` only if a call does what its SQL says."""
+    """The least risk of its calls; below `risk` only if the risk of a call is that of its SQL."""
     probability: float = 1.0
     """The probability that it writes or executes, by its text alone."""
 
@@ -187,7 +187,7 @@ def _vouching_line(name: str) -> str:
 
 
 def _by_text(tool: Definition) -> ToolJudgement:
-    """Return the risk of a tool whose text is true."""
+    """Return the risk of a tool by its text alone, as if the text were true."""
     features, learned = features_of(tool), risk_model()
     score, parts = learned.score(features), learned.parts(features)
     probability = learned.probability(score)

@@ -92,7 +92,7 @@ class ServerConfig:
 
 @dataclass(frozen=True)
 class Remark:
-    """A note on an entry that is not used unchanged."""
+    """A note on an entry that was repaired, left out or disabled."""
 
     name: str
     how: str

@@ -61,7 +61,7 @@ BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
 MAX_PROBLEM = 300
 """Longest reason for a failure, in characters."""
 MAX_INSTRUCTIONS = 500
-"""Characters that are used of a server's instructions."""
+"""Longest part of a server's instructions that is used, in characters."""
 _PENDING_S = 2.0
 """Longest wait for pending calls before a session is replaced, in seconds."""
 _PING_S = 5.0
@@ -87,21 +87,21 @@ logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # otherwise each str
 
 @dataclass(frozen=True)
 class ConnectionOptions:
-    """How a server is used, beside its transport."""
+    """Options of a connection, except its transport."""
 
     trusted: bool = False
-    """Whether the annotations of its tools are believed."""
+    """Whether the annotations of the server's tools may lower the tools' risk."""
     timeout_s: float | None = None
     """Time-out of a call; None: the default."""
     log: ServerLog | None = None
     conceal: Callable[[str], str] = str
     """Removes secrets from messages."""
     digest: Callable[[], str] = str
-    """Identifies the server."""
+    """Returns a digest that identifies the server's configuration."""
     ground: Callable[[], ServerFolder | None] = lambda: None
-    """The folder that the server works on."""
+    """Returns the folder that the server works on; None if unknown."""
     offers: Callable[[str], bool] = lambda _tool: True
-    """Whether the user has a tool offered."""
+    """Returns whether the user's configuration offers a tool."""
     keep: Keep | None = None
     """Stores long texts and returns a handle."""
     keep_file: Keep | None = None
@@ -175,7 +175,7 @@ class Connection(Server):
                 await self._open()
 
     async def refresh(self) -> None:
-        """List the tools again; until then, the last known ones hold."""
+        """List the tools again; until then, the last known tools are used."""
         try:
             await self._list()
         except (*_BROKEN, MCPError, ValidationError) as error:
@@ -186,7 +186,7 @@ class Connection(Server):
 
     async def recall(self) -> None:
         """Load the tools that an earlier process stored."""
-        with contextlib.suppress(ConfigError):  # starting the server says what is wrong with its entry
+        with contextlib.suppress(ConfigError):  # starting the server reports what is wrong with its entry
             self.stored = await asyncio.to_thread(self._load_stored)
 
     async def close(self) -> None:
@@ -345,7 +345,7 @@ class Connection(Server):
             transport = await asyncio.to_thread(self._transport)
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await self._start(transport)
-        except asyncio.CancelledError:  # with the turn that waited for it; the next one tries again
+        except asyncio.CancelledError:  # the turn that waited was cancelled; the next turn tries again
             self.state, self.problem = "failed", "it was stopped while starting"
             raise
         except (*_BROKEN, ServerError, MCPError, ValueError) as error:

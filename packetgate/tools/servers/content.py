@@ -48,11 +48,11 @@ _MediaKind = Literal["image", "audio", "resource"]
 class _Media(NamedTuple):
     kind: _MediaKind
     mime_type: str
-    """As declared."""
+    """The media type that the server declared."""
     uri: str
     encoded: str
     data: bytes | None
-    """None: not base64."""
+    """The bytes; None if the text is not base64."""
 
 
 def _parsed(content: Sequence[ContentBlock], structured: Any, keep: Keep | None) -> ParsedAnswer:
@@ -60,7 +60,7 @@ def _parsed(content: Sequence[ContentBlock], structured: Any, keep: Keep | None)
     parts: list[dict[str, Any]] = []
     attachments: list[ResultAttachment] = []
     media_lines: dict[str, str] = {}
-    """By base64."""
+    """The line that describes each media part, by its base64 text."""
     for block in content:
         part, media = block.model_dump(mode="json", by_alias=True, exclude_none=True), _media(block)
         if media is None:

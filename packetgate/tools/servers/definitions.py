@@ -29,10 +29,10 @@ class _UnusableError(ValueError):
 def usable_tools(
     tools: list[Any], listed: set[str], check: Callable[[_Tool], None]
 ) -> tuple[list[_Tool], list[str], list[str]]:
-    """Return the usable tools, a phrase for each other one, and one for each changed schema.
+    """Return the usable tools, a phrase for each unusable tool, and a phrase for each changed schema.
 
     Args:
-        listed: the names of the tools so far; the new ones are added.
+        listed: the names of the tools so far; this function adds the new names.
         check: raises ValueError for a tool that violates the protocol.
     """
     usable: list[_Tool] = []

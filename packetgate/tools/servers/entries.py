@@ -51,7 +51,7 @@ def read_server_entry(raw: Any) -> ServerEntry:
     """Return an entry in canonical form.
 
     Raises:
-        UnusableEntryError: it has no server, or a value of the wrong type.
+        UnusableEntryError: the entry has no server, or a value of the wrong type.
     """
     if not isinstance(raw, dict):
         raise UnusableEntryError(f"must be an object, not {type(raw).__name__}")

@@ -67,7 +67,7 @@ def as_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
     """Return a function as a LangChain tool; a tool unchanged.
 
     Raises:
-        InputError: it is neither, or has no description.
+        InputError: `function` is neither, or has no description.
     """
     if isinstance(function, BaseTool):
         return function

@@ -17,7 +17,7 @@ from packetgate.tools.servers.messages import TransportFailure, as_json, failure
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES, MAX_TIMEOUTS, BoundedTransport
 
 _ERROR_BYTES = 100_000
-"""Bytes that are read of the body of an HTTP error."""
+"""Most bytes that are read from the body of an HTTP error."""
 _LINE_CHARS = 200
 _EVENTS = "text/event-stream"
 _TAG = re.compile(r"<[^>]*>")
@@ -46,7 +46,7 @@ class BoundedHttp(httpx2.AsyncClient):
         **_: Any,
     ) -> None:
         """Accept the arguments of the SDK's client factory."""
-        timeout = timeout or httpx2.Timeout(30.0, read=300.0)  # the SDK's own
+        timeout = timeout or httpx2.Timeout(30.0, read=300.0)  # the SDK's default
         super().__init__(headers={"Accept-Encoding": "identity", **(headers or {})}, timeout=timeout, auth=auth)
         self.event_hooks["response"].append(_bound)
 

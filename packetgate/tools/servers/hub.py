@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 START_PATIENCE_S = 20.0
-"""Longest wait of a turn for starting servers, in seconds; they join a later turn."""
+"""Longest wait of a turn for starting servers, in seconds; slower servers join a later turn."""
 HURRIED_PATIENCE_S = 2.0
-"""The same if servers were started before the turn, and some are ready."""
+"""Longest wait, in seconds, if servers were started before the turn and some are ready."""
 REFRESH_PATIENCE_S = 0.5
-"""Longest wait of a turn for changed tools, in seconds; then the last known ones hold."""
+"""Longest wait of a turn for changed tools, in seconds; then the last known tools are used."""
 MAX_ATTEMPTS = 3
 """Attempts of a read at a busy server."""
 MAX_RETRY_AFTER_S = 10.0
@@ -47,14 +47,14 @@ class McpHub:
     ) -> None:
         self._servers = {server.name: server for server in servers}
         self.changed = asyncio.Event()
-        """Set when the offer of a server may have changed."""
+        """Set when the tools that a server offers may have changed."""
         for server in self._servers.values():
             server.on_change = self.changed.set
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Tasks that start servers or list their tools, by server."""
         self._waited: set[str] = set()
-        """Servers whose task was waited for already."""
+        """Servers for whose task a turn has already waited."""
         self._started_ahead = False
         self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
@@ -137,7 +137,7 @@ class McpHub:
             return self._catalogue
 
     async def offered(self) -> Catalogue:
-        """Return the tools to list, without waiting: those of `live`, and stored ones of starting servers."""
+        """Return the tools to list, without waiting: the tools of `live`, and the stored tools of starting servers."""
         async with self._recalling:
             if not self._has_recalled:
                 await asyncio.gather(*(server.recall() for server in self._servers.values()))
@@ -173,7 +173,7 @@ class McpHub:
         return tuple(server.health() for _, server in sorted(self._offered().items()))
 
     def notes(self) -> dict[str, tuple[str, ...]]:
-        """Return one line for each tool that is not offered, or of whose schema something was left out, by server."""
+        """Return one line for each tool that is not offered, or whose schema was shortened, by server."""
         return {name: server.notes for name, server in sorted(self._servers.items()) if server.notes}
 
     def clients(self) -> "dict[str, Client[Any]]":
@@ -192,9 +192,9 @@ class McpHub:
 
         Raises:
             CallRefusedError: no such tool.
-            ServerError: the server is not there, or refused the call, or what would change something is not as last
-                seen; it did not run.
-            LostCallError: sent, but no answer came.
+            ServerError: the server is not connected or refused the call, or the definition of a tool that changes
+                something has changed; the call did not run.
+            LostCallError: the call was sent, but no answer came.
         """
         spec = self._catalogue.get(tool_name)
         if spec is None:

@@ -42,7 +42,8 @@ NETWORK_VARIABLES = (
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
     " http_proxy https_proxy no_proxy all_proxy"
 ).split()
-"""Passed to server processes beside MCP's own list: `npx` and `uvx` need them to install packages."""
+"""Environment variables for server processes, in addition to MCP's own list: `npx` and `uvx` need them to install
+packages."""
 
 
 async def open_hub(
@@ -87,7 +88,7 @@ async def open_hub(
 def _configured(
     config: McpConfig, log_dir: Path, kept: ResultStore | None, listings: Path | None, reads_on: bool
 ) -> "list[Connection]":
-    from packetgate.tools.servers.stored_listings import StoredListings  # imports FastMCP, which takes long
+    from packetgate.tools.servers.stored_listings import StoredListings  # imports FastMCP, which is slow
 
     keep = kept.keep if kept else None
     stored = StoredListings(listings) if listings else None
@@ -146,8 +147,8 @@ def builtin_servers(
     """Return the built-in servers by name, confined to `root`. The disk is not accessed until a tool is called.
 
     Args:
-        embeddings: for `embedding.query`, which else searches by words.
-        rules: the user's policy. Files that may not be read without asking are in no list and no search.
+        embeddings: for `embedding.query`, which searches by words without embeddings.
+        rules: the user's policy. Lists and searches omit files that may not be read without approval.
     """
     place, by_words = Root(root, rules), LexicalIndex()
     corpus = Corpus(place)

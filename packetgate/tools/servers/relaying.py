@@ -21,7 +21,7 @@ _relay: ContextVar[Relay | None] = ContextVar("relay", default=None)
 
 @contextmanager
 def relayed_to(relay: Relay) -> Iterator[None]:
-    """Relay what belongs to the calls in this context."""
+    """Within the block, send the progress and log messages of its calls to `relay`."""
     token = _relay.set(relay)
     try:
         yield

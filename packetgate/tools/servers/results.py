@@ -39,7 +39,7 @@ def to_result(
         cut: whether the answer is incomplete already.
         keep: stores a text that is too long to show.
 
-    Blocking where the text is long.
+    Blocks if the text is long.
     """
     said, structured = redacted(text[:MAX_STORED_CHARS]), redacted_data(structured)
     repeats = not structured or _repeats(said, structured)

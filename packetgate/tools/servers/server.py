@@ -20,7 +20,7 @@ class Server:
         self.problem = ""
         self.specs: tuple[ToolSpec, ...] = ()
         self.notes: tuple[str, ...] = ()
-        """One line for each tool that is not offered, or of whose schema something was left out."""
+        """One line for each tool that is not offered, or whose schema was shortened."""
         self.stored: tuple[ToolSpec, ...] = ()
         """The tools that an earlier process stored."""
         self.needs_path_tools = False
@@ -28,7 +28,7 @@ class Server:
         self.session = 0
         """Number of the session or connection attempt; 0: none yet."""
         self.on_change: Callable[[], None] = lambda: None
-        """Called when the offer of the server changed."""
+        """Called when the tools that the server offers change."""
         self.other_changes = 0
         """Number of changes of prompts and resources."""
 

@@ -21,7 +21,7 @@ from packetgate.tools.servers.messages import readable_answer, without_nulls
 MAX_MESSAGE_BYTES = 32_000_000
 """Longest message of a server. A longer one ends the session or, over HTTP, the request."""
 MAX_TIMEOUTS = 10
-"""Total wait for a call whose server reports progress, in time-outs."""
+"""Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
 
 
 class CallTimeoutError(Exception):
@@ -29,7 +29,7 @@ class CallTimeoutError(Exception):
 
 
 class BoundedSession(ClientSession):
-    """A client session that sees only usable tools and results."""
+    """A client session that returns only usable tools and results."""
 
     def __init__(self, read_stream: Any, write_stream: Any, **options: Any) -> None:
         """Accept the arguments of `ClientSession`."""
@@ -37,7 +37,7 @@ class BoundedSession(ClientSession):
         self.left_out: list[str] = []
         """One phrase for each tool of the last list that is not offered."""
         self.changed: list[str] = []
-        """One phrase for each tool of the last list of whose schema something was left out."""
+        """One phrase for each tool of the last list whose schema was shortened."""
         self.has_ended = False
         """Whether the connection has ended; later calls are not sent."""
 
@@ -50,7 +50,7 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         super().__init__(read_stream, write_stream)
         self._session = session
         self._listed: set[str] = set()
-        """Names of the tools on the pages so far."""
+        """Names of the tools on the pages of the list that were read so far."""
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any

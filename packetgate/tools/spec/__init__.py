@@ -1,1 +1,1 @@
-"""One tool, and what is judged of it from what its server says: description, category, risk."""
+"""The definition of a tool, and what is derived from it: brief description, category, short schema."""

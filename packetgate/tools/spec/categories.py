@@ -56,7 +56,7 @@ _WORDS = {
 }
 
 CategoryWords = Mapping[str, frozenset[str]]
-"""By word, its categories."""
+"""The categories of each word."""
 _CATEGORIES_OF: CategoryWords = {
     word: frozenset(category for category, words in _WORDS.items() if word in words.split())
     for word in " ".join(_WORDS.values()).split()
@@ -66,7 +66,7 @@ CATEGORY_WORDS = frozenset(_CATEGORIES_OF)
 """All words that belong to a category."""
 
 TEXT_ART = "text art"
-"""Wins over images: such a tool mentions images and makes none."""
+"""Takes precedence over the category of images: such a tool mentions images but makes none."""
 
 DOCUMENTATION = "documentation"
 
@@ -83,7 +83,7 @@ def category_of(words: Mapping[str, Iterable[str]], own: CategoryWords = _NONE) 
 
     Args:
         words: lower-case words of the tool's `name`, `tags`, `server` and `brief` description.
-        own: categories of the user's words, beside the shipped ones.
+        own: the user's categories of words, in addition to the shipped ones.
     """
     weights: Counter[str] = Counter()
     counts: Counter[str] = Counter()

@@ -35,7 +35,7 @@ def server_folder(entry: Mapping[str, Any]) -> ServerFolder | None:
 
 
 def _named_folder(arg: str, start: Path) -> str | None:
-    """Return the folder of an argument such as `./shop` or `--root=.`; a bare word is none."""
+    """Return the folder that an argument such as `./shop` or `--root=.` names; None for a bare word."""
     value = arg.partition("=")[2] if arg.startswith("-") else arg
     if "/" not in value and "\\" not in value and value not in {".", ".."}:
         return None

@@ -76,7 +76,7 @@ class _Writer:
             return "any"
         if isinstance(kind, list):
             return _union(self._kind({**schema, "type": one}, depth + 1) for one in kind)
-        if keys <= _SHAPING and isinstance(kind or "", str):  # a keyword for one type is void for another
+        if keys <= _SHAPING and isinstance(kind or "", str):  # a keyword for one type has no effect on another type
             if kind in _SIMPLE:
                 return str(kind)
             if kind == "array":

@@ -33,7 +33,7 @@ class ToolSpec:
     """Canonical: `server.tool`."""
     server: str
     upstream_name: str
-    """The server's own name of it."""
+    """The server's own name for the tool."""
     full: str
     """The server's description."""
     brief: str
@@ -49,20 +49,20 @@ class ToolSpec:
     risk_holds: bool = False
     """Whether every call has exactly this risk."""
     unvouched: bool = False
-    """Whether it looks like a read, and is rated higher because nothing vouches for that."""
+    """Whether the tool looks like a read but counts as a write, because no trusted server or user confirms the read."""
     reaches_outside: bool = False
     """Whether any call may reach beyond the user's machine and servers, by its definition."""
     leads_to: Risk | None = None
-    """Of a chain: the worst risk that a tool of its steps looks like."""
+    """For a chain: the worst apparent risk (`looks`) of the tools in its steps."""
     has_dry_run: bool = False
     """Whether a trusted server's tool has a dry-run argument, which only the gate sets."""
     tags: tuple[str, ...] = ()
     given_category: str = ""
     """The category that the user set."""
     open_world: bool | None = None
-    """Whether it reaches outside the user's own servers; None if nobody states it."""
+    """Whether the tool reaches outside the user's own servers; None if nobody states it."""
     examples: tuple[str, ...] = ()
-    """Requests that it is for."""
+    """Example requests that the tool serves."""
     rules: tuple[Rule, ...] = ()
     """The user's policy rules about it."""
     server_about: str = ""
@@ -75,7 +75,7 @@ class ToolSpec:
     output_schema: dict[str, Any] | None = None
     """JSON Schema of its structured content, for clients of the proxy; not checked."""
     idempotent: bool | None = None
-    """Whether a repeated call changes nothing more, by the server."""
+    """The server's hint whether a repeated call changes nothing more."""
     meta: dict[str, Any] | None = None
     """The server's `_meta`."""
     meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
@@ -137,7 +137,7 @@ class ToolSpec:
 
     @property
     def is_external(self) -> bool:
-        """Whether it reaches outside the user's own servers, such as to the web."""
+        """Whether the tool reaches outside the user's own servers, such as to the web."""
         return self.category in EXTERNAL if self.open_world is None else self.open_world
 
     @cached_property
@@ -155,7 +155,7 @@ class ToolSpec:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may take parameters that are not listed in `properties`."""
+        """Whether the tool may take parameters that are not listed in `properties`."""
         extra = self.input_schema.get("additionalProperties")
         return extra is True or isinstance(extra, dict) or bool(self.input_schema.keys() & _OTHER_PROPERTIES)
 

@@ -19,7 +19,7 @@ def read_json_text(text: str) -> Any:
     """Return the value of a JSON text; comments and trailing commas are allowed.
 
     Raises:
-        json.JSONDecodeError: with line and column in `text`.
+        json.JSONDecodeError: the text is not valid JSON; has the line and column in `text`.
         ValueError, RecursionError: a number or a nesting that Python cannot hold.
     """
     try:
@@ -35,7 +35,7 @@ def replace_json_value(text: str, key: str, value: Any) -> str:
     """Return the text of an object with another value under a key; the rest stays unchanged, including comments.
 
     Raises:
-        ValueError: it is not the text of an object.
+        ValueError: `text` is not the text of an object.
     """
     plain = _plain_json(text)
     newline = "\r\n" if "\r\n" in text else "\n"

@@ -10,13 +10,13 @@ from pathlib import Path
 from secrets import token_hex
 
 MAX_SHOWN_CHARS = 12_000
-"""Characters of a result that a model is shown at once; a longer result is stored."""
+"""Most characters of a result that a model gets at once; a longer result is stored."""
 MAX_STORED_CHARS = 5_000_000
 """Longest text that is stored of a result; the rest is cut."""
 MAX_STORED_BYTES = 10_000_000
 """Largest file that is stored."""
 MAX_RESULTS = 20
-"""Stored results of one session."""
+"""Most stored results of one session."""
 RESULT_AGE_S = 7 * 86_400.0
 HANDLE_PREFIX = "kept:"
 READER = "ai.read"
@@ -56,18 +56,18 @@ class ResultStore:
         return HANDLE_PREFIX + handle if self._write(session / handle, content) else ""
 
     def read(self, handle: str) -> str | None:
-        """Return the stored text; None if the session has no such result, or no longer.
+        """Return the stored text; None if the session has no such result, or the result was deleted.
 
         Raises:
-            UnicodeDecodeError: it is not text.
+            UnicodeDecodeError: the stored result is not text.
         """
         file = self.file(handle, _session.get())
-        with suppress(OSError):  # it was removed just now
+        with suppress(OSError):  # another process removed the file
             return file.read_text(encoding="utf-8") if file else None
         return None
 
     def file(self, handle: str, session: str) -> Path | None:
-        """Return the file of a stored result; None if the session has no such result, or no longer."""
+        """Return the file of a stored result; None if the session has no such result, or the result was deleted."""
         folder, name = self._session_folder(session), handle.removeprefix(HANDLE_PREFIX)
         if folder is None or not _NAME.fullmatch(name) or not self._is_here(folder / name):
             return None

@@ -16,7 +16,7 @@ class TokenCounter:
 
     count: Callable[[str], int]
     is_exact: bool
-    """Whether the model's own tokenizer counts."""
+    """Whether the count comes from the model's own tokenizer."""
 
 
 @lru_cache(maxsize=4_096)

@@ -1,1 +1,1 @@
-"""What was asked, chosen and approved, and how it ended, turn by turn."""
+"""Usage records of each turn: the request, selected tools, approvals and outcomes."""

@@ -18,16 +18,16 @@ from packetgate.state.sections import ApprovalOutcome, DecidedBy
 from packetgate.tools.usage.record import UsageRecord
 
 MIN_ANSWERS = 20
-"""Answers below which no curve is fitted."""
+"""With fewer answers than this, no curve is fitted."""
 FOLDS = 5
 HALF_WEIGHT = 100
-"""Calls of an evaluation at which a curve's raise counts half."""
+"""Number of evaluated calls with which half of a curve's raise is applied."""
 PRIOR = 1.0
 """Weight of the review's own confidence against the answers, in answers."""
 _PLACE = ("packetgate", "calibration"), "curves"
 _STEPS = 300
 _LEAST_SLOPE = 0.05
-"""So that a higher confidence never becomes the lower one."""
+"""Smallest slope of a curve, so that a higher confidence never gets the lower probability."""
 _EDGE = 1e-3
 _WRONG = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
 
@@ -161,7 +161,7 @@ class Bin:
     high: float
     count: int
     confidence: float
-    """Their mean."""
+    """The mean confidence of the decisions."""
     right: float
     """Share of right decisions, from 0 to 1."""
 

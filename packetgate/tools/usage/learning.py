@@ -1,7 +1,7 @@
 """Learn from a user's confirmed calls which tools served similar requests.
 
 Requests are compared by their stems; rare stems count more. Only calls that ran teach, unless their arguments come from
-an earlier output. A use counts more, the lower the ranking had its tool.
+an earlier output. A use counts more if the ranking placed its tool lower.
 """
 
 import math
@@ -23,7 +23,7 @@ HALF_LIFE_DAYS = 60.0
 UNASKED_WEIGHT = 0.5
 """Weight of a call that ran without a person's approval."""
 OTHER_CONTEXT_WEIGHT = 0.5
-"""Weight of a use in another kind of conversation."""
+"""Weight of a confirmed use in another kind of conversation."""
 USES_A_TOOL = 20
 """Newest uses of a tool that count."""
 GENERAL = "general"
@@ -31,9 +31,9 @@ GENERAL = "general"
 SECOND_WEIGHT = 0.5
 """Weight of a tool's second-nearest use."""
 WEIGHT = 1.0
-"""Weight of an identical request, in best scores. More helps used tools, and harms similar unused ones."""
+"""Weight of an identical request, as a multiple of the best score. More favours used over similar unused tools."""
 MOST_ADDED = 6
-"""Most tools that are added to a ranking without them."""
+"""Most tools that earlier uses add to a ranking."""
 
 
 class ConfirmedUse(Section):

@@ -36,7 +36,7 @@ class CallRecord(_Record):
     tool: str
     risk: Risk
     arguments: tuple[str, ...] = ()
-    """Their names."""
+    """Names of the arguments."""
     selection_confidence: Confidence
     selection_confidence_source: ConfidenceSource
     review_confidence: Confidence | None = None
@@ -45,7 +45,7 @@ class CallRecord(_Record):
     review_score: Confidence | None = None
     """The review's confidence before calibration."""
     review_kind: str = ""
-    """The name of its calibration curve, by `kind_of`."""
+    """The name of the review's calibration curve."""
     approval: ApprovalOutcome | None = None
     """None if nobody was asked."""
     status: ToolExecutionStatus
@@ -59,7 +59,7 @@ class UsageRecord(_Record):
 
     session_id: str
     origin: str = ""
-    """The connector."""
+    """The connector that received the request."""
     packet_id: str
     at: datetime
     """Start of the turn, in UTC."""
@@ -72,7 +72,7 @@ class UsageRecord(_Record):
     palette: tuple[ShownTool, ...] = ()
     calls: tuple[CallRecord, ...] = ()
     missed: tuple[str, ...] = ()
-    """Names that were selected off the palette."""
+    """Selected names that were not on the palette."""
 
 
 def record_of(packet: CognitionPacket) -> UsageRecord:
@@ -131,7 +131,7 @@ class ToolUsage(Section):
     skipped: int
     unknown: int
     review_confidence: Confidence | None
-    """The mean of its reviewed calls."""
+    """Mean confidence in the tool's reviewed calls; None if no call was reviewed."""
     last_used: datetime
     """Start of the last turn that selected it."""
 

@@ -123,7 +123,7 @@ async def delete_uses(store: BaseStore, name: str | None = None, session: str | 
 
 
 def _user(header: Header) -> str:
-    """Return whose uses a turn reads and stores: of the person on this channel, or of the session."""
+    """Return the key under which a turn reads and stores uses: the person on this channel, or the session."""
     return f"{header.origin}:{header.person}" if header.person else f"session:{header.session_id}"
 
 
