@@ -74,7 +74,7 @@ def test_chat_runs_on_the_server(run: Run, cli: CommandLine, langgraph_server: L
     def talk() -> int | None:
         with chatting(cli, **reached) as child:
             child.sendline("/model")
-            child.expect("answers, by its assistant packetgate")
+            child.expect("assistant packetgate")
             child.expect("you> ")
             child.sendline("Read chat.txt")
             child.expect("four owls and a breeze")

@@ -24,7 +24,7 @@ REFUSED = [
     ({"questions": {"x": {"type": "choice", "criteria": {str(n): None for n in range(63)}}}}, "62"),
     ({"images": ["AAAA"]}, "images"),
     ({"state": {"seen": [PICTURE]}}, "pictures"),
-    ({"state": "long " * 50_000}, "longer"),
+    ({"state": "long " * 50_000}, "context"),
 ]
 
 
