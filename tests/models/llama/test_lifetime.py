@@ -123,10 +123,10 @@ def test_a_context_is_freed_before_its_weights(tiny_gguf: Path):
 def test_hundreds_of_answers_leak_no_memory(tiny_gguf: Path):
     script = (
         "import resource, sys\n"
-        "from packetgate.models.schemas import AnswerForm, obj, text\n"
+        "from packetgate.models.schemas import AnswerForm, object_schema, text_schema\n"
         "from packetgate.models.llama.engine import LlamaEngine, Request\n"
         "engine = LlamaEngine(sys.argv[1], {'n_ctx': 1024})\n"
-        "form = AnswerForm('test', obj(tool={'enum': ['read', 'write']}, why=text(20)))\n"
+        "form = AnswerForm('test', object_schema(tool={'enum': ['read', 'write']}, why=text_schema(20)))\n"
         "def peak_after(times):\n"
         "    for at in range(times):\n"
         "        chat = [{'role': 'user', 'content': f'question {at}'}]\n"
