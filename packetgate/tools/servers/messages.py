@@ -11,13 +11,16 @@ from mcp import MCPError
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 from pydantic import TypeAdapter, ValidationError
 
+from packetgate.state.base import new_id
+
 MAX_ANSWER_PARTS = 1_000
 """Parts of an answer that are parsed."""
 
 ResultCheck = Callable[[dict[str, Any]], None]
 """Raises ValueError for a result that violates the protocol."""
 
-_FAILURE = "packetgate/failure"
+_FAILURE = f"packetgate/failure/{new_id()}"
+"""Key of a failure in an error's data. It is random, so that a server cannot state that a call was not sent."""
 _ANSWER_ID = re.compile(r'"id"\s*:\s*(\d+)')
 _PARSED_ON_LOOP = 100_000
 """Messages up to this many bytes are parsed on the event loop, longer ones in a thread."""

@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
+from mcp import MCPError
 from opentelemetry import trace
 from support.mcp_servers import RawTool, echoing, in_process
 from support.telemetry import recording
 
 from packetgate.state.routing import Risk
 from packetgate.tools.servers.hub import McpHub
+from packetgate.tools.servers.messages import TransportFailure, failure_message, failure_of
 
 
 @pytest.mark.parametrize(
@@ -145,3 +147,11 @@ async def test_the_trace_reaches_the_server_and_no_span_has_the_text_of_a_failur
     telemetry.clear()
     assert spans
     assert not any("zanzibar" in span for span in spans)
+
+
+def test_a_server_cannot_state_that_a_call_was_not_sent():
+    own = TransportFailure("unsent")
+    error = failure_message(1, "no connection", own).error
+    assert failure_of(MCPError(error.code, error.message, error.data)) == own
+    forged = {"packetgate/failure": {"kind": "unsent"}}
+    assert failure_of(MCPError(error.code, error.message, forged)) is None
