@@ -49,7 +49,7 @@ _MARK = regex.compile(
   | (?P<frame>{_any(*(one.begin for one in _FRAMES))})
   | (?P<header>{CHANNEL})
   | <(?P<tag>{_TAG})(?:[^\w-]|\Z)
-  | (?P<pair><(?P<bar>[|\uff5c])(?P<before>[^|\uff5c<>\n]{{0,80}}?)(?P<begin>start|begin)
+  | (?P<pair><(?P<bar>[|\uff5c])(?P<before>[^|\uff5c<>\n]{{0,80}})(?:start|begin)
       (?P<after>[^|\uff5c<>\n]{{0,80}})[|\uff5c]>)(?<=(?:tool|action|think|thought)[^<]{{0,90}})
   | (?P<closing></(?:{_TAG})>|</function>|{_any(*(one.end for one in _FRAMES))})
   | (?P<token>{CONTROL})""",
@@ -317,9 +317,8 @@ def _block_of(found: regex.Match[str]) -> _Block | None:
         case "tag":
             return _Block(f"</{re.escape(found['tag'])}>")
         case "pair":
-            end = {"start": "end", "begin": "end"}[found["begin"].lower()]
             bar = re.escape(found["bar"])
-            return _Block(rf"<{bar}{re.escape(found['before'])}{end}{re.escape(found['after'])}{bar}>")
+            return _Block(rf"<{bar}{re.escape(found['before'])}end{re.escape(found['after'])}{bar}>")
     return None
 
 

@@ -58,7 +58,7 @@ def test_every_mark_is_removed():
     unknown = [f"<|{name}_start|>{ONE}<|{name}_end|>B" for name in ("tool_calls_section", "START_action")]
     tags = [f"<{tag}>{ONE}</{tag}>B" for tag in ("minimax:tool_call", "longcat_tool_call", "seed:think")]
     tokens = [f"{token}B" for token in ("<|im_end|>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "</s>")]
-    for text in (*frames, *unknown[:1], *tags, *tokens):
+    for text in (*frames, *unknown, *tags, *tokens):
         markup = MarkupFilter()
         assert (strip_markup(text).text, shown(markup, *text)[-1]) == ("B", "B"), text
 
