@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
 from support.command_line import CommandLine
 from support.fork_server import COMMAND
 from support.mcp_servers import SCRIPT, alive, until
+from support.programs import require
 
 from packetgate.connectors.trace.finding import open_archive
 from packetgate.graph.settings import Settings
@@ -107,6 +109,29 @@ async def test_a_signal_ends_the_http_proxy(cli: CommandLine, config: Path, how:
     process.send_signal(how)
     assert await process.wait() == 0
     await all_are_recorded(cli, int(result.content[0].text))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("protocol", ["legacy", "2026-07-28"])
+async def test_a_published_server_answers_in_each_turn(cli: CommandLine, protocol: str) -> None:
+    note = cli.folder / "note.txt"
+    note.write_text("the kettle is blue\n")
+    package = ["-y", "@modelcontextprotocol/server-filesystem", str(cli.folder)]
+    servers = {"files": {"command": require("npx"), "args": package, "trusted": True}}
+    config = cli.folder / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": servers, "builtin": True}))
+    environment = {**cli.environment, "PACKETGATE_PATIENCE_S": "240"}
+    options = ["proxy", "--mcp-config", str(config)]
+    transport = StdioTransport(str(COMMAND), options, cwd=str(cli.folder), env=environment, keep_alive=False)
+    call = {"name": "files.read_text_file", "arguments": {"path": str(note)}}
+    async with Client(transport, mode=protocol) as client:
+        for query in ("read a text file", "bake a rye bread with sourdough"):
+            context = (await client.call_tool("set_context", {"query": query})).structured_content
+            more = {} if context["listed"] else {"context_id": context["context_id"]}
+            result = await client.call_tool("call_read_tool", {**call, **more})
+            assert result.structured_content["status"] == "executed"
+            assert "the kettle is blue" in result.content[0].text
 
 
 BELL = f"""

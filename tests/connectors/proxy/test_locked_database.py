@@ -1,0 +1,51 @@
+"""While another process locks the database, calls fail fast and do not run; afterwards they run and are recorded."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from support.mcp_servers import until
+from support.proxies import gateway_over, ledger_server, served, talking
+
+
+@contextmanager
+def locked(home: Path, how: str) -> Iterator[None]:
+    """Lock the database as another connection that writes."""
+    with closing(sqlite3.connect(home / "packetgate.db", isolation_level=None)) as connection:
+        connection.execute(f"BEGIN {how}")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def ended_calls(home: Path) -> int:
+    with closing(sqlite3.connect(home / "packetgate.db")) as connection:
+        (number,) = connection.execute("SELECT count(*) FROM journal WHERE event = 'call_ended'").fetchone()
+    return number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
+async def test_nothing_runs_without_a_record_while_the_database_is_locked(
+    tmp_path: Path, how: str, written: list[str]
+) -> None:
+    home = tmp_path / "home"
+    async with (
+        gateway_over(ledger_server(written), home=home, allow_write_tools=True) as gateway,
+        served(gateway) as url,
+        talking(gateway, url, answer=lambda *_: "yes") as talk,
+    ):
+        assert not (await talk.call("ledger.add_entry", text="one")).is_error
+        await gateway.pipeline.recorder.written()
+        before = ended_calls(home)
+        with locked(home, how):
+            for name, arguments in (("ledger.list_entries", {}), ("ledger.add_entry", {"text": "two"})):
+                result = await talk.call(name, **arguments)
+                assert result.is_error
+                assert "locked" in result.text
+        assert written == ["one"]
+        assert not (await talk.call("ledger.add_entry", text="three")).is_error
+        assert '"three"' in (await talk.call("ledger.list_entries")).text
+        await until(lambda: ended_calls(home) == before + 2)
+    assert written == ["one", "three"]
