@@ -18,7 +18,6 @@ EXTRAS = {
     "connectors/discord/": "discord",
     "connectors/studio.py": "studio",
     "graph/journal/database.py": "postgres",
-    "graph/http.py": "studio",
     "graph/shared_results.py": "postgres",
     "graph/leases.py": "postgres",
     "graph/postgres.py": "postgres",

@@ -27,12 +27,12 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
             with _running():
                 yield remote
         return
-    from packetgate.graph.composition import open_graph_and_servers
+    from packetgate.graph.composition import open_graph
     from packetgate.graph.journal.database import open_journal
     from packetgate.graph.leases import open_leases
     from packetgate.graph.shared_results import result_store
 
-    async with open_graph_and_servers(settings, models) as opened, open_leases(settings) as leases:
+    async with open_graph(settings, models) as opened, open_leases(settings) as leases:
         with _running():
             stores = (leases, open_journal(settings), result_store(settings))
             yield Sessions(opened.graph, *stores, opened.hub, with_models=opened.with_models)

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 from langgraph.graph import START, StateGraph
 
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.event_loops import LoopThread
-from packetgate.graph.records import calibration_by, learned_by, record_requests, turn_recorder
+from packetgate.graph.records import calibration_by, learned_by, turn_recorder
 from packetgate.graph.routes import (
     after_answering,
     after_asking,
@@ -19,7 +19,7 @@ from packetgate.graph.routes import (
     after_selection,
 )
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
-from packetgate.graph.stages import Direct, Stage, review_error_handler
+from packetgate.graph.stages import Direct, Stage
 from packetgate.models.endpoint import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
@@ -66,15 +66,10 @@ def build_graph(
         model = getattr(deciders, role) if role else None
         if name == "review_selection":
             model = deciders.reviewing or model
-        requests = partial(record_requests, role=role) if role and model and prompt_days else None
+        recorded = role if model and prompt_days else None
         turn = turn_recorder(usage_days, prompt_days) if name == LAST_STAGE else None
-        stage = Stage(name, node, journal, needs, model, settings, requests, turn, loop)
-        special: dict[str, Any] = {}
-        if name == "open_packet":
-            special = {"input_schema": OpeningPacket}
-        elif name == "review_selection":
-            special = {"error_handler": review_error_handler(stage, after_review)}
-        graph.add_node(name, stage, **special)
+        stage = Stage(name, node, journal, needs, model, recorded, settings, turn, loop)
+        graph.add_node(name, stage, input_schema=OpeningPacket if name == "open_packet" else None)
 
     def branch(name: str, route: Callable[[CognitionPacket], str]) -> None:
         targets = list(get_args(get_type_hints(route)["return"]))

@@ -1,8 +1,9 @@
-"""Differences between the packet before and after a stage."""
+"""The changes of a stage to the packet, as an event for streams and telemetry, and as entries for the journal."""
 
 from collections import Counter
-from functools import cached_property
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterator
+from functools import partial
+from typing import Literal, TypeVar
 
 from packetgate.state.base import TokenUsage
 from packetgate.state.events import StageFinished
@@ -10,89 +11,110 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Evaluation, PacketState
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.execution.journal import Entry
 
 _T = TypeVar("_T")
 
+CALL_REVIEWED = "call_reviewed"
 _EMPTY = CognitionPacket()
 _NO_ROUTING = ToolRouting()
 _NO_TOKENS = TokenUsage()
+_PROPOSED_FIELDS = {"tool_name", "params", "risk", "open_world", "risk_why", "provenance"}
 
 
 class StageChange:
-    """Sections before and after a stage. For a stage that opens a packet, the sections before it are empty."""
+    """The packet before and after a stage. A stage that opens a packet changes an empty packet."""
 
-    def __init__(self, stage: str, packet: CognitionPacket, update: PacketUpdate) -> None:
-        before = _EMPTY if "header" in update else packet
-        self.stage = stage
-        self.header = update.get("header", packet.header)
-        self.context = packet.context, update.get("context", packet.context)
-        self.metrics = before.metrics, update.get("metrics", before.metrics)
-        self.reasoning = before.reasoning, update.get("reasoning", before.reasoning)
-        self.routing = before.tool_routing, update.get("tool_routing", before.tool_routing)
-        self.status = update.get("status", before.status)
-        self.governance = before.governance, update.get("governance", before.governance)
-        self.request = update["content"].original_prompt if {"header", "content"} <= update.keys() else None
-        """The request, if the stage opened a packet."""
-
-    @cached_property
-    def calls(self) -> tuple[ToolCall, ...]:
+    def __init__(self, packet: CognitionPacket, update: PacketUpdate) -> None:
+        self.is_opening = "header" in update
+        self.before = _EMPTY if self.is_opening else packet
+        self.after = packet.model_copy(update=dict(update))
+        self.calls: tuple[ToolCall, ...] = ()
         """New calls, and calls with a new status."""
-        before, after = self.routing
-        if after is None or after is before:
-            return ()
-        statuses = {call.call_id: call.status for call in before.all_calls} if before else {}
-        return tuple([call for call in after.all_calls if statuses.get(call.call_id) is not call.status])
-
-    @cached_property
-    def evaluations(self) -> tuple[Evaluation, ...]:
+        before, after = self.before.tool_routing, self.after.tool_routing
+        if after is not None and after is not before:
+            statuses = {call.call_id: call.status for call in before.all_calls} if before else {}
+            self.calls = tuple([call for call in after.all_calls if statuses.get(call.call_id) is not call.status])
+        self.evaluations: tuple[Evaluation, ...] = _added(
+            self.before.reasoning.evaluations, self.after.reasoning.evaluations
+        )
         """New judgements."""
-        return _added(self.reasoning[0].evaluations, self.reasoning[1].evaluations)
+        palettes = packet.context.palette, self.after.context.palette
+        self._tools = [[entry.tool_name for entry in palette] for palette in palettes if palettes[0] is not palettes[1]]
+        """The tools before and after; empty if the palette is the same."""
 
-    def event(self, update: PacketUpdate, duration_ms: float) -> StageFinished:
-        """Return the stage's event; `update` contains its duration. It runs at every stage, so it must be fast."""
-        self.metrics = self.metrics[0], update["metrics"]
-        self.reasoning = self.reasoning[0], update["reasoning"]
-        metrics, reasoning, routing = self.metrics, self.reasoning, self.routing
-        decisions = _added(reasoning[0].reflection_log, reasoning[1].reflection_log)
-        modes = [entry.decided_by for entry in decisions if entry.decided_by]
-        spent = metrics[1].token_usage.get(self.stage, _NO_TOKENS)
-        changed: dict[str, Any] = {}
-        if self.context[0].palette is not self.context[1].palette:
-            had, has = [tuple([entry.tool_name for entry in context.palette]) for context in self.context]
-            added, removed = [name for name in has if name not in had], [name for name in had if name not in has]
-            changed = {"loaded": has, "added": tuple(added), "removed": tuple(removed)}
-        if routing[0] is not routing[1]:
-            changed |= self._routing_fields()
+    def event(self, stage: str, duration_ms: float) -> StageFinished:
+        """Return the stage's event."""
+        before, after = self.before, self.after
+        decisions = _added(before.reasoning.reflection_log, after.reasoning.reflection_log)
+        had, has = self._tools or ([], [])
+        spent = after.metrics.token_usage.get(stage, _NO_TOKENS)
+        earlier, routing = before.tool_routing or _NO_ROUTING, after.tool_routing or _NO_ROUTING
         return StageFinished(
-            stage=self.stage,
-            session_id=self.header.session_id,
-            packet_id=self.header.packet_id,
-            mode=modes[0] if modes else "default",
-            is_fallback=True in [entry.is_fallback for entry in decisions],
+            stage=stage,
+            session_id=after.header.session_id,
+            packet_id=after.header.packet_id,
+            mode=next((entry.decided_by for entry in decisions if entry.decided_by), "default"),
+            is_fallback=any(entry.is_fallback for entry in decisions),
             decisions=decisions,
             duration_ms=duration_ms,
-            usage=spent if spent is _NO_TOKENS else spent.since(metrics[0].token_usage.get(self.stage, _NO_TOKENS)),
+            usage=spent.since(before.metrics.token_usage.get(stage, _NO_TOKENS)),
+            loaded=tuple(has),
+            added=tuple(name for name in has if name not in had),
+            removed=tuple(name for name in had if name not in has),
+            shift="" if before.context.shift == after.context.shift else after.context.shift,
+            used=tuple(call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED),
+            missed=_added(earlier.missed_tools, routing.missed_tools),
+            escalated=tuple(call.tool_name for call in self.calls if call.status.awaits_user),
             escalation=self._escalation(),
-            reinjection_count=routing[1].reinjection_count if routing[1] else 0,
-            violations=metrics[1].violations - metrics[0].violations,
-            errors=_added(metrics[0].errors, metrics[1].errors),
-            shift="" if self.context[0].shift == self.context[1].shift else self.context[1].shift,
-            **changed,
+            calls=Counter(call.status.value for call in self.calls),
+            corrections=tuple(
+                correction.problem
+                for correction in _added(earlier.corrections, routing.corrections)
+                if not correction.mended
+            ),
+            reinjection_count=routing.reinjection_count,
+            violations=after.metrics.violations - before.metrics.violations,
+            errors=_added(before.metrics.errors, after.metrics.errors),
         )
 
-    def _routing_fields(self) -> dict[str, Any]:
-        before, after = self.routing[0] or _NO_ROUTING, self.routing[1] or _NO_ROUTING
-        corrections = _added(before.corrections, after.corrections)
-        return {
-            "used": tuple([call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED]),
-            "missed": _added(before.missed_tools, after.missed_tools),
-            "escalated": tuple([call.tool_name for call in self.calls if call.status.awaits_user]),
-            "calls": Counter([call.status.value for call in self.calls]),
-            "corrections": tuple([correction.problem for correction in corrections if not correction.mended]),
-        }
+    def entries(self) -> Iterator[Entry]:
+        """Yield the journal's entries: request, proposals, reviews, approvals, results and question.
+
+        They are derived from the packet, so that packet and journal cannot differ.
+        """
+        header, before, after = self.after.header, self.before.governance, self.after.governance
+        entry = partial(Entry, session_id=header.session_id, packet_id=header.packet_id)
+        if self.is_opening:
+            request = {"channel": header.origin, "person": header.person, "request": self.after.content.original_prompt}
+            yield entry("turn_opened", detail=request)
+        for call in self.calls:
+            if call.status is ToolExecutionStatus.PENDING:
+                detail = call.model_dump(mode="json", include=_PROPOSED_FIELDS)
+                yield entry("call_proposed", call_id=call.call_id, detail=detail)
+        log = self.after.reasoning.reflection_log
+        for judged in self.evaluations:
+            verdict = judged.model_dump(mode="json", exclude={"name", "subject"})
+            verdict["by"] = (log[-1].decided_by if log else None) or ""
+            for call in self.calls:
+                if call.call_id == judged.subject:
+                    verdict |= {"tool": call.tool_name, "status": call.status.value}
+            yield entry(CALL_REVIEWED, call_id=judged.subject, detail=verdict)
+        approved = set()
+        for approval in after.approvals[len(before.approvals) :]:
+            event = f"call_{approval.outcome}"
+            approved.add((event, approval.call_id))
+            detail = approval.model_dump(mode="json", exclude={"call_id", "outcome", "at"})
+            yield entry(event, call_id=approval.call_id, detail=detail)
+        for audit in after.audit[len(before.audit) :]:
+            if (audit.event, audit.call_id) not in approved:
+                yield entry(audit.event, call_id=audit.call_id or "", detail={"detail": audit.detail})
+        question = after.question
+        if question is not None and (before.question is None or before.question.question_id != question.question_id):
+            yield entry("question_asked", detail=question.model_dump(mode="json", exclude={"reply"}))
 
     def _escalation(self) -> Literal["question", "confidence", "approval"] | None:
-        if self.status.state is not PacketState.AWAITING_USER:
+        if self.after.status.state is not PacketState.AWAITING_USER:
             return None
         statuses = {call.status for call in self.calls}
         if ToolExecutionStatus.AWAITING_CONFIDENCE in statuses:

@@ -158,14 +158,7 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
 
 
 @asynccontextmanager
-async def open_graph(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[Graph]:
-    """Open the graph as `open_graph_and_servers` does, and yield only the graph."""
-    async with open_graph_and_servers(settings, models) as opened:
-        yield opened.graph
-
-
-@asynccontextmanager
-async def open_graph_and_servers(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[OpenGraph]:
+async def open_graph(settings: Settings, models: ModelPool | None = None) -> AsyncIterator[OpenGraph]:
     """Open the graph with its servers, checkpointer and store, and close them afterwards.
 
     `models`: the settings' models, if already created.

@@ -14,8 +14,7 @@ from langgraph.store.base import BaseStore
 from pydantic import JsonValue
 
 from packetgate.deciders.protocols import CallReview, Review
-from packetgate.graph.changes import StageChange
-from packetgate.graph.stages import CALL_REVIEWED, journal_entries
+from packetgate.graph.changes import CALL_REVIEWED, StageChange
 from packetgate.nodes.execute_tool import execute_tool
 from packetgate.nodes.review_selection import reviewed
 from packetgate.state.base import ConfidenceSource
@@ -118,8 +117,8 @@ class Pipeline:
         )
         judged = await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
         entries = (
-            *journal_entries(StageChange("open_packet", CognitionPacket(), proposal)),
-            *journal_entries(StageChange("review_selection", packet, judged)),
+            *StageChange(CognitionPacket(), proposal).entries(),
+            *StageChange(packet, judged).entries(),
         )
         entries = tuple(entry for entry in entries if entry.event != CALL_REVIEWED)  # the call had no review
         packet = packet.merged(judged)
@@ -161,7 +160,7 @@ class Pipeline:
             update = decision.update
         governance = (update.get("governance") or packet.governance).asking(None)
         update = {**update, "governance": governance}
-        await self.journal.record(*journal_entries(StageChange("ask_user", packet, update)))
+        await self.journal.record(*StageChange(packet, update).entries())
         return packet.merged(update)
 
     async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
@@ -178,7 +177,7 @@ class Pipeline:
             self._running.discard(packet.header.packet_id)
         await journal.flush()
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
-        return ended, tuple(journal_entries(StageChange("execute_tool", packet, update)))
+        return ended, tuple(StageChange(packet, update).entries())
 
     async def _unfinished(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
         """Return the start of an earlier, equal change by this client if its end was not recorded; otherwise None."""

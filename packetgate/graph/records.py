@@ -81,7 +81,7 @@ def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, Bas
 
 
 async def record_requests(
-    header: Header, stage: str, requests: list[ModelRequest], store: BaseStore, *, role: Role
+    header: Header, stage: str, role: Role, requests: list[ModelRequest], store: BaseStore
 ) -> None:
     """Record a stage's requests to its model."""
     with guarded(header.packet_id):

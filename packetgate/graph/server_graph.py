@@ -8,8 +8,6 @@ from typing import Any, Self, cast
 
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.graph import Graph
-from langgraph.constants import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 
@@ -25,7 +23,7 @@ USER_ID = "langgraph_auth_user_id"
 
 
 class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput, CognitionPacket]):
-    """A compiled graph that validates a server's input, and is drawn without error handlers."""
+    """A compiled graph that validates a server's input."""
 
     def __init__(self, *, results: ResultStore | None = None, **parts: Any) -> None:
         """Create a graph from the attributes of another graph. Servers copy a graph in this way."""
@@ -96,22 +94,6 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             for update in chain.from_iterable(supersteps):
                 check_update(update.values)
         return await super().abulk_update_state(config, supersteps)
-
-    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Return the drawable graph."""
-        return without_handlers(super().get_graph(config, xray=xray))
-
-    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Return the drawable graph."""
-        return without_handlers(await super().aget_graph(config, xray=xray))
-
-
-def without_handlers(drawn: Graph) -> Graph:
-    """Remove error handlers, the nodes that no edge leads to, from a drawable graph."""
-    reached = {START, *(edge.target for edge in drawn.edges)}
-    for handler in [node for name, node in drawn.nodes.items() if name not in reached]:
-        drawn.remove_node(handler)
-    return drawn
 
 
 @contextmanager

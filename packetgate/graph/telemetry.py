@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from opentelemetry.metrics import get_meter
-from opentelemetry.trace import INVALID_SPAN, Span, StatusCode, get_tracer
+from opentelemetry.trace import INVALID_SPAN, Span, StatusCode, get_tracer, use_span
 from opentelemetry.util.types import AttributeValue
 
 from packetgate.graph.changes import StageChange
@@ -35,19 +35,13 @@ _log = logging.getLogger(__name__)
 _tracer, _meter = get_tracer(SCOPE), get_meter(SCOPE)
 _logged: deque[str] = deque(maxlen=256)
 
-# bucket boundaries from the conventions
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-_MCP_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+"""Bucket boundaries of the conventions."""
 _histogram = partial(_meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=_SECONDS)
 
 _stages = _histogram("packetgate.stage.duration", description="Duration of a stage.")
 _operations = _histogram("gen_ai.client.operation.duration", description="Duration of a model's decision.")
 _tool_calls = _histogram("gen_ai.execute_tool.duration", description="Duration of a tool call.")
-_mcp_calls = _histogram(
-    "mcp.client.operation.duration",
-    description="Time from a request to a server until its response.",
-    explicit_bucket_boundaries_advisory=_MCP_SECONDS,
-)
 _tokens = _meter.create_histogram(
     "gen_ai.client.token.usage",
     "{token}",
@@ -67,34 +61,33 @@ def guarded(packet_id: str) -> Iterator[None]:
     try:
         yield
     except Exception:  # noqa: BLE001  errors of the user's exporters and stores
-        _log_incomplete(packet_id)
+        if packet_id not in _logged:
+            _logged.append(packet_id)
+            _log.exception("telemetry of packet %r is incomplete", packet_id)
 
 
-def _log_incomplete(packet_id: str) -> None:
-    if packet_id not in _logged:
-        _logged.append(packet_id)
-        _log.exception("telemetry of packet %r is incomplete", packet_id)
-
-
-def started_span(stage: str, packet_id: str) -> Span:
-    """Return a stage's span; an invalid span if it cannot be started."""
-    try:
-        return _tracer.start_span(f"{SCOPE} {stage}")
-    except Exception:  # noqa: BLE001  errors of the user's SDK
-        _log_incomplete(packet_id)
-        return INVALID_SPAN
-
-
-def ended_span(span: Span, packet_id: str) -> None:
-    """End a span."""
+@contextmanager
+def stage_span(stage: str, packet_id: str) -> Iterator[Span]:
+    """Yield a stage's span as the current span; an invalid span if it cannot be started."""
+    span: Span = INVALID_SPAN
     with guarded(packet_id):
-        span.end()
+        span = _tracer.start_span(f"{SCOPE} {stage}")
+    if not span.is_recording():
+        yield span
+        return
+    try:
+        with use_span(span, record_exception=False, set_status_on_exception=False):
+            yield span
+    finally:
+        with guarded(packet_id):
+            span.end()
 
 
 def record_change(span: Span, change: StageChange, event: StageFinished, model: Attributes) -> None:
     """Record a finished stage with its tool calls and reviews; `model` describes the model whose tokens it used."""
     stage: Attributes = {"packetgate.stage": event.stage}
-    _stages.record(event.duration_ms / 1000, stage | {"packetgate.mode": event.mode})
+    failed: Attributes = {"error.type": "reported_error"} if event.errors else {}
+    _stages.record(event.duration_ms / 1000, stage | {"packetgate.mode": event.mode} | failed)
     _record_usage(event, model)
     if event.missed:
         _misses.add(len(event.missed), stage)
@@ -108,7 +101,7 @@ def record_change(span: Span, change: StageChange, event: StageFinished, model: 
         _corrections.add(1, stage | {"packetgate.correction": problem})
     tried = [call for call in change.calls if call.result and (_was_answered(call) or not call.result.success)]
     for call in tried:
-        _record_call(call, event)
+        _tool_calls.record(_duration_ms(call, event) / 1000, _tool_attributes(call))
     if not span.is_recording():
         return
     began = time.time_ns() - round(event.duration_ms * 1e6)
@@ -131,7 +124,7 @@ def record_break(span: Span, event: StageStopped, error: Exception, model: Attri
         _record_usage(event, model | failed)
     if not span.is_recording():
         return
-    span.set_attributes(_identity(event) | _usage(event.usage) | failed | model)
+    span.set_attributes(_identity(event) | failed | model)
     if failed:
         span.set_status(StatusCode.ERROR)
         if captures_content():
@@ -151,16 +144,6 @@ def captures_content() -> bool:
     return os.environ.get(CAPTURE_CONTENT, "").strip().lower() in {"true", "1", "span_only", "span_and_event"}
 
 
-def _record_call(call: ToolCall, event: StageFinished) -> None:
-    attributes: Attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.tool_name}
-    if failure := _error_type(call):
-        attributes["error.type"] = failure
-    seconds = _duration_ms(call, event) / 1000
-    _tool_calls.record(seconds, attributes)
-    if _was_answered(call):
-        _mcp_calls.record(seconds, attributes | {"mcp.method.name": "tools/call"})
-
-
 def _record_usage(event: StageFinished | StageStopped, model: Attributes) -> None:
     usage = event.usage
     if not usage.input_tokens and not usage.output_tokens:
@@ -173,7 +156,7 @@ def _record_usage(event: StageFinished | StageStopped, model: Attributes) -> Non
 
 
 def _stage_attributes(change: StageChange, event: StageFinished) -> Attributes:
-    known = None if captures_content() else set(change.context[1].available_mcp_tools)
+    known = None if captures_content() else set(change.after.context.available_mcp_tools)
     optional: Attributes = {
         "packetgate.tools.loaded": event.loaded,
         "packetgate.tools.added": event.added,
@@ -195,21 +178,21 @@ def _stage_attributes(change: StageChange, event: StageFinished) -> Attributes:
         "packetgate.fallback": event.is_fallback,
         "packetgate.reinjections": event.reinjection_count,
         **{name: value for name, value in optional.items() if value},
-        **_usage(event.usage),
     }
 
 
+def _tool_attributes(call: ToolCall) -> Attributes:
+    attributes: Attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.tool_name}
+    return attributes | ({"error.type": failure} if (failure := _error_type(call)) else {})
+
+
 def _call_attributes(call: ToolCall) -> Attributes:
-    attributes: Attributes = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": call.tool_name,
+    attributes = _tool_attributes(call) | {
         "gen_ai.tool.call.id": call.call_id,
         "mcp.method.name": "tools/call",
         "packetgate.call.status": call.status.value,
         "packetgate.call.risk": call.risk.value,
     }
-    if failure := _error_type(call):
-        attributes["error.type"] = failure
     if call.result and call.result.dry_run:
         attributes["packetgate.call.dry_run"] = True
     if call.result and captures_content():
@@ -247,18 +230,16 @@ def _error_type(call: ToolCall) -> str | None:
 
 
 def _identity(event: StageFinished | StageStopped) -> Attributes:
+    usage, tokens = event.usage, {}
+    if usage.input_tokens or usage.output_tokens:
+        tokens = {
+            "gen_ai.usage.input_tokens": usage.input_tokens,
+            "gen_ai.usage.output_tokens": usage.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+        }
     return {
         "packetgate.stage": event.stage,
         "gen_ai.conversation.id": event.session_id,
         "packetgate.packet.id": event.packet_id,
-    }
-
-
-def _usage(usage: TokenUsage) -> Attributes:
-    if not usage.input_tokens and not usage.output_tokens:
-        return {}
-    return {
-        "gen_ai.usage.input_tokens": usage.input_tokens,
-        "gen_ai.usage.output_tokens": usage.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
+        **tokens,
     }

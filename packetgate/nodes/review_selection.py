@@ -6,9 +6,11 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.deciders.chains import review_of_steps
-from packetgate.deciders.gate import NOT_APPROVED_CAP, apply_gate, calibrated, passes
+from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, apply_gate, calibrated, passes
 from packetgate.deciders.protocols import Review, Reviewer
+from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
+from packetgate.state.errors import DecisionError, PacketgateError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Evaluation, Reflection
@@ -36,11 +38,16 @@ async def review_selection(
     journal: Journal,
     calibration: CalibrationBy | None = None,
 ) -> PacketUpdate:
-    """Review all calls of the pass in one request, and calibrate the confidence."""
+    """Review all calls of the pass in one request, and calibrate the confidence. A failed review approves no call."""
     catalogue = await toolbox.catalogue()
-    review = review_of_steps(packet) or await decider(packet, catalogue, packet.governance.settings)
-    if calibration is not None:
-        review = calibrated(review, await calibration(packet, runtime.store))
+    try:
+        review = review_of_steps(packet) or await decider(packet, catalogue, packet.governance.settings)
+    except Exception as error:  # noqa: BLE001  of a model, or of the user's own decider
+        why = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
+        usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
+        review = FAILED_REVIEW.changed(fallback_reason=f"the review failed: {why}", usage=usage)
+    else:
+        review = calibrated(review, await calibration(packet, runtime.store)) if calibration else review
     return await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
 
 
@@ -65,7 +72,7 @@ async def reviewed(
     return {
         "tool_routing": packet.routing.with_calls(calls),
         **approval_update(calls, packet, catalogue, dry_runs),
-        "metrics": packet.metrics.with_tokens(_STAGE, review.usage),
+        "metrics": packet.metrics.with_tokens(_STAGE, review.usage).failed(*review.errors(_STAGE)),
         "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(
             Reflection(
                 step=_STAGE,

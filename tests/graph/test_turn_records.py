@@ -95,6 +95,6 @@ async def test_opening_a_graph_prunes_old_records(tmp_path: Path, days: int, lef
     async with open_store(settings) as store:
         await store_record(store, turn("old", days_ago=100))
         await store_record(store, turn("new"))
-    async with open_graph(settings) as graph:
-        assert graph.store is not None
-        assert [record.packet_id for record in (await read_usage(graph.store)).records] == left
+    async with open_graph(settings) as opened:
+        assert opened.graph.store is not None
+        assert [record.packet_id for record in (await read_usage(opened.graph.store)).records] == left

@@ -56,8 +56,8 @@ def _run(turn: KilledTurn) -> None:
 
 
 async def _run_until_killed(turn: KilledTurn) -> None:
-    async with open_graph(turn.settings) as graph:
-        events = graph.astream(
+    async with open_graph(turn.settings) as opened:
+        events = opened.graph.astream(
             turn.given,
             {"configurable": {"thread_id": turn.session}},
             context=turn.context,

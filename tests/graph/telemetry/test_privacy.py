@@ -75,8 +75,8 @@ async def test_content_is_recorded_if_allowed(telemetry: Telemetry, monkeypatch:
 def test_without_an_sdk_nothing_is_recorded():
     program = (
         "import sys; sys.modules['opentelemetry.sdk'] = None\n"
-        "from packetgate.graph.telemetry import started_span\n"
-        "print(started_span('respond', 'p').is_recording())"
+        "from packetgate.graph.telemetry import stage_span\n"
+        "with stage_span('respond', 'p') as span: print(span.is_recording())"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

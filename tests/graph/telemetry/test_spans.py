@@ -1,6 +1,7 @@
 """The spans and metrics of a turn, with the real OpenTelemetry SDK."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 from opentelemetry.trace import StatusCode
@@ -79,21 +80,30 @@ async def test_a_review_is_recorded_as_an_evaluation(notebook: Notebook, telemet
     }
 
 
-async def test_a_failed_stage_records_its_error(notebook: Notebook, telemetry: Telemetry):
+async def test_a_failed_review_is_a_reported_error(notebook: Notebook, telemetry: Telemetry):
     deciders = scripted(call(READ, name="a"), reviewer=FailingReviewer())
     async with session(deciders, notebook, on_low_confidence="skip") as talk:
         await talk.say("Read a")
-    span, decided = telemetry.named("packetgate review_selection")
+    span = telemetry.stage("review_selection")
+    assert told(span)["packetgate.errors"] == told(span)["packetgate.calls.skipped"] == 1
+    assert [(event.attributes or {})["gen_ai.evaluation.score.value"] for event in span.events] == [0.0]
+    measured = telemetry.measured()
+    tokens = measured["gen_ai.client.token.usage"]
+    assert [(one.attributes["gen_ai.token.type"], one.sum) for one in tokens] == [("input", 7), ("output", 1)]
+    errors = [one.attributes for one in measured["packetgate.stage.duration"] if "error.type" in one.attributes]
+    assert [(one["packetgate.stage"], one["error.type"]) for one in errors] == [("review_selection", "reported_error")]
+
+
+async def test_a_stopped_stage_records_its_error(notebook: Notebook, telemetry: Telemetry):
+    deciders = replace(reflex_deciders(), responder=FailingReviewer())
+    async with session(deciders, notebook) as talk:
+        with pytest.raises(DecisionError):
+            await talk.say("Hello")
+    span = telemetry.stage("respond")
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
     assert told(span)["error.type"] == "DecisionError"
     assert told(span)["gen_ai.usage.input_tokens"] == 7
     assert span.events == ()
-    assert decided.status.status_code is StatusCode.UNSET
-    assert told(decided)["packetgate.calls.skipped"] == 1
-    assert [(event.attributes or {})["gen_ai.evaluation.score.value"] for event in decided.events] == [0.0]
-    assert "gen_ai.usage.input_tokens" not in told(decided)
-    tokens = telemetry.measured()["gen_ai.client.token.usage"]
-    assert [(one.attributes["gen_ai.token.type"], one.sum) for one in tokens] == [("input", 7), ("output", 1)]
 
 
 async def test_durations_tokens_and_counts_are_measured(notebook: Notebook, telemetry: Telemetry):
@@ -119,9 +129,6 @@ async def test_durations_tokens_and_counts_are_measured(notebook: Notebook, tele
     }
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": READ}
     assert [(one.count, dict(one.attributes)) for one in measured["gen_ai.execute_tool.duration"]] == [(1, tool)]
-    assert [(one.count, dict(one.attributes)) for one in measured["mcp.client.operation.duration"]] == [
-        (1, {**tool, "mcp.method.name": "tools/call"})
-    ]
     counts = {one.attributes["packetgate.stage"]: one.count for one in measured["packetgate.stage.duration"]}
     assert (counts["select_tool"], counts["execute_tool"], counts["respond"]) == (2, 1, 1)
 
