@@ -7,10 +7,10 @@ from packetgate.state.origins import ArgumentRole, OriginKind
 from packetgate.state.routing import ToolCall
 from packetgate.tools.provenance.roles import is_id
 from packetgate.tools.provenance.values import find_words, fold_text, is_address, leaves
-from packetgate.tools.provenance.words import ACTIONS, NOUNS
+from packetgate.tools.provenance.words import ACTIONS, WORDS
 from packetgate.tools.text.words import stem_of, words_of
 
-_VERBS = frozenset(verb for family in ACTIONS for verb in family)
+_VERBS = frozenset().union(*ACTIONS.values())
 _WORD = re.compile(r"(?<![\w.@/:-])[a-z][a-z'-]*[a-z](?![\w@/]|\.\w)")
 _ASKING = frozenset(
     "please then and to must should now you first also finally kindly immediately just could can will would need be or"
@@ -71,7 +71,7 @@ def instruction_span(action: str, passage: str) -> tuple[int, int] | None:
     for match in _WORD.finditer(passage):
         word = match[0]
         stem = stem_of(word)
-        if stem in stems and word not in NOUNS and not _FIELD_NAME.match(passage, match.end()):
+        if stem in stems and word not in WORDS["nouns"] and not _FIELD_NAME.match(passage, match.end()):
             before = passage[max(0, match.start() - 4) : match.start()]
             if (stem == own and len(own) > 4) or last in _ASKING or _CLAUSE_START.search(before):
                 return match.span()
@@ -126,5 +126,4 @@ def _verbs_of(action: str) -> tuple[str, frozenset[str]]:
     """Return the stem of a tool's verb, and the stems of all verbs that ask for the same."""
     words = words_of(action)
     own = next((word for word in words if word in _VERBS), words[0] if words else "")
-    near = {verb for family in ACTIONS if family[0] == own for verb in family}
-    return stem_of(own), frozenset(map(stem_of, {own, *near} - {""}))
+    return stem_of(own), frozenset(map(stem_of, {own, *ACTIONS.get(own, ())} - {""}))

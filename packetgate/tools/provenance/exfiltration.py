@@ -5,10 +5,9 @@ import binascii
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
-from packetgate.tools.provenance.sources import SourceTexts, TextPlace
+from packetgate.tools.provenance.sources import Finding, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import find_words, fold_text, squeeze_text
 from packetgate.tools.text.words import STOP_WORDS
 
@@ -33,18 +32,8 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:]?){6,}")
 _CODES = re.compile(r"\d{2,3}(?:[\s,.;_-]+\d{2,3}){5,}")
 
 
-@dataclass(frozen=True)
-class Leak:
-    """A part of earlier output in an argument."""
-
-    tool: str
-    text: str
-    place: TextPlace | None = None
-    """The place of this part in free text; None if the part is a field."""
-
-
-def find_leak(texts: Iterable[str], sources: SourceTexts, *, together: bool = False) -> Leak | None:
-    """Return a part of an earlier output, unknown to the user, that one of these texts contains.
+def find_leak(texts: Iterable[str], sources: SourceTexts, *, together: bool = False) -> Finding | None:
+    """Return a finding if one of these texts contains a part of an earlier output that the user did not state.
 
     With `together`, the texts count as one text, appended to what earlier calls of the turn sent.
     """
@@ -64,7 +53,7 @@ def phrases_in(words: str) -> Iterator[str]:
             yield phrase
 
 
-def _leak_in_form(form: str, sources: SourceTexts) -> Leak | None:
+def _leak_in_form(form: str, sources: SourceTexts) -> Finding | None:
     words = fold_text(form)
     whole = words.strip(" .,;:!?\"'")
     needles = [whole] if len(whole) >= 3 and whole not in STOP_WORDS else []
@@ -72,6 +61,10 @@ def _leak_in_form(form: str, sources: SourceTexts) -> Leak | None:
         if not sources.user.contain(needle) and (leak := _output_with(needle, sources)):
             return leak
     return _squeezed_leak(words, sources)
+
+
+def _leak(tool: str, part: str, place: TextPlace | None = None) -> Finding:
+    return Finding(f"it sends outside what {tool} returned", place, part)
 
 
 def _tokens(words: str) -> Iterator[str]:
@@ -83,7 +76,7 @@ def _tokens(words: str) -> Iterator[str]:
                 yield part
 
 
-def _output_with(needle: str, sources: SourceTexts) -> Leak | None:
+def _output_with(needle: str, sources: SourceTexts) -> Finding | None:
     is_long = len(needle) >= _TOKEN_CHARS
     is_token = is_long and any(map(str.isdigit, needle)) and " " not in needle
     for passage in sources.passages:
@@ -91,14 +84,14 @@ def _output_with(needle: str, sources: SourceTexts) -> Leak | None:
         if at < 0 and is_token:
             at = passage.folded.find(needle)
         if at >= 0:
-            return Leak(passage.tool, needle, TextPlace(passage, at, at + len(needle)))
+            return _leak(passage.tool, needle, TextPlace(passage, at, at + len(needle)))
     for field in sources.fields:
         if needle == field.text or (is_long and find_words(field.text, needle) >= 0):
-            return Leak(field.tool, needle)
+            return _leak(field.tool, needle)
     return None
 
 
-def _squeezed_leak(words: str, sources: SourceTexts) -> Leak | None:
+def _squeezed_leak(words: str, sources: SourceTexts) -> Finding | None:
     letters, known = squeeze_text(words), squeeze_text(sources.user.folded)
     runs = [letters[at : at + _RUN_CHARS] for at in range(0, len(letters) - _RUN_CHARS + 1, _RUN_CHARS // 2)][
         :_MAX_WORDS
@@ -107,10 +100,10 @@ def _squeezed_leak(words: str, sources: SourceTexts) -> Leak | None:
     for tool, text in sources.letters if unknown else ():
         run = next((run for run in unknown if run in text), "")
         if run:
-            return Leak(tool, run)
+            return _leak(tool, run)
     for tool, token in sources.secrets:
         if token in letters and token not in known:
-            return Leak(tool, token)
+            return _leak(tool, token)
     return None
 
 

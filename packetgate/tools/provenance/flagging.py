@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.provenance.actions import asks_for, delegates_to_document, instruction_span, mentions_action
-from packetgate.tools.provenance.exfiltration import Leak, find_leak
+from packetgate.tools.provenance.exfiltration import find_leak
 from packetgate.tools.provenance.roles import sensitive_part
-from packetgate.tools.provenance.sources import SourceTexts, TextPlace
+from packetgate.tools.provenance.sources import Finding, SourceTexts, TextPlace
 from packetgate.tools.provenance.tracing import Trace, traces_of
 from packetgate.tools.provenance.values import (
     URL,
@@ -27,15 +26,6 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 THE_CALL = ""
 """Key of a finding about the whole call, used if no argument can be flagged."""
-
-
-@dataclass(frozen=True)
-class _Finding:
-    """Why an argument is flagged, with the passage."""
-
-    why: str
-    place: TextPlace | None = None
-    marked: str = ""
 
 
 def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
@@ -56,7 +46,7 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
     return {name: _origin(parts, findings.get(name), spec.server) for name, parts in named.items()}
 
 
-def _origin(traces: Iterable[Trace], finding: _Finding | None, server: str) -> Origin:
+def _origin(traces: Iterable[Trace], finding: Finding | None, server: str) -> Origin:
     parts = [*traces] or [Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
     worst = max(parts, key=lambda trace: (trace.badness, trace.worded, trace.tool.partition(".")[0] != server))
     is_destination = any(trace.role is ArgumentRole.DESTINATION for trace in parts)
@@ -71,12 +61,12 @@ def _origin(traces: Iterable[Trace], finding: _Finding | None, server: str) -> O
     return origin.changed(loud=True, why=finding.why, sentence=sentence, marked=marked, tool=tool)
 
 
-def _sensitive(name: str, value: Any) -> _Finding | None:
+def _sensitive(name: str, value: Any) -> Finding | None:
     part = sensitive_part(value, name)
-    return _Finding(f"{part} contains keys or secrets, or configures what may run here") if part else None
+    return Finding(f"{part} contains keys or secrets, or configures what may run here") if part else None
 
 
-def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts) -> dict[str, _Finding]:
+def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts) -> dict[str, Finding]:
     action = spec.upstream_name
     requested = mentions_action(action, sources.user.folded)
     findings = {
@@ -86,7 +76,7 @@ def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: Sourc
     }
     order = None if requested else _order(action, sources)
     if order is not None:
-        finding = _Finding(f"you did not ask for this; text that {order.passage.tool} returned does", order)
+        finding = Finding(f"you did not ask for this; text that {order.passage.tool} returned does", order)
         not_given = [name for name, parts in traces.items() if any(not trace.kind.is_given for trace in parts)]
         for name in not_given or [*traces][:1] or [THE_CALL]:
             findings.setdefault(name, finding)
@@ -96,7 +86,7 @@ def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: Sourc
             for trace in parts:
                 if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_given:
                     why = f"it sends what {trace.tool} returned to a destination that you did not name"
-                    findings.setdefault(name, _Finding(why, trace.place))
+                    findings.setdefault(name, Finding(why, trace.place))
     return findings
 
 
@@ -110,22 +100,22 @@ def _order(action: str, sources: SourceTexts) -> TextPlace | None:
     return None
 
 
-def _of_value(action: str, traces: Iterable[Trace], sources: SourceTexts, *, requested: bool) -> _Finding | None:
+def _of_value(action: str, traces: Iterable[Trace], sources: SourceTexts, *, requested: bool) -> Finding | None:
     for trace in traces:
         is_destination, is_text = trace.role is ArgumentRole.DESTINATION, trace.kind is OriginKind.TEXT
         if is_destination and is_text and not _is_named_person(trace, sources):
-            return _Finding(f"this destination appears only in text that {trace.tool} returned", trace.place)
+            return Finding(f"this destination appears only in text that {trace.tool} returned", trace.place)
         if is_destination and trace.kind is OriginKind.NOBODY and trace.is_address:
-            return _Finding("neither you nor a field of any output gave this address", marked=trace.text)
+            return Finding("neither you nor a field of any output gave this address", marked=trace.text)
         if trace.kind.is_given or trace.place is None:
             continue
         asking = _asking_place(action, trace, sources, requested=requested)
         if asking is not None:
-            return _Finding(f"text that {asking.passage.tool} returned asks for this", asking)
+            return Finding(f"text that {asking.passage.tool} returned asks for this", asking)
         if is_text and not requested:
-            return _Finding(f"this appears only in text that {trace.tool} returned", trace.place)
+            return Finding(f"this appears only in text that {trace.tool} returned", trace.place)
         if is_text and trace.is_address and not is_destination:
-            return _Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
+            return Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
     return None
 
 
@@ -153,7 +143,7 @@ def _is_named_person(trace: Trace, sources: SourceTexts) -> bool:
 
 def _of_read(
     params: Mapping[str, Any], spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts
-) -> dict[str, _Finding]:
+) -> dict[str, Finding]:
     texts = {name: [str(leaf.value) for leaf in leaves(value)] for name, value in params.items()}
     if not (spec.reaches_outside or any(_points_outside(text) for parts in texts.values() for text in parts)):
         return {}
@@ -165,7 +155,7 @@ def _of_read(
     if texts and not findings and (sources.sent or len(texts) > 1):
         leak = find_leak([without_host(text) for parts in texts.values() for text in parts], sources, together=True)
         if leak is not None:
-            findings[next(iter(texts))] = _of_leak(leak)
+            findings[next(iter(texts))] = leak
     return findings
 
 
@@ -174,9 +164,7 @@ def _points_outside(text: str) -> bool:
     return URL.search(line) is not None or (is_address(line) and not is_mail(line))
 
 
-def _of_outbound(
-    texts: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, sources: SourceTexts
-) -> _Finding | None:
+def _of_outbound(texts: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, sources: SourceTexts) -> Finding | None:
     """Return a finding if an argument of an outbound read leaks tool output or has an address of a text."""
     harmless: set[str] = set()
     for trace in traces:
@@ -188,29 +176,24 @@ def _of_outbound(
                 harmless.add(trace.text)
         elif trace.kind is OriginKind.USER or is_own:
             harmless.add(trace.text)
-    leak = find_leak([without_host(text) for text in texts if fold_text(text) not in harmless], sources)
-    return _of_leak(leak) if leak else None
+    return find_leak([without_host(text) for text in texts if fold_text(text) not in harmless], sources)
 
 
-def _of_address(trace: Trace, sources: SourceTexts, *, is_own: bool) -> _Finding | None:
+def _of_address(trace: Trace, sources: SourceTexts, *, is_own: bool) -> Finding | None:
     if trace.kind is OriginKind.TEXT:
-        return _Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
+        return Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
     if trace.kind is OriginKind.STRUCTURED and not is_own:
-        return _Finding(f"this address comes from what {trace.tool} returned", marked=trace.text)
+        return Finding(f"this address comes from what {trace.tool} returned", marked=trace.text)
     host = host_of(trace.text).removeprefix("www.")
     if trace.kind is not OriginKind.NOBODY or _is_known_host(host, sources):
         return None
     place = next(sources.places_of(host), None)
     if place is not None:
-        return _Finding(f"the host of this address appears only in text that {place.passage.tool} returned", place)
+        return Finding(f"the host of this address appears only in text that {place.passage.tool} returned", place)
     if sources.picture:
-        return _Finding(f"you did not give this address: it may come from {sources.picture}", marked=trace.text)
+        return Finding(f"you did not give this address: it may come from {sources.picture}", marked=trace.text)
     return None
 
 
 def _is_known_host(host: str, sources: SourceTexts) -> bool:
     return not host or sources.user.contain(host) or any(host in text for text in sources.fields_by_text)
-
-
-def _of_leak(leak: Leak) -> _Finding:
-    return _Finding(f"it sends outside what {leak.tool} returned", leak.place, leak.text)

@@ -6,23 +6,26 @@ from typing import Any
 
 from packetgate.state.origins import ArgumentRole
 from packetgate.tools.provenance.values import is_address, leaves
-from packetgate.tools.provenance.words import (
-    COMMAND_NAMES,
-    DESTINATION_FORMATS,
-    DESTINATIONS,
-    IDENTIFIERS,
-    PAYLOADS,
-    PLACES,
-    PROGRAMS,
-    QUANTITIES,
-    SECRET_NAMES,
-)
+from packetgate.tools.provenance.words import WORDS
 from packetgate.tools.text.words import words_of
 
 _MAX_CHARS = 20_000
 """Longest value that is searched for names of files."""
 _DESTINATION_WORDS = frozenset({"recipient", "url", "iban", "payee"})
-_SECRET_NAME = re.compile(rf"(?:{'|'.join(SECRET_NAMES)})", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"\.env(?:\.[\w.-]+)?"
+    r"|\.(?:ssh|aws|gnupg|azure|kube|docker|gcloud)"
+    r"|\.(?:netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|boto)"
+    r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:\.[\w-]+)?"
+    r"|[\w.-]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg)"
+    r"|(?:credentials?|secrets?|service[_-]account)(?:\.(?:json|ya?ml|toml|ini|txt|env))?"
+    r"|(?:shadow|gshadow|sudoers|master\.key|authorized_keys|known_hosts)"
+    r"|\.?mcp\.json"
+    r"|packetgate[\w.-]*\.(?:toml|db|sqlite3?|json)(?:-(?:wal|shm|journal))?"
+    r"|\.?packetgate",
+    re.IGNORECASE,
+)
+"""Names of files and folders that hold keys or secrets, or say what Packetgate may do."""
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _TOKENS = re.compile(r"[\s\"'`;|&<>()=:,]+")
 _SLASHES = re.compile(r"[/\\]")
@@ -31,7 +34,7 @@ _HARMLESS = re.compile(r"\.env\.(?:example|sample|template|dist)|.*\.pub", re.IG
 
 def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> ArgumentRole:
     """Return the role of a value; `keys` are the names that lead to the value."""
-    if schema.get("format") in DESTINATION_FORMATS:
+    if schema.get("format") in WORDS["destination_formats"]:
         return ArgumentRole.DESTINATION
     for key in reversed(keys):
         role = _role_of_name(key)
@@ -47,17 +50,17 @@ def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Argum
 
 def is_id(name: str) -> bool:
     """Return whether a parameter takes an id."""
-    return {*_words(name)[-1:]} <= IDENTIFIERS
+    return {*_words(name)[-1:]} <= WORDS["identifiers"]
 
 
 def is_quantity(name: str) -> bool:
     """Return whether a parameter takes a quantity."""
-    return bool(QUANTITIES & {*_words(name)}) and not is_id(name)
+    return bool(WORDS["quantities"] & {*_words(name)}) and not is_id(name)
 
 
 def is_program(name: str) -> bool:
     """Return whether a parameter takes something that is executed: a statement, a query, code."""
-    return bool(PROGRAMS & {*_words(name)})
+    return bool(WORDS["programs"] & {*_words(name)})
 
 
 def sensitive_part(value: Any, *keys: str) -> str:
@@ -69,7 +72,7 @@ def sensitive_part(value: Any, *keys: str) -> str:
         text = leaf.value if isinstance(leaf.value, str) else ""
         if key := _PRIVATE_KEY.search(text):
             return key[0]
-        is_command = any(word in COMMAND_NAMES for name in leaf.keys for word in words_of(name))
+        is_command = any(word in WORDS["commands"] for name in leaf.keys for word in words_of(name))
         is_content = not is_command and role_of(leaf.keys, {}, text) is ArgumentRole.PAYLOAD
         if not (is_content or "\n" in text.strip() or len(text) > _MAX_CHARS) and (part := _secret_name_in(text)):
             return part
@@ -88,12 +91,12 @@ def _secret_name_in(text: str) -> str:
 
 def _role_of_name(name: str) -> ArgumentRole | None:
     words = _words(name)
-    if words and words[-1] in IDENTIFIERS:
+    if words and words[-1] in WORDS["identifiers"]:
         return ArgumentRole.OTHER
     for word in reversed(words):
-        if word in DESTINATIONS:
+        if word in WORDS["destinations"]:
             return ArgumentRole.DESTINATION
-        if word in PAYLOADS:
+        if word in WORDS["payloads"]:
             return ArgumentRole.PAYLOAD
     return None
 
@@ -101,7 +104,7 @@ def _role_of_name(name: str) -> ArgumentRole | None:
 def _is_place(name: str, value: Any) -> bool:
     is_path = isinstance(value, str) and ("/" in value or "\\" in value)
     words = {*_words(name)}
-    return bool(words) and words <= PLACES and not is_path
+    return bool(words) and words <= WORDS["places"] and not is_path
 
 
 def _words(name: str) -> list[str]:

@@ -16,28 +16,24 @@ from packetgate.state.packet import CognitionPacket, is_client_supplied
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.provenance.values import (
+    DATE_CHARS,
     NUMBER_WORDS,
-    Day,
-    accounts_in,
-    days_in,
+    Form,
     find_words,
     fold_text,
-    is_account,
+    forms_in,
     is_address,
     leaves,
-    numbers_in,
     plain_text,
     squeeze_text,
     without_host,
 )
-from packetgate.tools.provenance.words import FREE_TEXT_KEYS, LISTS
+from packetgate.tools.provenance.words import WORDS
 from packetgate.tools.text.words import words_of
 
 _FIELD_WORDS = 8
 """Most words of a text that counts as a field's value and not as free text."""
 _FIELD_CHARS = 200
-DATE_CHARS = 40
-"""Longest text that is compared as a date."""
 _MAX_ADDRESSES = 50
 _SENTENCE_CHARS = 300
 _NEAR_CHARS = 400
@@ -85,19 +81,9 @@ class Passage:
         return lower if len(lower) == len(self.text) else "".join(char.lower()[:1] or char for char in self.text)
 
     @cached_property
-    def numbers(self) -> dict[Decimal, tuple[int, int]]:
-        """The first place of each number."""
-        return {value: (start, end) for value, start, end in reversed([*numbers_in(self.folded)])}
-
-    @cached_property
-    def accounts(self) -> dict[str, tuple[int, int]]:
-        """The first place of each IBAN and phone number."""
-        return accounts_in(self.folded)
-
-    @cached_property
-    def days(self) -> list[tuple[Day, int, int]]:
-        """The dates with their places."""
-        return [*days_in(self.folded)]
+    def forms(self) -> dict[Form, tuple[int, int]]:
+        """The first place of each number, date and account."""
+        return forms_in(self.folded)
 
     @cached_property
     def sentence_ends(self) -> list[int]:
@@ -135,26 +121,25 @@ class TextPlace:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Why an argument is flagged, with the place in free text or, if there is none, the text to mark."""
+
+    why: str
+    place: TextPlace | None = None
+    marked: str = ""
+
+
+@dataclass(frozen=True)
 class UserWords:
     """The user's own words."""
 
     folded: str
 
     @cached_property
-    def numbers(self) -> frozenset[Decimal]:
-        """The numbers in the user's words, including number words except `one`."""
-        spelt = (Decimal(NUMBER_WORDS[word]) for word in self.folded.split() if NUMBER_WORDS.get(word, 1) > 1)
-        return frozenset([*(value for value, _, _ in numbers_in(self.folded)), *spelt])
-
-    @cached_property
-    def days(self) -> list[Day]:
-        """The dates in the user's words."""
-        return [day for day, _, _ in days_in(self.folded)]
-
-    @cached_property
-    def accounts(self) -> frozenset[str]:
-        """The IBANs and phone numbers in the user's words."""
-        return frozenset(accounts_in(self.folded))
+    def forms(self) -> frozenset[Form]:
+        """The numbers, dates and accounts in the user's words; number words count, except `one`."""
+        spelt = (NUMBER_WORDS[word] for word in self.folded.split() if NUMBER_WORDS.get(word, 1) > 1)
+        return frozenset([*forms_in(self.folded), *(("number", Decimal(number)) for number in spelt)])
 
     def contain(self, text: str) -> bool:
         """Return whether the user's words contain a folded text as separate words."""
@@ -202,26 +187,15 @@ class SourceTexts:
         return found
 
     @cached_property
-    def field_numbers(self) -> dict[Decimal, OutputField]:
-        """The numbers that are complete fields."""
+    def fields_by_form(self) -> dict[Form, OutputField]:
+        """The newest field that is a number or an account, or begins with a date."""
         return {
-            value: field
+            form: field
             for field in reversed(self.fields)
-            for value, start, end in numbers_in(field.text)
-            if (start, end) == (0, len(field.text))
+            for form, (start, end) in forms_in(field.text).items()
+            if start == 0 and not (form[0] == "account" and field.worded)
+            if (len(field.text) < DATE_CHARS if form[0] == "day" else end == len(field.text))
         }
-
-    @cached_property
-    def field_accounts(self) -> dict[str, OutputField]:
-        """The IBANs and phone numbers that are complete fields."""
-        accounts = [field for field in reversed(self.fields) if is_account(field.text) and not field.worded]
-        return {squeeze_text(field.text): field for field in accounts}
-
-    @cached_property
-    def field_days(self) -> list[tuple[Day, OutputField]]:
-        """The dates that fields begin with."""
-        short = (field for field in self.fields if len(field.text) < DATE_CHARS)
-        return [(day, field) for field in short for day, start, _ in days_in(field.text) if not start]
 
     @cached_property
     def letters(self) -> list[tuple[str, str]]:
@@ -296,7 +270,7 @@ def _of_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | Passage]
 
 def _is_document(tool: str, params: Mapping[str, Any]) -> bool:
     """Return whether a call reads an address or a file: all of its output is free text."""
-    return not {*words_of(tool)} & LISTS and bool(_documents(params))
+    return not {*words_of(tool)} & WORDS["lists"] and bool(_documents(params))
 
 
 def _documents(params: Mapping[str, Any]) -> list[str]:
@@ -335,7 +309,7 @@ def _keys(value: Any, depth: int = 0) -> Iterator[str]:
 
 def _of_leaf(tool: str, text: str, key: str) -> Iterator[OutputField | Passage]:
     line, is_field = plain_text(text), _is_field(text)
-    worded = any(word.removesuffix("s") in FREE_TEXT_KEYS for word in words_of(key))
+    worded = any(word.removesuffix("s") in WORDS["free_text_keys"] for word in words_of(key))
     if is_field and line:
         yield OutputField(tool, line.lower(), worded)
     if not is_field or (line and (worded or len(line.split()) > 2)):
@@ -349,7 +323,7 @@ def _is_field(text: str) -> bool:
 def _of_lines(tool: str, text: str) -> Iterator[OutputField | Passage]:
     yield Passage(tool, plain_text(text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if {*words_of(tool)} & LISTS and all(_is_field(line) and not _is_sentence(line) for line in lines):
+    if {*words_of(tool)} & WORDS["lists"] and all(_is_field(line) and not _is_sentence(line) for line in lines):
         for line in lines:
             bare = _BULLET.sub("", line)
             for value in {line, bare, _LABEL.sub("", bare)}:

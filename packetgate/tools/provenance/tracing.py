@@ -8,21 +8,18 @@ from typing import Any
 from packetgate.state.origins import ArgumentRole, OriginKind
 from packetgate.tools.provenance.exfiltration import phrases_in
 from packetgate.tools.provenance.roles import role_of
-from packetgate.tools.provenance.sources import DATE_CHARS, OutputField, SourceTexts, TextPlace
+from packetgate.tools.provenance.sources import OutputField, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import (
-    Day,
+    Form,
     Leaf,
     addresses_in,
-    days_in,
     find_words,
     fold_text,
+    forms_of,
     host_of,
     is_account,
     is_address,
-    parse_number,
     plain_text,
-    same_day,
-    squeeze_text,
 )
 
 _WORST_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
@@ -78,41 +75,20 @@ def traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> li
     return [trace]
 
 
-@dataclass(frozen=True)
-class _Value:
-    """A text in the forms in which it is compared."""
-
-    text: str
-    is_address: bool
-    forms: tuple[str, ...]
-
-    @property
-    def account(self) -> str:
-        return squeeze_text(self.text) if is_account(self.text) else ""
-
-    @property
-    def days(self) -> list[Day]:
-        return [day for day, _, _ in days_in(self.text)] if len(self.text) < DATE_CHARS else []
-
-
-def _value_of(text: str) -> _Value:
-    said = fold_text(text)
-    forms = [said, said.strip(" .,;:!?\"'()<>[]")]
-    address = is_address(plain_text(text)) or is_account(said)
-    if address:
-        bare = said.removeprefix("mailto:")
-        bare = bare.partition("://")[2] or bare
-        forms += [bare, bare.rstrip("/"), bare.rstrip("/").removeprefix("www.")]
-    return _Value(said, address, tuple(form for form in dict.fromkeys(forms) if form))
-
-
 def _trace(text: str, role: ArgumentRole, sources: SourceTexts) -> Trace:
-    value = _value_of(text)
-    place = next((place for form in value.forms if (place := _place(form, sources))), None)
-    trace = Trace(OriginKind.NOBODY, role, value.text, place=place, is_address=value.is_address)
-    if _is_from_user(value, role, sources):
+    folded = fold_text(text)
+    has_address = is_address(plain_text(text)) or is_account(folded)
+    spellings = [folded, folded.strip(" .,;:!?\"'()<>[]")]
+    if has_address:
+        bare = folded.removeprefix("mailto:")
+        bare = bare.partition("://")[2] or bare
+        spellings += [bare, bare.rstrip("/"), bare.rstrip("/").removeprefix("www.")]
+    spellings = [spelling for spelling in dict.fromkeys(spellings) if spelling]
+    place = next((place for spelling in spellings if (place := _place(spelling, sources))), None)
+    trace = Trace(OriginKind.NOBODY, role, folded, place=place, is_address=has_address)
+    if _is_from_user(folded, spellings, role, sources):
         return replace(trace, kind=OriginKind.USER)
-    field = _field(value, sources)
+    field = _field(folded, spellings, sources, has_address=has_address)
     if field is not None:
         return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, worded=field.worded)
     if place is not None:
@@ -120,15 +96,9 @@ def _trace(text: str, role: ArgumentRole, sources: SourceTexts) -> Trace:
     return trace
 
 
-def _is_from_user(value: _Value, role: ArgumentRole, sources: SourceTexts) -> bool:
-    user, text, days = sources.user, value.text, value.days
-    if (
-        any(user.contain(form) for form in value.forms)
-        or value.account in user.accounts
-        or parse_number(text) in user.numbers
-    ):
-        return True
-    if days and all(any(same_day(day, other) for other in user.days) for day in days):
+def _is_from_user(text: str, spellings: Sequence[str], role: ArgumentRole, sources: SourceTexts) -> bool:
+    user, forms = sources.user, forms_of(text)
+    if any(map(user.contain, spellings)) or (forms and all(not user.forms.isdisjoint(any_of) for any_of in forms)):
         return True
     if role is not ArgumentRole.DESTINATION or "@" in text:
         return False
@@ -146,39 +116,24 @@ def _names_host(host: str, words: str) -> bool:
     return any(find_words(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
 
 
-def _field(value: _Value, sources: SourceTexts) -> OutputField | None:
-    for form in value.forms:
-        field = sources.fields_by_text.get(form)
-        if field is not None and not (value.is_address and field.worded):
+def _field(text: str, spellings: Sequence[str], sources: SourceTexts, *, has_address: bool) -> OutputField | None:
+    for spelling in spellings:
+        field = sources.fields_by_text.get(spelling)
+        if field is not None and not (has_address and field.worded):
             return field
-    if value.account in sources.field_accounts:
-        return sources.field_accounts[value.account]
-    amount = parse_number(value.text)
-    if amount is not None:
-        return sources.field_numbers.get(amount)
-    days = value.days
-    return next((field for day, field in sources.field_days if days and same_day(day, days[0])), None)
+    return next((field for form in _first_forms(text) if (field := sources.fields_by_form.get(form))), None)
 
 
 def _place(text: str, sources: SourceTexts) -> TextPlace | None:
     """Return the first place where free text contains a value in any form."""
     first = next(sources.places_of(text), None)
-    if first is not None:
-        return first
-    value = _Value(text, False, ())
-    amount, days = parse_number(text), value.days
-    if amount is None and not days and not value.account:
-        return None
-    for passage in sources.passages:
-        if amount is not None:
-            span = passage.numbers.get(amount)
-        elif days:
-            span = next(((start, end) for day, start, end in passage.days if same_day(day, days[0])), None)
-        else:
-            span = passage.accounts.get(value.account)
-        if span is not None:
-            return TextPlace(passage, *span)
-    return None
+    forms = _first_forms(text) if first is None else ()
+    places = (TextPlace(one, *one.forms[form]) for one in sources.passages for form in forms if form in one.forms)
+    return first or next(places, None)
+
+
+def _first_forms(text: str) -> tuple[Form, ...]:
+    return next(iter(forms_of(text)), ())
 
 
 def _with_phrases(trace: Trace, sources: SourceTexts) -> Trace:

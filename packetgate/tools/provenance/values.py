@@ -8,6 +8,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+DATE_CHARS = 40
+"""Longest text that is compared as a date."""
 _MAX_DEPTH = 32
 _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 _SPACES = re.compile(r"\s+")
@@ -48,19 +50,15 @@ NUMBER_WORDS = dict(
 )
 
 
+Form = tuple[Any, ...]
+"""A number, date, IBAN or phone number, independent of how it is written: its kind and its value."""
+
+
 class Leaf(NamedTuple):
     """A text, number or flag, and the names that lead to it."""
 
     keys: tuple[str, ...]
     value: Any
-
-
-class Day(NamedTuple):
-    """A date; year 0 if none is stated."""
-
-    year: int
-    month: int
-    day: int
 
 
 def leaves(value: Any, *keys: str) -> Iterator[Leaf]:
@@ -140,24 +138,43 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, int, int]]:
                 yield Decimal(part[0]).normalize(), found.start() + part.start(), found.start() + part.end()
 
 
-def days_in(text: str) -> Iterator[tuple[Day, int, int]]:
-    """Yield the dates in a folded text with their places; both readings of an ambiguous date."""
-    for found in _ISO_DATE.finditer(text):
-        yield Day(int(found[1]), int(found[2]), int(found[3])), *found.span()
-    for found in _DAY_FIRST.finditer(text):
-        for day in filter(None, (found[1], found[2])):
-            yield Day(int(found[4] or 0), _MONTHS[found[3]], int(day)), *found.span()
-    for found in _MONTH_FIRST.finditer(text):
-        yield Day(int(found[3] or 0), _MONTHS[found[1]], int(found[2])), *found.span()
-    for found in _SLASHED.finditer(text):
-        first, second, year = int(found[1]), int(found[2]), int(found[3])
-        yield Day(year, second, first), *found.span()
-        yield Day(year, first, second), *found.span()
+def forms_in(text: str) -> dict[Form, tuple[int, int]]:
+    """Return the first place of each number, date, IBAN and phone number of a folded text, by its form."""
+    upper = text.upper() if len(text.upper()) == len(text) else text
+    places: list[tuple[Form, tuple[int, int]]] = [
+        (("number", value), (start, end)) for value, start, end in numbers_in(text)
+    ]
+    for pattern in (IBAN, PHONE):
+        places += [(("account", squeeze_text(match[0])), match.span()) for match in pattern.finditer(upper)]
+    for (year, *day), span in _days_in(text):
+        places += [(("day", year, *day), span), (("day", None, *day), span)]
+    return dict(reversed(places))
 
 
-def same_day(one: Day, other: Day) -> bool:
-    """Return whether two dates can be the same; a missing year matches any."""
-    return one[1:] == other[1:] and (one.year == other.year or not (one.year and other.year))
+def forms_of(value: str) -> list[tuple[Form, ...]]:
+    """Return, for a folded number, account or each date, the forms of which a text may contain any."""
+    number = parse_number(value)
+    forms: list[Form] = [("account", squeeze_text(value))] if is_account(value) else []
+    forms += [] if number is None else [("number", number)]
+    if forms:
+        return [tuple(forms)]
+    days = [day for day, _ in _days_in(value)] if len(value) < DATE_CHARS else []
+    return [(("day", year, *day), ("day", 0, *day)) if year else (("day", None, *day),) for year, *day in days]
+
+
+def _days_in(text: str) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]]:
+    """Yield the dates in a folded text, with year 0 if none is stated; both readings of an ambiguous date."""
+    for match in _ISO_DATE.finditer(text):
+        yield (int(match[1]), int(match[2]), int(match[3])), match.span()
+    for match in _DAY_FIRST.finditer(text):
+        for day in filter(None, (match[1], match[2])):
+            yield (int(match[4] or 0), _MONTHS[match[3]], int(day)), match.span()
+    for match in _MONTH_FIRST.finditer(text):
+        yield (int(match[3] or 0), _MONTHS[match[1]], int(match[2])), match.span()
+    for match in _SLASHED.finditer(text):
+        first, second, year = int(match[1]), int(match[2]), int(match[3])
+        yield (year, second, first), match.span()
+        yield (year, first, second), match.span()
 
 
 def addresses_in(text: str) -> list[str]:
@@ -186,13 +203,6 @@ def is_mail(text: str) -> bool:
 def is_account(text: str) -> bool:
     """Return whether a text is one IBAN or phone number."""
     return bool(IBAN.fullmatch(text.strip().upper()) or PHONE.fullmatch(text.strip()))
-
-
-def accounts_in(text: str) -> dict[str, tuple[int, int]]:
-    """Return the first place of each IBAN and phone number of a folded text, by its squeezed form."""
-    upper = text.upper() if len(text.upper()) == len(text) else text
-    matches = [match for pattern in (IBAN, PHONE) for match in pattern.finditer(upper)]
-    return {squeeze_text(match[0]): match.span() for match in reversed(matches)}
 
 
 def host_of(address: str) -> str:
