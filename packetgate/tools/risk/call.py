@@ -1,18 +1,100 @@
 """The risk of one call: the worse of its tool's risk and of what its arguments do."""
 
+import ipaddress
 import json
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
+from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.risk.arguments import outside_address, quoted, reasons_in
-from packetgate.tools.risk.parameters import Kind, parameter_kinds
+from packetgate.tools.risk.features import SURE_CHANGES, verb_kind
+from packetgate.tools.risk.parameters import SAVE_NAMES, Kind, parameter_kinds
+from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.words import words_of
 
-KEPT_CHARS = 4_000
+_CACHED_CHARS = 4_000
 """Longest arguments, as JSON, whose judgement is cached."""
+_MAX_DEPTH = 8
+_MAX_CHARS = 20_000
+_QUOTED_CHARS = 60
+_ADDRESS_CHARS = 80
+
+_METHODS = frozenset({"delete", "patch", "post", "put"})
+_METHOD_NAMES = frozenset("http method verb".split())
+_ADDRESSES = frozenset("endpoint href link uri url urls webhook".split())
+_PLACES = frozenset("api file files folder path paths ref remote revision route target".split())
+_BODIES = frozenset("body data form formdata json multipart payload".split())
+_ACTIONS = frozenset(
+    "action actions cmd command commands do method op operation operations ops subcommand verb".split()
+)
+_MODES = frozenset({"mode"})
+_TURNS = frozenset("power switch toggle turn".split())
+_COMMANDS = frozenset("cli cmd cmdline command commands subcommand".split())
+_COMMAND_LINES = _COMMANDS | frozenset("argv args arguments flags options opts".split())
+_REHEARSALS = frozenset("dry dryrun noop preview rehearse simulate".split())
+_CONFIRMATIONS = frozenset("auto confirm confirmed force yes".split())
+_CHANGES = SURE_CHANGES | {"changes?", "runs?"}
+_LEADING = frozenset("also and auto do should then".split())
+_ABOUT_ANSWER = frozenset(
+    "allow debug embed enable exclude expand extend focus follow format group include like load merge open order select"
+    " separate show skip split stream truncate use vote".split()
+)
+"""Verbs that describe the form of an answer if they name a switch or a mode."""
+_ORDERS = frozenset("allow enable follow merge vote".split())
+"""Verbs of `_ABOUT_ANSWER` that change something as the value of an action."""
+_SETS = frozenset(
+    "add append assign clear delete drop erase insert move purge remove rename replace replacement set unset update"
+    " upsert wipe write".split()
+)
+_PREPOSITIONS = frozenset({"as", "into", "to", "with"})
+_OPERATORS = frozenset({"$out", "$merge", "$where", "$function", "$accumulator"})
+"""MongoDB operators that store a result or run code."""
+_RUN_SCHEMES = re.compile(r"(?:data|dict|gopher|javascript|vbscript):", re.IGNORECASE)
+_REQUEST_LINE = re.compile(r"(?:delete|patch|post|put)\s+(?:/|https?://)", re.IGNORECASE)
+_SHELL = re.compile(r"\$\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-]")
+_OPTION = re.compile(r"--[A-Za-z][\w-]*(?:[=\s]|$)")
+_SINGLE_OPTION = re.compile(r"--?[a-z][\w-]+")
+_WRITE_MODE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
+_CODE = re.compile(
+    r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
+)
+_TRUE = frozenset({"1", "on", "true", "y", "yes"})
+_FALSE = frozenset({"0", "false", "n", "no", "off"})
+_FIRST_WORDS = 3
+"""Words of a command line that may be its program and subcommand."""
+_BULK = frozenset({"bulk"})
+
+_URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,31})://([^\s\"'<>]+)|\b(?:mailto|data|javascript):", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?:(?:[\w-]+\.)+[a-z][a-z0-9-]{1,62}\.?|(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]+\])(?::\d+)?(?:/\S*)?", re.IGNORECASE
+)
+_MAIL = re.compile(r"[^\s@<>\"']{1,64}@(?:[\w-]{1,63}\.){1,9}[a-z]{2,63}", re.IGNORECASE)
+_LOCAL_HOSTS = frozenset({"localhost", "ip6-localhost", "host.docker.internal"})
+_LOCAL_SCHEMES = frozenset({"file", "memory", "about"})
+_HOST_NAMES = frozenset("address addresses endpoint host hostname link links site uri uris url urls website".split())
+
+
+class _Reason(NamedTuple):
+    """Why a call does more than read."""
+
+    risk: Risk
+    why: str
+
+
+class _Part(NamedTuple):
+    """A named value in the arguments, at any depth."""
+
+    name: str
+    value: Any
+    words: frozenset[str]
+    """The words of all names that lead to the value."""
+    is_too_deep: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,7 +122,7 @@ def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
     SQL (`least_risk`), because SQL is parsed.
     """
     arguments = json.dumps(params)
-    judge = _judged if len(arguments) <= KEPT_CHARS else _judged.__wrapped__
+    judge = _judged if len(arguments) <= _CACHED_CHARS else _judged.__wrapped__
     return judge(spec, arguments)
 
 
@@ -52,16 +134,29 @@ def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
     return call.rated(judged.risk, open_world=judged.open_world, why=judged.why, unvouched=judged.unvouched)
 
 
+def quoted(text: str) -> str:
+    """Return a name or a value for a reason: on one line, printable and cut."""
+    return printable(" ".join(text.split()))[:_QUOTED_CHARS]
+
+
+def outside_address(name: str, value: Any) -> str:
+    """Return the first address outside of this machine in an argument, or an empty string.
+
+    URLs and mail addresses count everywhere, hosts only in parameters whose name says so.
+    """
+    return next(filter(None, map(_address_in, _parts(name, value))), "")
+
+
 @lru_cache(maxsize=256)
 def _judged(spec: ToolSpec, arguments: str) -> Judgement:
     params: dict[str, Any] = json.loads(arguments)
-    addresses = [(name, found) for name, value in params.items() if (found := outside_address(name, value))]
+    addresses = [(name, address) for name, value in params.items() if (address := outside_address(name, value))]
     outside = tuple(f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses)
     open_world = spec.reaches_outside or bool(outside)
     if spec.risk_holds:
         return Judgement(spec.risk, open_world, spec.risk_why + outside)
     kinds = _kinds_of(spec)
-    reasons = [*dict.fromkeys(reasons_in(params, kinds))]
+    reasons = [*dict.fromkeys(_reasons_in(params, kinds))]
     floor, why, is_sql = spec.risk, spec.risk_why, _is_sql_call(params, kinds)
     if is_sql and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
         floor = spec.least_risk
@@ -83,3 +178,161 @@ def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
     """Return whether a call takes SQL as text, and no other argument holds something to run."""
     runnable = [name for name in params if kinds.get(name) in ("sql", "code", "command", "language")]
     return bool(runnable) and all(kinds[name] == "sql" and isinstance(params[name], str) for name in runnable)
+
+
+def _reasons_in(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[_Reason]:
+    # the body of a call is sent to the address that the call names
+    is_sent = any(value and _ADDRESSES & {*words_of(name)} for name, value in params.items())
+    for part in (part for name, value in params.items() for part in _parts(name, value)):
+        name = quoted(part.name)
+        if part.is_too_deep:
+            yield _Reason(Risk.EXECUTE, f"its `{name}` is nested too deep to be read")
+        elif part.name.strip().casefold() in _OPERATORS:
+            yield _Reason(Risk.WRITE, f"it holds `{name}`")
+        elif _name_changes(part.name, part.value, is_sent=is_sent):
+            yield _Reason(Risk.WRITE, f"its `{name}` is `{quoted(str(part.value))}`")
+        if isinstance(part.value, str) and part.value.strip():
+            yield from _text_reasons(part, kinds.get(part.name, ""), is_sent=is_sent)
+
+
+def _parts(name: str, value: Any, above: frozenset[str] = frozenset(), depth: int = 0) -> Iterator[_Part]:
+    """Yield an argument and all that it holds, also as JSON in a text; a list of command words is one text."""
+    words = above | {*words_of(name)}
+    if depth > _MAX_DEPTH:
+        yield _Part(name, str(value), words, is_too_deep=True)
+        return
+    yield _Part(name, value, words)
+    if isinstance(value, str) and (inner := _json(value)) is not None:
+        yield from _parts(name, inner, words, depth + 1)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _parts(str(key), inner, words, depth + 1)
+    elif isinstance(value, list):
+        is_command = _COMMAND_LINES & {*words_of(name)} and all(isinstance(one, str) for one in value)
+        for inner in [" ".join(value)] if is_command else value:
+            yield from _parts(name, inner, above, depth + 1)
+
+
+def _text_reasons(part: _Part, kind: Kind | Literal[""], *, is_sent: bool) -> Iterator[_Reason]:
+    text, name, plain = part.value, quoted(part.name), _plain(part.value)
+    is_sql = kind == "sql" or "sql" in words_of(part.name)
+    if is_sql or looks_like_sql(text):
+        risk, what = risk_of_sql(text)
+        if is_sql or (risk is not Risk.READ and what not in UNREADABLE):
+            yield _Reason(risk if is_sql else Risk.WRITE, f"its `{name}` is {what}")
+    if kind == "save":
+        yield _Reason(Risk.WRITE, f"it saves to its `{name}`")
+    value = f"its `{name}` says `{quoted(text)}`"
+    if _is_order(plain, text, part.words, is_sent=is_sent):
+        yield _Reason(Risk.WRITE, value)
+    if not is_sql and (what := change_in(text)):
+        yield _Reason(Risk.WRITE, f"its `{name}` is {what}")
+    if _runs_something(plain, part.words):
+        yield _Reason(Risk.EXECUTE, value)
+
+
+def _is_order(plain: str, text: str, words: frozenset[str], *, is_sent: bool) -> bool:
+    """Return whether a text is a method, an action or a mode that changes something."""
+    if plain in _METHODS and (words & _METHOD_NAMES or (is_sent and text.strip().isupper())):
+        return True
+    if _REQUEST_LINE.match(plain) or (words & (_ADDRESSES | _PLACES) and _is_changing_path(plain)):
+        return True
+    if plain in ("on", "off") and words & (_TURNS | _ACTIONS):
+        return True
+    if words & _MODES and _WRITE_MODE.fullmatch(plain):
+        return True
+    first = next(iter(words_of(text.strip())), "").casefold()
+    if _SINGLE_OPTION.fullmatch(plain) and verb_kind(first) in SURE_CHANGES:
+        return True
+    harmless = _ABOUT_ANSWER - _ORDERS if words & _ACTIONS else _ABOUT_ANSWER
+    return bool(words & (_ACTIONS | _MODES)) and verb_kind(first) in _CHANGES and first not in harmless
+
+
+def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
+    """Return whether a parameter's name makes its value a change."""
+    words = words_of(name)
+    if not words or name.startswith("$") or value is None or value in ("", [], {}):
+        return False
+    switched, known = _switched(value), {*words}
+    if switched is False:
+        return bool(known & _REHEARSALS) or {"read", "only"} <= known or "readonly" in known
+    if switched:
+        verbs = (word.removeprefix("auto") for word in words)
+        verb = next((verb for verb in verbs if verb and verb not in _LEADING), "")
+        return bool(known & _CONFIRMATIONS) or (verb_kind(verb) in _CHANGES and verb not in _ABOUT_ANSWER)
+    if (len(words) == 1 and known & _SETS) or (is_sent and known & _BODIES):
+        return True
+    if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _ABOUT_ANSWER:
+        return True  # `labels_to_add`
+    goes_on = isinstance(value, Mapping) or (len(words) == 2 and words[1] in _PREPOSITIONS)  # `deleteRange`, `save_to`
+    return len(words) > 1 and words[-2] != "to" and goes_on and verb_kind(words[0]) in SURE_CHANGES
+
+
+def _switched(value: Any) -> bool | None:
+    if isinstance(value, bool | int | float):
+        return bool(value) if value in (0, 1) else None
+    plain = _plain(value) if isinstance(value, str) else ""
+    return True if plain in _TRUE else False if plain in _FALSE else None
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text[:_MAX_CHARS]).strip().casefold()
+
+
+def _is_changing_path(plain: str) -> bool:
+    # an endpoint such as `_delete_by_query`
+    ends = [part.lstrip("_") for part in plain.partition("?")[0].split("/") if part.startswith("_")]
+    return any(verb_kind(first) in SURE_CHANGES or first in _BULK for end in ends for first in words_of(end)[:1])
+
+
+def _runs_something(plain: str, words: frozenset[str]) -> bool:
+    if _CODE.search(plain) or (words & _ADDRESSES and _RUN_SCHEMES.match(plain)):
+        return True
+    if words & _COMMAND_LINES:
+        return bool(_SHELL.search(plain)) or _is_changing_command(plain, is_command=bool(words & _COMMANDS))
+    return bool(words & _PLACES) and bool(_SHELL.search(plain) or _OPTION.match(plain))
+
+
+def _is_changing_command(plain: str, *, is_command: bool) -> bool:
+    """Return whether words of a command line change something; a command without a known verb counts as a change."""
+    parts = plain.split()
+    words = [known[0] for part in parts if part[0].isalpha() and (known := words_of(part))][:_FIRST_WORDS]
+    options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]
+    if any({*option} & (SAVE_NAMES | _BODIES) or verb_kind(option[0]) in SURE_CHANGES for option in options):
+        return True
+    if any(verb_kind(word) in _CHANGES and word not in _ABOUT_ANSWER for word in words) or {*parts} & _METHODS:
+        return True
+    return is_command and bool(words) and not any(verb_kind(word) for word in words)
+
+
+def _json(text: str) -> Any:
+    """Return the object or list that a text holds as JSON, or None."""
+    if not _plain(text).startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text[: _MAX_CHARS + 1])
+    except (ValueError, RecursionError):
+        return None
+
+
+def _address_in(part: _Part) -> str:
+    name, text = part.name, part.value
+    if not isinstance(text, str) or part.is_too_deep:
+        return text[:_ADDRESS_CHARS] if part.is_too_deep else ""
+    for match in _URL.finditer(text):
+        if match[1] is None or (match[1].lower() not in _LOCAL_SCHEMES and not _is_local(match[0])):
+            return match[0][:_ADDRESS_CHARS]
+    if mail := _MAIL.search(text):
+        return mail[0][:_ADDRESS_CHARS]
+    host = text.strip()
+    if {*words_of(name)} & _HOST_NAMES and _HOST.fullmatch(host) and not _is_local(f"//{host}"):
+        return host[:_ADDRESS_CHARS]
+    return ""
+
+
+def _is_local(url: str) -> bool:
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+        return host in _LOCAL_HOSTS or host.endswith(".localhost") or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

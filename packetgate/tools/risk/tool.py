@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.learned import load_json
-from packetgate.tools.risk.arguments import quoted
-from packetgate.tools.risk.call import Judgement
+from packetgate.tools.risk.call import Judgement, quoted
 from packetgate.tools.risk.features import (
     VERSION,
     Definition,

@@ -7,8 +7,7 @@ from mcp_types import Tool, ToolAnnotations
 
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.risk.arguments import outside_address
-from packetgate.tools.risk.call import judge_call
+from packetgate.tools.risk.call import judge_call, outside_address
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
