@@ -5,9 +5,10 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from mcp_types import ToolAnnotations
 
 from packetgate.tools.risk.features import Definition
 
@@ -18,15 +19,6 @@ CATALOGUE = 0.5
 """What one counts that we labelled in the public catalogue."""
 
 
-@dataclass(frozen=True)
-class Hints:
-    """Annotations as the server stated them."""
-
-    read_only_hint: bool | None = None
-    destructive_hint: bool | None = None
-    open_world_hint: bool | None = None
-
-
 class Example(NamedTuple):
     """A tool with its label."""
 
@@ -34,7 +26,7 @@ class Example(NamedTuple):
     label: str
     server: str
     repository: str = ""
-    hints: Hints | None = None
+    hints: ToolAnnotations | None = None
     doubted: bool = False
     weight: float = 1.0
 
@@ -97,7 +89,7 @@ def _labelled(row: dict[str, Any]) -> Example:
     stated = row.get("annotations")
     hints = None
     if stated:
-        hints = Hints(stated.get("readOnlyHint"), stated.get("destructiveHint"), stated.get("openWorldHint"))
+        hints = ToolAnnotations.model_validate(stated)
     doubted = "doubt" in row or "variant" in row
     return Example(_definition(row), row["label"], row["server"], row["source"].split()[0], hints, doubted)
 

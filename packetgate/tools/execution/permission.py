@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from packetgate.state.base import now
 from packetgate.state.codes import Code
+from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.redaction import holds_mark
 from packetgate.state.routing import Correction, Risk, ToolCall
@@ -39,45 +40,46 @@ class Need:
     """The error code of a refusal."""
 
 
-class Refusal(NamedTuple):
-    """The code and message of a refused call."""
+def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[ToolCall, Approval | None]:
+    """Return the call with its current risk, and its newest valid approval. Blocking.
 
-    code: Code
-    message: str
+    A disabled risk is not refused here: the call is executed as a dry run.
 
-
-@dataclass(frozen=True)
-class PermissionCheck:
-    """The checked call, its refusal if any, and its approval."""
-
-    call: ToolCall
-    """The call with its current risk."""
-    refusal: Refusal | None
-    approval: Approval | None = None
-    """The newest valid approval of this call."""
-
-
-def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> PermissionCheck:
-    """Return whether a call may run. A disabled risk is not refused here: it is executed as a dry run. Blocking.
-
-    The tool must be allowed, canonical and on the packet's palette, the arguments valid against its schema, and an
-    approval recorded for exactly this call if it needs one.
+    Raises:
+        CallRefusedError: the tool is not allowed, not canonical or not on the packet's palette, the arguments are not
+            valid against its schema, or the call needs an approval and none is recorded for exactly this call.
     """
     name = call.tool_name
     if not packet.governance.settings.allows_tool(name):
-        message = f"{name} is not in the allow-list (allowed_tools)."
-        return PermissionCheck(call, Refusal(Code.TOOL_NOT_ALLOWED, message))
+        raise CallRefusedError(f"{name} is not in the allow-list (allowed_tools).", code=Code.TOOL_NOT_ALLOWED)
     corrections = check_call(name, call.params, packet.context.palette_names, catalogue)
     if corrections:
         message = " ".join(correction.message for correction in corrections)
-        return PermissionCheck(call, Refusal(code_of(corrections[0]), message))
+        raise CallRefusedError(message, code=code_of(corrections[0]))
     if packet.context.is_only_to_read_on(name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
         message = f"{name} can read only stored results here: its path must begin with {HANDLE_PREFIX!r}."
-        return PermissionCheck(call, Refusal(Code.TOOL_NOT_OFFERED, message))
+        raise CallRefusedError(message, code=Code.TOOL_NOT_OFFERED)
     spec = catalogue[name]
     call = with_risk(call, spec)
     need, approval = need_of(call, spec, packet), _approval_of(call, packet, spec)
-    return PermissionCheck(call, _refusal(call, need, approval), approval)
+    if need.code is not None:
+        raise CallRefusedError(f"{name} {need.why}.", code=need.code)
+    if call.risk is not Risk.READ and holds_mark(call.params):
+        message = (
+            f"{name} may {call.risk}, and its arguments contain the placeholder of a redacted secret: the call "
+            "would replace the secret by the placeholder. Leave out the secret, or make the change by hand."
+        )
+        raise CallRefusedError(message, code=Code.MARKED_ARGUMENT)
+    if need.kind == "approval" and (approval is None or approval.is_by_rule):
+        message = (
+            f"{name}: {need.why}, and no approval is on record for exactly these arguments, this "
+            "definition of the tool and this server, or it has expired."
+        )
+        raise CallRefusedError(message, code=Code.APPROVAL_MISSING)
+    if need.by and approval is None:
+        message = f"{name}: {need.by} allows it, but no approval by it is on record, or it has expired."
+        raise CallRefusedError(message, code=Code.APPROVAL_MISSING)
+    return call, approval
 
 
 def code_of(correction: Correction) -> Code:
@@ -144,28 +146,6 @@ def approvals_without_question(
         for call in calls
         if (need := needs[call.call_id]).by and call.status is ToolExecutionStatus.APPROVED
     ]
-
-
-def _refusal(call: ToolCall, need: Need, approval: Approval | None) -> Refusal | None:
-    name = call.tool_name
-    if need.code is not None:
-        return Refusal(need.code, f"{name} {need.why}.")
-    if call.risk is not Risk.READ and holds_mark(call.params):
-        message = (
-            f"{name} may {call.risk}, and its arguments contain the placeholder of a redacted secret: the call "
-            "would replace the secret by the placeholder. Leave out the secret, or make the change by hand."
-        )
-        return Refusal(Code.MARKED_ARGUMENT, message)
-    if need.kind == "approval" and (approval is None or approval.is_by_rule):
-        message = (
-            f"{name}: {need.why}, and no approval is on record for exactly these arguments, this "
-            "definition of the tool and this server, or it has expired."
-        )
-        return Refusal(Code.APPROVAL_MISSING, message)
-    if approval is None and need.by:
-        message = f"{name}: {need.by} allows it, but no approval by it is on record, or it has expired."
-        return Refusal(Code.APPROVAL_MISSING, message)
-    return None
 
 
 def _approval_of(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> Approval | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from packetgate.state.base import ErrorType
 from packetgate.state.codes import Code
-from packetgate.state.errors import ConfigError, LostCallError, ToolCallError
+from packetgate.state.errors import CallRefusedError, ConfigError, LostCallError, ToolCallError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import Risk, ToolCall, ToolResult
@@ -89,16 +89,16 @@ def result_text(call: ToolCall) -> str:
 async def _execute(
     call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> ToolCall:
-    check = await asyncio.to_thread(check_permission, call, packet, catalogue)
-    call, approval = check.call, check.approval
-    if check.refusal:
-        return _failed(call, check.refusal.message, check.refusal.code)
-    spec = catalogue[call.tool_name]
-    if packet.governance.settings.allows(call.risk):
-        log = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
-        return await _run_once(log, toolbox, approval.grant_id if approval else "")
-    if spec.has_dry_run:
-        return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
+    try:
+        call, approval = await asyncio.to_thread(check_permission, call, packet, catalogue)
+        spec = catalogue[call.tool_name]
+        if packet.governance.settings.allows(call.risk):
+            log = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
+            return await _run_once(log, toolbox, approval.grant_id if approval else "")
+        if spec.has_dry_run:
+            return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
+    except CallRefusedError as error:
+        return call.ended(ToolExecutionStatus.FAILED, _failure(error))
     output = _not_vouched(call) or f"it was not called, because {call.risk} tools are switched off"
     return call.ended(ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=output, dry_run=True, said=""))
 
@@ -114,7 +114,7 @@ async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCal
             return call.in_doubt(log.unfinished)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
             message = "the remembered approval was revoked, is used up or has expired: approve the call again"
-            return _failed(call, message, Code.GRANT_OVER)
+            raise CallRefusedError(message, code=Code.GRANT_OVER)
         if await log.start():
             break
     params = with_idempotency_key(call.params, spec.parameters, log.idempotency_key)
@@ -143,10 +143,7 @@ async def _sent(
     except ToolCallError as error:
         may_have_changed = isinstance(error, LostCallError) and not dry_run and call.risk is not Risk.READ
         status = ToolExecutionStatus.UNKNOWN if may_have_changed else ToolExecutionStatus.FAILED
-        failure = ToolResult(
-            success=False, error=str(error), error_type=error.error_type, code=error.code, said=error.said
-        )
-        return call.ended(status, failure)
+        return call.ended(status, _failure(error))
     if not result.success:
         return call.ended(ToolExecutionStatus.FAILED, result)
     if dry_run:
@@ -174,9 +171,8 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     return call.ended(status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL, code=Code.INTERNAL))
 
 
-def _failed(call: ToolCall, message: str, code: Code) -> ToolCall:
-    result = ToolResult(success=False, error=message, error_type=ErrorType.REFUSED, code=code, said="")
-    return call.ended(ToolExecutionStatus.FAILED, result)
+def _failure(error: ToolCallError) -> ToolResult:
+    return ToolResult(success=False, error=str(error), error_type=error.error_type, code=error.code, said=error.said)
 
 
 def _not_vouched(call: ToolCall) -> str:

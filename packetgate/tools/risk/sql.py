@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -40,8 +39,7 @@ _CUTS = re.compile(
     r"[,;.?!]?\s+(?:and (?:tell|show|then)|so that|because|they|it|we|i)\b|[;.?!]\s|`|,\s", re.IGNORECASE
 )
 _POLITE = re.compile(r"[,.;]?\s+(?:please|pls|plz|thanks?|thx|for me|right now|now)\b.*", re.IGNORECASE | re.DOTALL)
-_SPACE = re.compile(r"\s*")
-_COMMENT_END = re.compile(r"\*/")
+_COMMENT_END = re.compile(r"(?:\*/|--[^\n]*\n)\s*")
 _EXPLAIN = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)", re.IGNORECASE)
 _PLAIN_FUNCTIONS = frozenset(
     "abs age array_length bool_and bool_or char_length coalesce date date_part datetime iif ifnull instr json_array"
@@ -74,9 +72,13 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
 
 
 def looks_like_sql(text: str) -> bool:
-    """Return whether a text begins with a statement of SQL, possibly after comments."""
-    text = text[:_MAX_CHARS]
-    return any(_BEGINS.match(text, at) for at in _starts(text))
+    """Return whether a text begins with a statement of SQL, possibly after comments.
+
+    After a leading comment, a statement may begin at the end of any comment, because some databases nest comments.
+    """
+    text = text[:_MAX_CHARS].lstrip()
+    comments = _COMMENT_END.finditer(text) if text.startswith(("--", "/*")) else ()
+    return any(_BEGINS.match(text, at) for at in (0, *(comment.end() for comment in comments)))
 
 
 def statement_in(text: str) -> tuple[int, int] | None:
@@ -131,28 +133,6 @@ def _is_one_statement(text: str) -> bool:
 
     parsed = _parsed(text, "") if _BEGINS.match(text) else None
     return parsed is not None and len(parsed) == 1 and not isinstance(parsed[0], exp.Command)
-
-
-def _starts(text: str) -> Iterator[int]:
-    """Yield the places after leading space and comments, each once.
-
-    A comment may end at any `*/`, because some databases nest comments and others do not.
-    """
-    seen: set[int] = set()
-    left, is_first_comment = [0], True
-    while left:
-        space = _SPACE.match(text, left.pop())
-        at = space.end() if space else len(text)
-        if at in seen:
-            continue
-        seen.add(at)
-        yield at
-        if text.startswith("--", at):
-            end = text.find("\n", at)
-            left += [end + 1] if end >= 0 else []
-        elif is_first_comment and text.startswith("/*", at):
-            is_first_comment = False
-            left += [match.end() for match in _COMMENT_END.finditer(text, at + 2)]
 
 
 def _parsed(text: str, dialect: str) -> "list[exp.Expr] | None":

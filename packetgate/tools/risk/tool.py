@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import exp
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
@@ -31,6 +31,9 @@ from packetgate.tools.risk.parameters import parameter_kinds
 from packetgate.tools.spec.categories import EXTERNAL, category_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
+
+if TYPE_CHECKING:
+    from mcp_types import ToolAnnotations
 
 RISK_WEIGHTS = Path(__file__).with_name("weights.json")
 CERTAIN = 0.9
@@ -67,22 +70,6 @@ _REASON_TEXTS = {
     "choice": "one of its choices is `{}`",
 }
 _KIND_GROUPS = {"kind:name": "name", "kind:lead": "lead", "kind:and": "lead"}
-
-
-class Annotations(Protocol):
-    """The MCP tool annotations that the risk depends on; None if the server does not state them."""
-
-    @property
-    def read_only_hint(self) -> bool | None:
-        """Whether the tool only reads."""
-
-    @property
-    def destructive_hint(self) -> bool | None:
-        """Whether the tool may destroy something."""
-
-    @property
-    def open_world_hint(self) -> bool | None:
-        """Whether the tool reaches outside the user's machine and servers."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +122,9 @@ def risk_model() -> RiskModel:
     return load_json(RISK_WEIGHTS, _model_of)
 
 
-def judge_tool(tool: Definition, annotations: Annotations | None = None, *, trusted: bool = False) -> ToolJudgement:
+def judge_tool(
+    tool: Definition, annotations: "ToolAnnotations | None" = None, *, trusted: bool = False
+) -> ToolJudgement:
     """Return the risk of a tool by its definition and its server's annotations."""
     looks = _by_text(tool)
     says_reads = annotations is not None and annotations.read_only_hint is True
@@ -208,7 +197,7 @@ def _by_text(tool: Definition) -> ToolJudgement:
     return ToolJudgement(risk, why=tuple(why), least=least, probability=probability)
 
 
-def _annotation_reason(hints: Annotations | None, *, unvouched: bool, trusted: bool) -> Iterator[str]:
+def _annotation_reason(hints: "ToolAnnotations | None", *, unvouched: bool, trusted: bool) -> Iterator[str]:
     if hints is None:
         if unvouched:
             yield _NOT_VOUCHED
@@ -241,7 +230,7 @@ def _why_not_understood(tool: Definition) -> str:
     return "its description is not in English" if foreign or unknown else ""
 
 
-def _reaches_outside(tool: Definition, hints: Annotations | None, *, trusted: bool) -> bool:
+def _reaches_outside(tool: Definition, hints: "ToolAnnotations | None", *, trusted: bool) -> bool:
     stated = hints.open_world_hint if hints else None
     if stated or (trusted and stated is False):
         return bool(stated)

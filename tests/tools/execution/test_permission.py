@@ -10,6 +10,7 @@ from support.tool_specs import files_catalogue
 from packetgate.state.base import now
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
+from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
@@ -45,8 +46,12 @@ def approval(call: ToolCall, outcome: ApprovalOutcome = ApprovalOutcome.APPROVED
 
 def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, settings: RoutingContext) -> Code | None:
     governance = packet.governance.model_copy(update={"settings": settings})
-    refused = check_permission(call, packet.merged({"governance": governance}), catalogue).refusal
-    assert refused is None or call.tool_name in refused.message
+    refused: CallRefusedError | None = None
+    try:
+        check_permission(call, packet.merged({"governance": governance}), catalogue)
+    except CallRefusedError as error:
+        refused = error
+    assert refused is None or call.tool_name in str(refused)
     return refused.code if refused else None
 
 
