@@ -1,16 +1,20 @@
-"""Text files below the working folder, in chunks, with a full-text index."""
+"""Text files below the working folder, in chunks, with a full-text index and an index of embeddings."""
 
+import asyncio
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from packetgate.tools.builtin.files import Root, ToolFailure, decode, lines_of, os_failures, read_in_folder
-from packetgate.tools.builtin.tree import BEYOND_LIMITS, UNREADABLE_FILES, WITHHELD, TreeEntry, walk
+from packetgate.tools.builtin.files import Root, ToolFailure, lines_of
+from packetgate.tools.builtin.tree import BEYOND_LIMITS, NOT_TEXT, TOO_LARGE, TreeEntry, text_of, walk
 from packetgate.tools.text.words import STOP_WORDS
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 MAX_SEARCHED_FILES = 5_000
 MAX_FILE_BYTES = 1_000_000
@@ -18,53 +22,40 @@ MAX_TOTAL_BYTES = 64_000_000
 _CHUNK_LINES = 40
 _OVERLAP_LINES = 10
 _PIECE_CHARS = 500
+_BATCH = 128
+"""Chunks embedded at a time. Finished batches are kept when a later one fails."""
 _CREATE = (
-    "CREATE VIRTUAL TABLE chunk USING fts5(path, body, first UNINDEXED, last UNINDEXED, tokenize='porter unicode61')"
+    "CREATE VIRTUAL TABLE chunk USING fts5(path, first UNINDEXED, last UNINDEXED, body, tokenize='porter unicode61')"
 )
-_INSERT = "INSERT INTO chunk (path, first, last, body) VALUES (?, ?, ?, ?)"
 _SEARCH = """
-SELECT path, first, last, body, -bm25(chunk, 3.0, 1.0) AS score
+SELECT path, first, last, body, -bm25(chunk, 3.0, 0, 0, 1.0) AS score
 FROM chunk WHERE chunk MATCH ? ORDER BY score DESC, path, first LIMIT ?
 """
 _COMMON_WORDS = STOP_WORDS | set("find look search show tell".split())
 
 
-class Chunk(NamedTuple):
+class Passage(NamedTuple):
     """A range of lines of a file; lines count from 1."""
 
     path: str
     first_line: int
     last_line: int
     text: str
-
-
-class Hit(NamedTuple):
-    """A chunk that matches a query."""
-
-    path: str
-    first_line: int
-    last_line: int
-    score: float
+    score: float = 0.0
     """Higher is better. Scores of different searches are not comparable."""
-    text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextFile:
-    """A file as of its stamp: modification time in nanoseconds and size in bytes."""
+    """A file as of its stamp: modification time in nanoseconds and size in bytes. A scan keeps unchanged files."""
 
     stamp: tuple[int, int]
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[Passage, ...]
     is_text: bool
 
 
-@dataclass(frozen=True)
-class Scan:
-    """The files to search. An unchanged file is the same object in every scan."""
-
-    files: Mapping[str, TextFile]
-    left_out: Mapping[str, int]
-    """Number of files that are not in `files`, by reason."""
+Files = dict[str, TextFile]
+"""Text files by path."""
 
 
 class Corpus:
@@ -73,55 +64,72 @@ class Corpus:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._known: dict[str, TextFile] = {}
+        self._indexed: dict[str, TextFile] = {}
+        self._database: sqlite3.Connection | None = None
         self._lock = Lock()
 
-    def scan(self) -> Scan:
-        """Read the files that are new or changed. Blocking.
+    def scan(self) -> tuple[Files, Counter[str]]:
+        """Return the files to search, and the numbers of other files by reason. Blocking.
 
         Raises:
-            ToolFailure: the root cannot be read.
+            OSError: the root cannot be read.
         """
-        with self._lock, os_failures(f"search {self._root.path}"):
-            known: dict[str, TextFile] = {}
-            skipped, total = Counter[str](), 0
-            for entry in walk(self._root, self._root.path, skipped):
+        with self._lock:
+            known, left_out, total = dict[str, TextFile](), Counter[str](), 0
+            for entry in walk(self._root, self._root.path, left_out):
                 size = entry.status.st_size
                 if not entry.is_file:
                     continue
                 if size > MAX_FILE_BYTES:
-                    skipped["too large"] += 1
+                    left_out[TOO_LARGE] += 1
                 elif len(known) >= MAX_SEARCHED_FILES or total + size > MAX_TOTAL_BYTES:
-                    skipped[BEYOND_LIMITS] += 1
+                    left_out[BEYOND_LIMITS] += 1
                 else:
-                    try:
-                        known[entry.path] = self._file(entry)
-                        total += size
-                    except OSError:
-                        skipped[UNREADABLE_FILES] += 1
+                    known[entry.path], total = self._file(entry), total + size
             self._known = known
             files = {path: file for path, file in known.items() if file.is_text}
-            left_out = {
-                "too_large": skipped["too large"],
-                "not_text": len(known) - len(files),
-                "beyond_limits": skipped[BEYOND_LIMITS],
-                "unreadable": skipped[UNREADABLE_FILES],
-                "secret_or_denied": skipped[WITHHELD],
-            }
-            return Scan(files, left_out)
+            left_out[NOT_TEXT] += len(known) - len(files)
+            return files, left_out
 
     def _file(self, entry: TreeEntry) -> TextFile:
         stamp = entry.status.st_mtime_ns, entry.status.st_size
-        known = self._known.get(entry.path)
-        if known is not None and known.stamp == stamp:
-            return known
-        try:
-            text = decode(read_in_folder(entry.name, entry.folder, MAX_FILE_BYTES), entry.path)
-            return TextFile(stamp, tuple(chunks_of(entry.path, text)), is_text=True)
-        except ToolFailure:  # not text, or grown or replaced just now
-            return TextFile(stamp, (), is_text=False)
+        before = self._known.get(entry.path)
+        if before is not None and before.stamp == stamp:
+            return before
+        text = text_of(entry, MAX_FILE_BYTES, Counter())
+        return TextFile(stamp, tuple(chunks_of(entry.path, text or "")), is_text=text is not None)
+
+    def by_words(self, files: Files, query: str, top_k: int) -> list[Passage]:
+        """Return the best passages of `files` that have a word of the query. Blocking.
+
+        Raises:
+            ToolFailure: the query has no word.
+        """
+        match = match_any(query)
+        with self._lock:
+            try:
+                database = self._index(files)
+            except Exception:  # the database and `_indexed` no longer agree
+                self._database, self._indexed = None, {}
+                raise
+            rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
+        return _best((Passage(*row) for row in rows), top_k)
+
+    def _index(self, files: Files) -> sqlite3.Connection:
+        if self._database is None:
+            self._database = sqlite3.connect(":memory:", check_same_thread=False)  # the lock serializes all threads
+            self._database.execute(_CREATE)
+        with self._database as database:
+            for path in [path for path, file in self._indexed.items() if files.get(path) is not file]:
+                database.execute("DELETE FROM chunk WHERE path = ?", (path,))
+                del self._indexed[path]
+            for path in files.keys() - self._indexed.keys():
+                database.executemany("INSERT INTO chunk VALUES (?, ?, ?, ?)", [one[:4] for one in files[path].chunks])
+                self._indexed[path] = files[path]
+        return database
 
 
-def chunks_of(path: str, text: str) -> Iterator[Chunk]:
+def chunks_of(path: str, text: str) -> Iterator[Passage]:
     """Cut a text into overlapping chunks of at most 40 lines; a very long line counts as several."""
     pieces = [
         (number, line[start : start + _PIECE_CHARS])
@@ -132,54 +140,18 @@ def chunks_of(path: str, text: str) -> Iterator[Chunk]:
         part = pieces[start : start + _CHUNK_LINES]
         body = "\n".join(piece for _, piece in part)
         if body.strip():
-            yield Chunk(path, part[0][0], part[-1][0], body)
+            yield Passage(path, part[0][0], part[-1][0], body)
 
 
-def best_hits(scored: Iterable[tuple[Chunk, float]], top_k: int) -> list[Hit]:
-    """Return the first `top_k` hits, without chunks that overlap a better one."""
-    hits: list[Hit] = []
-    for (path, first, last, text), score in scored:
-        if not any(hit.path == path and hit.first_line <= last and first <= hit.last_line for hit in hits):
-            hits.append(Hit(path, first, last, float(f"{score:.4g}"), text))
-    return hits[:top_k]
-
-
-class LexicalIndex:
-    """A full-text index of chunks. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._database: sqlite3.Connection | None = None
-        self._files: dict[str, TextFile] = {}
-
-    def search(self, files: Mapping[str, TextFile], query: str, top_k: int) -> list[Hit]:
-        """Return the best hits among `files`. Blocking.
-
-        Raises:
-            ToolFailure: the query has no word.
-        """
-        match = match_any(query)
-        with self._lock:
-            try:
-                database = self._update(files)
-            except Exception:  # the database and `_files` no longer agree
-                self._database, self._files = None, {}
-                raise
-            rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
-        return best_hits(((Chunk(*row[:4]), row[4]) for row in rows), top_k)
-
-    def _update(self, files: Mapping[str, TextFile]) -> sqlite3.Connection:
-        if self._database is None:
-            self._database = sqlite3.connect(":memory:", check_same_thread=False)  # the lock serializes all threads
-            self._database.execute(_CREATE)
-        with self._database as database:
-            for path in [path for path, file in self._files.items() if files.get(path) is not file]:
-                database.execute("DELETE FROM chunk WHERE path = ?", (path,))
-                del self._files[path]
-            for path in files.keys() - self._files.keys():
-                database.executemany(_INSERT, files[path].chunks)
-                self._files[path] = files[path]
-        return database
+def _best(passages: Iterable[Passage], top_k: int) -> list[Passage]:
+    """Return the first `top_k` passages, without those that overlap a better one."""
+    best: list[Passage] = []
+    for one in passages:
+        if not any(
+            one.path == hit.path and hit.first_line <= one.last_line and one.first_line <= hit.last_line for hit in best
+        ):
+            best.append(one._replace(score=float(f"{one.score:.4g}")))
+    return best[:top_k]
 
 
 def match_any(query: str) -> str:
@@ -193,3 +165,49 @@ def match_any(query: str) -> str:
         raise ToolFailure(f"the query {query!r} has no word to search for: say what to look for in words")
     specific = [word for word in words if word not in _COMMON_WORDS]
     return " OR ".join(f'"{word}"' for word in specific or words)
+
+
+class EmbeddingIndex:
+    """An index of chunks by their embeddings."""
+
+    def __init__(self, embeddings: "Embeddings") -> None:
+        self._embeddings = embeddings
+        self._rows: dict[TextFile, Any] = {}
+        """An array for each file, with a row for each of its chunks."""
+        self._lock = asyncio.Lock()
+
+    async def search(self, files: Files, query: str, top_k: int) -> list[Passage]:
+        """Return the best passages of `files`, by cosine similarity to the query. Raises errors of the endpoint."""
+        async with self._lock:  # so that concurrent first queries do not pay for the same files twice
+            await self._update(files)
+            vector = await self._embeddings.aembed_query(query)
+            return await asyncio.to_thread(self._nearest, vector, top_k)
+
+    def _nearest(self, query: list[float], top_k: int) -> list[Passage]:
+        import numpy as np
+
+        chunks = [chunk for file in self._rows for chunk in file.chunks]
+        if not chunks:
+            return []
+        vector = np.asarray(query)
+        vectors = np.concatenate([rows for rows in self._rows.values() if len(rows)])
+        scores = vectors @ vector / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector))
+        order = np.argsort(-scores, kind="stable")[: 4 * top_k]
+        return _best((chunks[at]._replace(score=float(scores[at])) for at in order), top_k)
+
+    async def _update(self, files: Files) -> None:
+        import numpy as np
+
+        current = {*files.values()}
+        self._rows = {file: rows for file, rows in self._rows.items() if file in current}
+        waiting = [file for file in reversed(files.values()) if file not in self._rows]
+        while waiting:
+            batch, texts = list[TextFile](), list[str]()
+            while waiting and len(texts) < _BATCH:
+                batch.append(waiting.pop())
+                texts += [chunk.text for chunk in batch[-1].chunks]
+            vectors = await self._embeddings.aembed_documents(texts) if texts else []
+            if len(vectors) != len(texts):
+                raise ValueError(f"{len(texts)} texts were sent and {len(vectors)} embeddings came back")
+            rows = iter(vectors)
+            self._rows |= {file: np.array([next(rows) for _ in file.chunks]) for file in batch}

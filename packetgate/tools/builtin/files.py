@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
-from secrets import token_hex
+from typing import BinaryIO
 
 from packetgate.tools.policy.patterns import may_fit
 from packetgate.tools.policy.rules import Effect, Rule
 from packetgate.tools.provenance.roles import sensitive_part
 
+MAX_READ_BYTES = 5_000_000
+"""Size of the largest file that tools read or write."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
@@ -30,15 +32,6 @@ class TooLargeError(ToolFailure):
 
 class NotTextError(ToolFailure):
     """A file is not UTF-8 text."""
-
-
-@contextmanager
-def os_failures(task: str) -> Iterator[None]:
-    """Turn an `OSError` into a `ToolFailure` that names the task."""
-    try:
-        yield
-    except OSError as error:
-        raise ToolFailure(f"cannot {task}: {error.strerror or error}") from error
 
 
 class Root:
@@ -74,9 +67,8 @@ class Root:
             follow: whether to resolve also a link that the path itself names.
 
         Raises:
-            ToolFailure: the path leads out of the folder, is empty or is not a path; or a link leads to a secret
-            file, about
-                which the user was not asked.
+            ToolFailure: the path leads out of the folder, is empty or is not a path; or a link leads to a secret file,
+                about which the user was not asked.
         """
         real = self.real(path, follow=follow)
         name = self.name(real)
@@ -158,45 +150,21 @@ def read_in_folder(name: str, folder: int, limit: int) -> bytes:
         ToolFailure: it is neither a file nor a folder (a pipe, a device).
         TooLargeError: the file has more than `limit` bytes.
     """
-    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ToolFailure("is not a regular file but a pipe, a socket or a device")
+    with open_file(name, folder) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise TooLargeError(f"is too large: it has more than {limit:,} bytes")
     return data
 
 
-@contextmanager
-def new_file(folder: int, name: str, *, mode: int | None = None, may_replace: bool = False) -> Iterator[int]:
-    """Yield the descriptor of a new file that gets its name in an open folder once it is complete.
-
-    Args:
-        mode: its permissions; None: the default.
-        may_replace: whether the new file may replace an existing file.
-
-    Raises:
-        FileExistsError: a file has the name already.
-    """
-    temporary = f".{token_hex(8)}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=folder)
-    try:
-        try:
-            if mode is not None:
-                os.fchmod(descriptor, mode)
-            yield descriptor
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        if may_replace:
-            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        else:  # unlike a rename, a link never replaces a file that was created just now
-            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
+def open_file(name: str, folder: int) -> BinaryIO:
+    """Open a file in an open folder for reading. Raise the errors of `read_in_folder`."""
+    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ToolFailure("is not a regular file but a pipe, a socket or a device")
+    return file
 
 
 def decode(data: bytes, name: str) -> str:

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from packetgate.state.printing import byte_size, counted
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.files import Root, ToolFailure, os_failures
-from packetgate.tools.builtin.paths import PathReader, matching_paths, missing
+from packetgate.tools.builtin.files import Root
+from packetgate.tools.builtin.paths import PathReader, existing, matching_paths
 from packetgate.tools.builtin.tool import BuiltinTool, ToolAnswer, WhichFiles
 from packetgate.tools.builtin.tree import pattern_of, walk
 
@@ -40,18 +40,15 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: each with its size and when it was last changed; of one file just that. Files that may hold keys or
         secrets are counted, and not named, unless the call names them.
         """
-        real = root.resolve(path)
-        with os_failures(f"list {root.name(real)}"):
-            if not real.exists():
-                raise missing(root, real, "any")
-            if not real.is_dir():
-                return _answer([_row(root.name(real), real.lstat())], root.label(real.parent), Counter(), sort, 1)
-            # if nothing in the folder matches the pattern, the folders below are listed
-            for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
-                left_out = Counter[str]()
-                entries = walk(root, real, left_out, pattern=pattern, deep=deep, hidden=hidden)
-                if rows := [_row(entry.path, entry.status) for entry in entries]:
-                    break
+        real = existing(root, path)
+        if not real.is_dir():
+            return _answer([_row(root.name(real), real.lstat())], root.label(real.parent), Counter(), sort, 1)
+        # if nothing in the folder matches the pattern, the folders below are listed
+        for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
+            left_out = Counter[str]()
+            entries = walk(root, real, left_out, pattern=pattern, deep=deep, hidden=hidden)
+            if rows := [_row(entry.path, entry.status) for entry in entries]:
+                break
         where = f"{root.label(real)}{'' if pattern == '*' else f', named {pattern}'}"
         return _answer(rows, where, left_out, sort, max_results)
 
@@ -86,18 +83,13 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: each path, from all folders below, with its size and the date when it was last changed. A name that
         is nearly right is found as well.
         """
-        real, left_out, nearest = root.resolve(path), Counter[str](), tuple[str, ...]()
-        with os_failures(f"look into {root.name(real)}"):
-            if not real.exists():
-                raise missing(root, real, "folder")
-            if not real.is_dir():
-                raise ToolFailure(f"{root.name(real)} is a file, not a folder: leave `path` out, or name a folder")
-            entries = walk(root, real, left_out, pattern=pattern_of(name), hidden=hidden)
-            rows = [_row(entry.path, entry.status) for entry in entries]
-            if not rows:
-                matches = matching_paths(root, name, "any")
-                below = [one for one in matches.names if (root.path / one).is_relative_to(real)]
-                rows, nearest = [_row(one, (root.path / one).lstat()) for one in below], matches.nearest
+        real, left_out, nearest = existing(root, path, "folder"), Counter[str](), tuple[str, ...]()
+        entries = walk(root, real, left_out, pattern=pattern_of(name), hidden=hidden)
+        rows = [_row(entry.path, entry.status) for entry in entries]
+        if not rows:
+            matches = matching_paths(root, name, "any")
+            below = [one for one in matches.names if (root.path / one).is_relative_to(real)]
+            rows, nearest = [_row(one, (root.path / one).lstat()) for one in below], matches.nearest
         today = datetime.now().date()
         since = today - timedelta(days=changed_within_days - 1) if changed_within_days else date.min
         since = max(since, changed_after or date.min)

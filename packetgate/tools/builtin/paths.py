@@ -108,6 +108,24 @@ def _by_stem(folder: Path, changed_at: int) -> dict[str, list[Path]]:
     return by_stem
 
 
+def existing(root: Root, path: str, kind: PathKind = "any", *, follow: bool = True) -> Path:
+    """Return the resolved path of a file or folder that exists. Blocking.
+
+    Raises:
+        ToolFailure: it does not exist, is of the other kind, or is outside the root.
+    """
+    real = root.resolve(path, follow=follow)
+    try:
+        real.lstat()
+    except FileNotFoundError as error:
+        raise missing(root, real, kind) from error
+    if kind == "file" and real.is_dir():
+        raise ToolFailure(f"{root.name(real)} is a folder, not a file. {contents_line(root, real)}")
+    if kind == "folder" and not real.is_dir():
+        raise ToolFailure(f"{root.name(real)} is a file, not a folder: leave `path` out, or name a folder")
+    return real
+
+
 def missing(root: Root, real: Path, kind: PathKind) -> ToolFailure:
     """Return the failure for a path that does not exist, with the nearest names. Blocking."""
     name = root.name(real)
@@ -149,12 +167,9 @@ def matching_paths(root: Root, path: str, kind: PathKind, *, careful: bool = Fal
         careful: whether to reject misspellings, and files in another folder than the named one.
 
     Raises:
-        ToolFailure: the working folder cannot be read.
+        OSError: the working folder cannot be read.
     """
-    try:
-        entries = [*walk(root, root.path, Counter())]
-    except OSError as error:
-        raise ToolFailure(f"cannot look into the working folder: {error.strerror or error}") from error
+    entries = walk(root, root.path, Counter())
     names = [
         entry.path for entry in entries if (entry.is_file and kind != "folder") or (entry.is_folder and kind != "file")
     ]

@@ -8,20 +8,19 @@ from pydantic import Field
 from packetgate.state.printing import counted
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.files import (
+    MAX_READ_BYTES,
     NotTextError,
     Root,
     TooLargeError,
     ToolFailure,
     decode,
     lines_of,
-    os_failures,
     read_bytes,
 )
-from packetgate.tools.builtin.paths import PathReader, contents_line, missing
+from packetgate.tools.builtin.paths import PathReader, existing
 from packetgate.tools.builtin.tool import BuiltinTool, ExistingFile
 from packetgate.tools.text.result_store import HANDLE_PREFIX, MAX_SHOWN_CHARS, ResultStore
 
-MAX_READ_BYTES = 5_000_000
 _HINT_CHARS = 200
 """Characters reserved for the last line, which says how to read the rest."""
 
@@ -92,17 +91,12 @@ def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, 
     Raises:
         ToolFailure: it is missing, a folder, not text, too large, or outside the root.
     """
-    real = root.resolve(path)
+    real = existing(root, path, "file")
     name = root.name(real)
-    with os_failures(f"read {name}"):
-        if real.is_dir():
-            raise ToolFailure(f"{name} is a folder, not a file. {contents_line(root, real)}")
-        try:
-            return name, decode(read_bytes(root, real, limit), name)
-        except FileNotFoundError as error:
-            raise missing(root, real, "file") from error
-        except TooLargeError as error:
-            raise TooLargeError(f"{error}: look for what you need in it with a search") from error
+    try:
+        return name, decode(read_bytes(root, real, limit), name)
+    except TooLargeError as error:
+        raise TooLargeError(f"{error}: look for what you need in it with a search") from error
 
 
 def read_stored(kept: ResultStore, handle: str, wanted: LineRange) -> str:

@@ -1,32 +1,27 @@
-"""The `ai.search` and `ai.count` tools."""
+"""The tools that search and count text: `ai.search`, `ai.count` and `embedding.query`."""
 
+import asyncio
 import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Field
 
 from packetgate.state.printing import byte_size, counted, shorten
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.corpus import Corpus, Hit, LexicalIndex
-from packetgate.tools.builtin.files import (
-    NotTextError,
-    Root,
-    TooLargeError,
-    ToolFailure,
-    decode,
-    lines_of,
-    os_failures,
-    read_in_folder,
-)
-from packetgate.tools.builtin.paths import PathReader, missing
-from packetgate.tools.builtin.reading import MAX_READ_BYTES, read_text
+from packetgate.tools.builtin.corpus import Corpus, EmbeddingIndex, Passage
+from packetgate.tools.builtin.files import MAX_READ_BYTES, Root, ToolFailure, lines_of
+from packetgate.tools.builtin.paths import PathReader, existing
+from packetgate.tools.builtin.reading import read_text
 from packetgate.tools.builtin.tool import BuiltinTool, FileOrFolder, ToolAnswer, WhichFiles
-from packetgate.tools.builtin.tree import path_matcher, walk
+from packetgate.tools.builtin.tree import BEYOND_LIMITS, path_matcher, text_of, walk
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
 
 CONTEXT_LINES = 5
 """Lines shown around a single match."""
@@ -41,7 +36,7 @@ _FILES_SHOWN = 20
 _MatchCase = Annotated[bool, Field(description="Whether capital and small letters must be the same.")]
 
 
-def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple[BuiltinTool, ...]:
+def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
     """Return the tools that search below `root`: exact text first, then the index of words."""
 
     def search(
@@ -61,11 +56,13 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
         text stands nowhere as it is given, the passages nearest by their words. Hidden and built files are not
         searched.
         """
-        wanted, real = _phrase(query, match_case=match_case), root.resolve(path)
-        left_out, places, files = Counter[str](), list[_Place](), 0
-        for name, content in _texts(root, real, pattern, left_out):
+        wanted, real = _phrase(query, match_case=match_case), existing(root, path)
+        left_out, places, first_text, files = Counter[str](), list[_Place](), "", 0
+        for name, text in _texts(root, real, pattern, left_out, Counter()):
             files += 1
-            places += _places(name, content, wanted)
+            in_file = _places(name, text, wanted)
+            first_text = first_text or (text if in_file else "")
+            places += in_file
             if len(places) > _MAX_PLACES:
                 left_out["files after the first 10,000 places"] += 1
                 break
@@ -73,13 +70,15 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
         searched = f"{counted(files, 'text file')} of {where}" if real.is_dir() else where
         more = [f"[not searched: {_numbers(left_out)}]"] if left_out.total() else []
         if places:
-            return _places_answer(query, places, max_results, searched, more)
-        nearest = _nearest(corpus, by_words, query, root.name(real), pattern)
+            rows = [{**place._asdict(), "text": place.text[:_LINE_CHARS]} for place in places[:max_results]]
+            lines = _passage(query, places, first_text) or _listed(query, places, max_results, searched)
+            return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": rows})
+        nearest = _nearest(corpus, query, root.name(real), pattern)
         head = f"NO EXACT MATCH for {query!r} in {searched}."
-        data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
+        data = {"found": 0, "places": [], "nearest": [one._asdict() for one in nearest]}
         if not nearest:
             return ToolAnswer("\n".join([head, *more]), data)
-        passages = [f"{hit.path}, lines {hit.first_line} to {hit.last_line}:\n{hit.text}" for hit in nearest]
+        passages = [f"{one.path}, lines {one.first_line} to {one.last_line}:\n{one.text}" for one in nearest]
         return ToolAnswer("\n\n".join([f"{head} Nearest passages:", *passages, *more]), data)
 
     def count(
@@ -94,7 +93,7 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
 
         Returns: of a file the counts of what is in it, of a folder those of the files and all that is in them.
         """
-        real = root.resolve(path)
+        real = existing(root, path)
         wanted = _phrase(text, match_case=match_case) if text else None
         counts, matches, left_out = Counter[str](), Counter[str](), Counter[str]()
         for name, content in _texts(root, real, pattern, left_out, counts):
@@ -112,12 +111,11 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
             ]
         if left_out.total():
             lines.append(f"[left out: {_numbers(left_out)}]")
-        names = ("files", "folders", "lines", "words", "characters", "bytes")
         data = {
-            **{name: counts[name] for name in names},
+            **{name: counts[name] for name in ("files", "folders", "lines", "words", "characters", "bytes")},
             "matches": matches.total() if text else None,
-            "matches_by_file": {name: number for name, number in matches.items() if number},
-            "left_out": {why: number for why, number in left_out.items() if number},
+            "matches_by_file": dict(+matches),
+            "left_out": dict(+left_out),
         }
         return ToolAnswer("\n".join(lines), data)
 
@@ -125,36 +123,74 @@ def searching_tools(root: Root, corpus: Corpus, by_words: LexicalIndex) -> tuple
     return (BuiltinTool(search, Risk.READ, paths=readers), BuiltinTool(count, Risk.READ, paths=readers))
 
 
+def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
+    """Return the tool that searches the corpus by meaning, or by words without embeddings."""
+    by_meaning = EmbeddingIndex(embeddings) if embeddings is not None else None
+
+    async def query(
+        query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
+        top_k: Annotated[int, Field(ge=1, le=50, description="Most hits to return.")] = 5,
+    ) -> ToolAnswer:
+        """Search the text files of the working folder by topic or meaning: the passages that answer a question best.
+
+        Returns: these places with path, lines, score and text, how they were found (by words, or by meaning when
+        embeddings are configured), and how many files were left out and why. Hidden, build and dependency folders are
+        not searched, links are not followed.
+        """
+        if not query.strip():
+            raise ToolFailure("the query is empty: say what to look for in words")
+        files, left_out = await asyncio.to_thread(corpus.scan)
+        search, kind, note, hits = "lexical", "by words", "", None
+        if by_meaning is not None:
+            try:
+                hits = await by_meaning.search(files, query, top_k)
+                search, kind = "embeddings", "by meaning, with embeddings"
+            except Exception as error:  # noqa: BLE001  a wrong endpoint raises anything
+                reason = shorten(f"{type(error).__name__}: {error}", 200)
+                note = f"The embeddings failed ({reason}), so words were searched instead."
+        if hits is None:
+            hits = await asyncio.to_thread(corpus.by_words, files, query, top_k)
+        searched = counted(len(files), "file")
+        head = f"NO HITS: nothing in {searched} matches {query!r}, searched {kind}. Try other words."
+        if hits:
+            head = f"{counted(len(hits), 'hit')} for {query!r} in {searched}, {kind}."
+        not_searched = f"Not searched: {_numbers(left_out)}." if left_out.total() else ""
+        places = [
+            f"{hit.path}, lines {hit.first_line} to {hit.last_line} (score {hit.score:g}):\n{hit.text}" for hit in hits
+        ]
+        data = {
+            "search": search,
+            "note": note,
+            "files_searched": len(files),
+            "left_out": dict(+left_out),
+            "hits": [hit._asdict() for hit in hits],
+        }
+        return ToolAnswer("\n\n".join([" ".join(filter(None, [head, note, not_searched])), *places]), data)
+
+    # the embeddings endpoint receives the text of the files
+    return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
+
+
 def _texts(
-    root: Root, real: Path, pattern: str, left_out: Counter[str], counts: Counter[str] | None = None
+    root: Root, real: Path, pattern: str, left_out: Counter[str], counts: Counter[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield name and text of a file, or of the files below a folder; count files, folders and bytes."""
-    counts = Counter() if counts is None else counts
-    with os_failures(f"read {root.name(real)}"):
-        if not real.exists():
-            raise missing(root, real, "any")
-        if not real.is_dir():
-            name, text = read_text(root, str(real), _MAX_TOTAL_BYTES)
-            counts.update(files=1, bytes=real.stat().st_size)
-            yield name, text
-            return
-        total = 0
-        for entry in walk(root, real, left_out, pattern=pattern):
-            if not entry.is_file:
-                counts["folders"] += entry.is_folder
-                continue
-            size = entry.status.st_size
-            counts.update(files=1, bytes=size)
-            total += min(size, MAX_READ_BYTES)
-            if total > _MAX_TOTAL_BYTES:
-                left_out["not read: beyond the limits"] += 1
-                continue
-            try:
-                yield entry.path, decode(read_in_folder(entry.name, entry.folder, MAX_READ_BYTES), entry.path)
-            except TooLargeError:
-                left_out["not read: too large"] += 1
-            except (NotTextError, OSError):
-                left_out["not read: not text or not readable"] += 1
+    if not real.is_dir():
+        yield read_text(root, str(real), _MAX_TOTAL_BYTES)
+        counts.update(files=1, bytes=real.stat().st_size)
+        return
+    total = 0
+    for entry in walk(root, real, left_out, pattern=pattern):
+        if not entry.is_file:
+            counts["folders"] += entry.is_folder
+            continue
+        size = entry.status.st_size
+        counts.update(files=1, bytes=size)
+        total += min(size, MAX_READ_BYTES)
+        if total > _MAX_TOTAL_BYTES:
+            left_out[BEYOND_LIMITS] += 1
+        elif (text := text_of(entry, MAX_READ_BYTES, left_out)) is not None:
+            yield entry.path, text
 
 
 def _phrase(text: str, *, match_case: bool) -> re.Pattern[str]:
@@ -171,9 +207,6 @@ class _Place(NamedTuple):
     last_line: int
     text: str
     """From first to last line."""
-    passage: str
-    """`text` with `CONTEXT_LINES` lines before and after it."""
-    passage_start: int
 
 
 def _places(path: str, content: str, wanted: re.Pattern[str]) -> list[_Place]:
@@ -182,36 +215,32 @@ def _places(path: str, content: str, wanted: re.Pattern[str]) -> list[_Place]:
         return []
     lines = lines_of(content)
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    spans = [(bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1) for start, end in matches]
-    places = []
-    for first, last in dict.fromkeys(spans):
-        before = max(0, first - CONTEXT_LINES)
-        passage = "\n".join(lines[before : last + CONTEXT_LINES + 1])
-        places.append(_Place(path, first + 1, last + 1, "\n".join(lines[first : last + 1]), passage, before + 1))
-    return places
+    spans = [(bisect_right(starts, start), bisect_right(starts, end - 1)) for start, end in matches]
+    return [_Place(path, first, last, "\n".join(lines[first - 1 : last])) for first, last in dict.fromkeys(spans)]
 
 
-def _places_answer(query: str, places: list[_Place], limit: int, searched: str, more: list[str]) -> ToolAnswer:
-    files = len({place.path for place in places})
-    first, last, shown = places[0], places[-1], places[:limit]
-    rows = [
-        {"path": one.path, "first_line": one.first_line, "last_line": one.last_line, "text": one.text[:_LINE_CHARS]}
-        for one in shown
-    ]
-    data = {"found": len(places), "places": rows}
-    if files == 1 and last.last_line - first.first_line <= _MERGED_LINES and len(first.passage) <= _PASSAGE_CHARS:
-        end = first.passage_start + first.passage.count("\n")
-        head = f"{query!r} is in {first.path}, line {first.first_line}. Lines {first.passage_start} to {end}:"
-        return ToolAnswer("\n".join([head, first.passage, *more]), data)
-    cut = f", the first {limit:,}" if len(shown) < len(places) else ""
-    where = f"{counted(len(places), 'place')} in {counted(files, 'file')}"
-    lines = [f"{one.path}:{one.first_line}: {shorten(one.text, _LINE_CHARS)}" for one in shown]
-    return ToolAnswer("\n".join([f"{query!r} is in {where}, searching {searched}{cut}:", *lines, *more]), data)
+def _passage(query: str, places: list[_Place], text: str) -> list[str]:
+    """Return the only place with the lines around it, if the places are that near to each other; else nothing."""
+    first, last = places[0], places[-1]
+    start = max(1, first.first_line - CONTEXT_LINES)
+    passage = lines_of(text)[start - 1 : first.last_line + CONTEXT_LINES]
+    is_near = first.path == last.path and last.last_line - first.first_line <= _MERGED_LINES
+    if not is_near or sum(len(line) + 1 for line in passage) > _PASSAGE_CHARS:
+        return []
+    end = start + len(passage) - 1
+    return [f"{query!r} is in {first.path}, line {first.first_line}. Lines {start} to {end}:", *passage]
 
 
-def _nearest(corpus: Corpus, by_words: LexicalIndex, text: str, folder: str, pattern: str) -> list[Hit]:
+def _listed(query: str, places: list[_Place], limit: int, searched: str) -> list[str]:
+    cut = f", the first {limit:,}" if limit < len(places) else ""
+    where = f"{counted(len(places), 'place')} in {counted(len({place.path for place in places}), 'file')}"
+    lines = [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in places[:limit]]
+    return [f"{query!r} is in {where}, searching {searched}{cut}:", *lines]
+
+
+def _nearest(corpus: Corpus, text: str, folder: str, pattern: str) -> list[Passage]:
     try:
-        hits = by_words.search(corpus.scan().files, text, 40 * _MAX_NEAREST)
+        hits = corpus.by_words(corpus.scan()[0], text, 40 * _MAX_NEAREST)
     except ToolFailure:  # the query has no word
         return []
     matches, prefix = path_matcher(pattern), "" if folder == "." else f"{folder}/"

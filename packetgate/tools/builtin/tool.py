@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, TypeAdapter
 
 from packetgate.state.routing import Risk
+from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.paths import PathReader
 from packetgate.tools.builtin.tree import suffixes_of
 from packetgate.tools.spec.descriptions import brief_of
@@ -115,12 +116,16 @@ class BuiltinTool:
 
         Raises:
             ValidationError: the arguments do not fit the parameters.
-            ToolFailure: the tool failed.
+            ToolFailure: the tool failed, or the system refused it something.
         """
-        if iscoroutinefunction(self.function):
-            result: str | ToolAnswer = await self._arguments.validate_python(params)
-        else:
-            result = await asyncio.to_thread(self._arguments.validate_python, params)
+        try:
+            if iscoroutinefunction(self.function):
+                result: str | ToolAnswer = await self._arguments.validate_python(params)
+            else:
+                result = await asyncio.to_thread(self._arguments.validate_python, params)
+        except OSError as error:
+            task = " ".join([self.name.replace("_", " "), str(params.get("path", ""))]).rstrip()
+            raise ToolFailure(f"cannot {task}: {error.strerror or error}") from error
         return ToolAnswer(result) if isinstance(result, str) else result
 
 

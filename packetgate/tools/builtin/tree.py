@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from packetgate.tools.builtin.files import Root, holds_secrets
+from packetgate.tools.builtin.files import Root, TooLargeError, ToolFailure, decode, holds_secrets, read_in_folder
 
 MAX_ENTRIES = 50_000
 """Most entries that one walk visits."""
@@ -39,11 +39,11 @@ _SUFFIXES = {
     **{one: one for one in "png pptx py rb rs rst sh sql svg tex toml ts tsv txt wav xlsx xml zip".split()},
 }
 _SYNONYMS = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
+
 WITHHELD = "secret or denied"
 """Reason: the file may hold secrets, or a policy rule asks about reading it or denies it."""
 NOT_ENTERED = "folders of built or installed files"
-BEYOND_LIMITS = "beyond the limits"
-UNREADABLE_FILES = "unreadable"
+BEYOND_LIMITS, TOO_LARGE, NOT_TEXT, UNREADABLE = "beyond the limits", "too large", "not text", "unreadable"
 
 
 class TreeEntry(NamedTuple):
@@ -86,7 +86,7 @@ def walk(
     seen = 0
 
     def count_unreadable(_error: OSError) -> None:
-        left_out[UNREADABLE_FILES] += 1
+        left_out[UNREADABLE] += 1
 
     with root.folder(start) as top:
         for below, folders, files, descriptor in os.fwalk(".", onerror=count_unreadable, dir_fd=top):
@@ -118,6 +118,17 @@ def walk(
 
 def _is_built(folder: str) -> bool:
     return folder in _BUILT or folder.endswith(".egg-info")
+
+
+def text_of(entry: TreeEntry, limit: int, left_out: Counter[str]) -> str | None:
+    """Return the text of a file; count it in `left_out` and return None if it has none. Blocking."""
+    try:
+        return decode(read_in_folder(entry.name, entry.folder, limit), entry.path)
+    except TooLargeError:
+        left_out[TOO_LARGE] += 1
+    except (ToolFailure, OSError):
+        left_out[NOT_TEXT] += 1
+    return None
 
 
 def path_matcher(*patterns: str, parts: bool = True) -> Callable[[str], bool]:

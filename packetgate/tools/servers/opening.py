@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 from packetgate.state.errors import ConfigError
 from packetgate.state.redaction import learn, learn_entry
-from packetgate.tools.builtin.corpus import Corpus, LexicalIndex
-from packetgate.tools.builtin.embedding import embedding_tools
+from packetgate.tools.builtin.changing import moving_tools, writing_tools
+from packetgate.tools.builtin.corpus import Corpus
 from packetgate.tools.builtin.executing import executing_tools
 from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.listing import listing_tools
-from packetgate.tools.builtin.moving import moving_tools
 from packetgate.tools.builtin.reading import reading_tools
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
-from packetgate.tools.builtin.searching import searching_tools
-from packetgate.tools.builtin.writing import writing_tools
+from packetgate.tools.builtin.searching import embedding_tools, searching_tools
 from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
@@ -150,15 +148,15 @@ def builtin_servers(
         embeddings: for `embedding.query`, which searches by words without embeddings.
         rules: the user's policy. Lists and searches omit files that may not be read without approval.
     """
-    place, by_words = Root(root, rules), LexicalIndex()
+    place = Root(root, rules)
     corpus = Corpus(place)
     ai_tools = (
         *reading_tools(place, kept),
         *listing_tools(place),
-        *searching_tools(place, corpus, by_words),
+        *searching_tools(place, corpus),
         *writing_tools(place),
         *moving_tools(place),
         *executing_tools(place, Sandbox(sandbox)),
     )
-    tools = (ai_tools, embedding_tools(corpus, by_words, embeddings))
+    tools = (ai_tools, embedding_tools(corpus, embeddings))
     return {name: BuiltinServer(name, own, root, kept) for name, own in zip(BUILT_IN_NAMES, tools, strict=True)}

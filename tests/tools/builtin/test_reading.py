@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from packetgate.tools.builtin.reading import MAX_READ_BYTES
+from packetgate.tools.builtin.files import MAX_READ_BYTES
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ async def test_places_have_path_and_line(succeed, library):
         "docs/birds.md:1: An Owl hunts at night.",
         "docs/birds.md:2: An owl sees well.",
         "docs/poem.txt:1: The owl and the pussycat",
-        "[not searched: 1 not read: not text or not readable]",
+        "[not searched: 1 not text]",
     ]
 
 
