@@ -1,6 +1,5 @@
-"""Settings files of other MCP clients: find them, recognise Packetgate's entry, and change one key and nothing else."""
+"""Settings files of other MCP clients: find them, read them, and change one key and nothing else."""
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -15,10 +14,6 @@ from packetgate.tools.text.documents import read_json_text, replace_json_value
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
 ENTRY = "packetgate"
 """The name of the proxy's entry in a client's settings."""
-BACKUP_SUFFIX = ".before-packetgate"
-MAX_SETTINGS_BYTES = 64_000_000
-"""Largest settings file; Claude Code keeps its history in the same file."""
-_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ class SettingsPlace:
     @property
     def backup(self) -> Path:
         """The path of the backup of the client's settings."""
-        return self.file.with_name(self.file.name + BACKUP_SUFFIX)
+        return self.file.with_name(f"{self.file.name}.before-packetgate")
 
 
 def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> SettingsPlace:
@@ -63,63 +58,55 @@ def is_ours(entry: Any) -> bool:
         return False
 
 
-def is_same(entry: Any, other_entry: Any) -> bool:
-    """Whether two entries describe the same server, even if they are written differently."""
-    try:
-        return entry == other_entry or read_server_entry(entry).server == read_server_entry(other_entry).server
-    except UnusableEntryError:
-        return False
-
-
 @dataclass(frozen=True)
 class SettingsFile:
     """A client's settings file, as read from disk."""
 
     path: Path
-    data: bytes | None
-    """None if the file does not exist."""
+    text: str
+    """Empty if the file does not exist."""
     document: Mapping[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> "SettingsFile":
-        """Read a JSON file; a missing or empty file is an empty document.
+        """Read a JSON file, comments allowed; a missing or empty file is an empty document.
 
         Raises:
             ConfigError: the file cannot be read.
         """
         try:
-            data = path.read_bytes() if path.exists() else None
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-        if data is not None and len(data) > MAX_SETTINGS_BYTES:
-            raise ConfigError(f"{path}: larger than {MAX_SETTINGS_BYTES // 10**6} MB: nothing was changed")
-        return cls.parse(path, data)
+            text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+            document = read_json_text(text) if text.strip() else {}
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{path}: cannot be read: {error}") from error
+        if not isinstance(document, dict):
+            raise ConfigError(f"{path}: must be an object, not {type(document).__name__}")
+        return cls(path, text, document)
 
-    @classmethod
-    def parse(cls, path: Path, data: bytes | None) -> "SettingsFile":
-        """Parse the content of a file. Raise ConfigError if it cannot be parsed."""
-        return cls(path, data, _document(path, data or b""))
+    def servers(self, key: str) -> dict[str, Any]:
+        """Return the servers under a key. Raise ConfigError if they are not an object."""
+        servers = self.document.get(key) or {}
+        if not isinstance(servers, dict):
+            raise ConfigError(f"{self.path}: {key}: must be an object of servers by name: nothing was changed")
+        return servers
 
-    def changed(self, key: str, value: Mapping[str, Any]) -> bytes:
-        """Return the file's content with a new object under a key; comments and all other content stay unchanged.
+    def changed(self, key: str, value: Mapping[str, Any]) -> str:
+        """Return the file's text with a new object under a key; comments and all other content stay unchanged.
 
         Raises:
             ConfigError: the key cannot be changed without changing something else.
         """
-        data = self.data or b""
-        text = _text(self.path, data)
         try:
-            content = replace_json_value(text if text.strip() else "{\n}\n", key, value).encode()
-            content = (_BOM if data.startswith(_BOM) else b"") + content
-            same = _document(self.path, content) == {**self.document, key: value}
-        except (ValueError, TypeError, ConfigError) as error:
+            text = replace_json_value(self.text if self.text.strip() else "{\n}\n", key, value)
+            is_same = read_json_text(text) == {**self.document, key: value}
+        except (ValueError, TypeError, RecursionError) as error:
             raise ConfigError(f"{self.path}: cannot be changed: {error}: nothing was changed") from error
-        if not same:
+        if not is_same:
             raise ConfigError(f"{self.path}: cannot change {key} alone, so nothing was changed: edit it by hand")
-        return content
+        return text
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, text: str) -> None:
     """Write a file atomically, following links; only the owner can read a new file, because the file may hold secrets.
 
     Raises:
@@ -131,28 +118,8 @@ def write(path: Path, data: bytes) -> None:
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
         temporary = path.with_name(f"{path.name}.writing")
         temporary.touch(mode=0o600)
-        temporary.write_bytes(data)
+        temporary.write_bytes(text.encode())
         temporary.chmod(mode)
         temporary.replace(path)
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"{path}: cannot be written: {error}") from error
-
-
-def _text(path: Path, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
-
-
-def _document(path: Path, data: bytes) -> dict[str, Any]:
-    text = _text(path, data)
-    try:
-        document = read_json_text(text) if text.strip() else {}
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path}: must be an object, not {type(document).__name__}")
-    return document

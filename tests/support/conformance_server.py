@@ -225,17 +225,13 @@ def _add_prompts(server: FastMCP[Any]) -> None:
         """Say what a picture shows."""
         return [Message(picture()), Message("What does this show?")]
 
-    @server.completion
-    def complete(ref: Any, argument: Any, context: Any) -> list[str]:
-        return [word for word in ("test", "testimony") if word.startswith(argument.value)]
-
 
 class Unprefixed:
     """Lets a client use names without the prefix that the proxy adds."""
 
     def __init__(self, app: ASGIApp, server: str) -> None:
         self._app = app
-        self._name = f"{server}__"
+        self._server = server
         self._scheme = f"{SCHEME}{server}/"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -268,13 +264,14 @@ class Unprefixed:
     def _there(self, body: bytes) -> bytes:
         message = json.loads(body)
         params = message.get("params", {})
-        if message.get("method") in {"tools/call", "prompts/get"}:
-            params["name"] = self._name + params["name"]
-        elif message.get("method") == "completion/complete":
-            params["ref"]["name"] = self._name + params["ref"]["name"]
+        if message.get("method") == "tools/call":
+            params["name"] = f"{self._server}__{params['name']}"
+        elif message.get("method") == "prompts/get":
+            params["name"] = f"{self._server}_{params['name']}"
         elif message.get("method", "").startswith("resources/") and "uri" in params:
             params["uri"] = params["uri"].replace(SCHEME, self._scheme, 1)
         return json.dumps(message).encode()
 
     def _here(self, body: bytes) -> bytes:
-        return body.replace(f'"{self._name}'.encode(), b'"').replace(self._scheme.encode(), SCHEME.encode())
+        body = body.replace(f'"{self._server}__'.encode(), b'"').replace(f'"{self._server}_'.encode(), b'"')
+        return body.replace(self._scheme.encode(), SCHEME.encode())

@@ -1,37 +1,36 @@
-"""Run a client's call, by the tool's own name or by a meta-tool, asking for approval where needed."""
+"""Run a client's call, and ask for approval: by elicitation, by an `input_required` result, or outside the client."""
 
 import asyncio
 import contextvars
+import json
 import time
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+import mcp_types
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
-from fastmcp.tools.base import ToolResult
+from fastmcp.tools.base import InputRequiredToolResult, ToolResult
+from mcp import MCPError
 
-from packetgate.connectors.proxy.asking import (
-    ANSWER_FIELD,
-    elicit,
-    input_required,
-    is_modern,
-    question_channel,
-    reply_in,
-    waiting_text,
-)
-from packetgate.connectors.proxy.gateway import Gateway, refusal
+from packetgate.connectors.proxy.gateway import Gateway, is_modern, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, listed_tool_result, meta_tool_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.graph.pipeline import RequestedCall
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import fenced, printable
+from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.execution.journal import Entry
 from packetgate.tools.servers.relaying import Relay, relayed_to
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.usage.learning import shown_use
 
+ANSWER_FIELD = "answer"
+FASTEST_PERSON_S = 0.5
+"""Shortest time in seconds in which a person can read and decline a question."""
 CANCEL_PATIENCE_S = 5.0
 """Seconds that a cancelled call waits for its server."""
 LISTED_WEIGHT, SEARCHED_WEIGHT, NAMED_WEIGHT = 1.0, 1.5, 0.5
@@ -112,19 +111,22 @@ async def _decided(
     pending = gateway.asked.pop(ctx.request_state, None) if ctx.request_state else None
     if pending is not None:
         packet, asked_at = pending
-        reply = reply_in((ctx.input_responses or {}).get(ANSWER_FIELD), packet, time.monotonic() - asked_at)
+        reply = _reply_in((ctx.input_responses or {}).get(ANSWER_FIELD), packet, time.monotonic() - asked_at)
         return await gateway.pipeline.answered(packet, reply)
-    channel = question_channel(ctx)
-    if channel == "nobody":
+    if not _can_ask(ctx):
         return await _decided_elsewhere(gateway, ctx, requested, session)
     packet = await gateway.pipeline.propose(requested, session)
     question = packet.governance.question
     if question is None:
         return packet
-    if channel == "elicitation":
-        return await gateway.pipeline.answered(packet, await elicit(ctx, packet))
+    if not is_modern(ctx):
+        return await gateway.pipeline.answered(packet, await _elicit(ctx, packet))
     gateway.asked[question.question_id] = packet, time.monotonic()
-    return input_required(packet, question.question_id)
+    requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_form(packet))}
+    # FastMCP encrypts the state and binds it to this request.
+    return InputRequiredToolResult(
+        mcp_types.InputRequiredResult(input_requests=requests, request_state=question.question_id)
+    )
 
 
 async def _decided_elsewhere(
@@ -151,7 +153,7 @@ async def _decided_elsewhere(
         packet = await gateway.pipeline.recorder.current(packet)
     if not packet.routing.calls[0].status.is_final:
         gateway.parked[key] = packet
-        raise CallRefusedError(waiting_text(packet))
+        raise CallRefusedError(_waiting_text(packet))
     return packet
 
 
@@ -185,3 +187,73 @@ def _relay_to(ctx: Context) -> Relay:
         await asyncio.create_task(ctx.log(text, level=level, logger_name=logger), context=here.copy())
 
     return Relay(progress, log)
+
+
+def _can_ask(ctx: Context) -> bool:
+    capabilities = ctx.session.client_capabilities
+    form = capabilities.elicitation if capabilities else None
+    return form is not None and (form.url is None or form.form is not None)
+
+
+async def _elicit(ctx: Context, packet: CognitionPacket) -> Any:
+    """Ask the client's user now and return the reply."""
+    asked_at, form = time.monotonic(), _form(packet)
+    try:
+        result: Any = await ctx.session.elicit(
+            message=form.message, requested_schema=form.requested_schema, related_request_id=ctx.request_id
+        )
+    except MCPError as error:
+        return _skip(f"the client could not ask: {printable(error.error.message)[:200]}")
+    return _reply_in(result, packet, time.monotonic() - asked_at)
+
+
+def _form(packet: CognitionPacket) -> mcp_types.ElicitRequestFormParams:
+    question = packet.governance.question
+    requests = interrupt_payload(packet, question)["action_requests"] if question else []
+    message = "\n\n".join(
+        f"Allow {request['name']}?\n\n"
+        f"{fenced(json.dumps(request['args'], indent=1, ensure_ascii=False), 'json')}\n\n{request['description']}"
+        for request in requests
+    )
+    answer = {"type": "string", "title": "Answer", "enum": _choices(packet)}
+    schema = {"type": "object", "properties": {ANSWER_FIELD: answer}, "required": [ANSWER_FIELD]}
+    return mcp_types.ElicitRequestFormParams(message=message, requested_schema=schema)
+
+
+def _choices(packet: CognitionPacket) -> list[str]:
+    question = packet.governance.question
+    remembered = [word for call in question.calls for word in call.remember] if question else []
+    return ["yes", "no", *dict.fromkeys(remembered)]
+
+
+def _reply_in(result: Any, packet: CognitionPacket, seconds: float) -> Any:
+    """Return the reply in an elicitation's result. A reply that the question did not offer runs nothing.
+
+    Some clients decline at once by policy, without asking a person. Such a reply is not a denial.
+    """
+    if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
+        return _skip("the client cancelled the question")
+    if result.action == "decline":
+        return "no" if seconds >= FASTEST_PERSON_S else _skip("the client declined at once, without asking a person")
+    answer = (result.content or {}).get(ANSWER_FIELD)
+    return answer if answer in _choices(packet) else _skip("the client's answer was not one of the offered answers")
+
+
+def _skip(reason: str) -> dict[str, str]:
+    return {"type": "skip", "message": reason}
+
+
+def _waiting_text(packet: CognitionPacket) -> str:
+    """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call."""
+    call, session = packet.routing.calls[0], packet.header.session_id
+    doubt = f"the same call was made before: {call.doubt}" if call.started_at else ""
+    always = (
+        " To allow all such calls, add to packetgate.toml\n"
+        f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
+    )
+    return (
+        f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client does not support "
+        "elicitation, so nobody could be asked. On the proxy's machine, `packetgate answer --session "
+        f"{session}` shows the question, and `packetgate answer --session {session} yes` allows it; then repeat the "
+        f"call with the same arguments for its result.{'' if doubt else always}"
+    )

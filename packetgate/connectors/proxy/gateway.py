@@ -9,10 +9,10 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
 from langgraph.store.base import BaseStore
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig
 from packetgate.connectors.proxy.announcing import Announcer
-from packetgate.connectors.proxy.asking import is_modern
 from packetgate.connectors.proxy.listing import all_entries, is_small, palette_request, permanent_entries
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
@@ -39,6 +39,12 @@ LIST_PATIENCE_S = 2.0
 """Seconds that the first list waits for servers without stored tools, unless the settings say otherwise."""
 STDIO_SESSION = "stdio"
 """The session of a stdio client whose protocol has no sessions."""
+
+
+def is_modern(ctx: Context) -> bool:
+    """Whether the request's protocol has no sessions."""
+    request = ctx.request_context
+    return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def refusal(reason: str) -> ToolError:

@@ -1,7 +1,4 @@
-"""Install the proxy in a client's settings in place of its servers.
-
-Everything is read, changed and checked before anything is written.
-"""
+"""Install the proxy in a client's settings in place of its servers."""
 
 import json
 import shutil
@@ -9,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from packetgate.connectors.client_settings import ENTRY, SettingsFile, SettingsPlace, is_ours, is_same, write
+from packetgate.connectors.client_settings import ENTRY, SettingsFile, SettingsPlace, is_ours, write
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.tools.servers.config import entries_in
@@ -33,64 +30,39 @@ def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> 
 def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
     """Replace the servers in a client's settings with the proxy, and move them into `mcp.json`.
 
-    Unreadable entries stay. Return lines that say what was done.
+    Unreadable entries stay. Everything is read and checked before anything is written. Return lines that say what was
+    done.
 
     Raises:
-        ConfigError: a file cannot be used, or `mcp.json` has another server of the same name. Nothing was changed.
+        ConfigError: a file cannot be used, or `mcp.json` has another server of the same name.
     """
-    theirs = SettingsFile.read(place.file)
-    moving, staying, lines = _servers(client, theirs, place.key)
-    ours = SettingsFile.read(_config(settings))
-    known = entries_in(ours.document)
-    conflicts = [name for name, entry in moving.items() if name in known and not is_same(known[name], entry)]
-    if conflicts:
-        raise ConfigError(
-            f"{ours.path}: {conflicts[0]!r} differs from the client's server of that name: rename one of them"
-        )
-    new = {name: entry for name, entry in moving.items() if name not in known}
-    ours_changed = ours.changed("mcpServers", {**_object(ours, "mcpServers"), **new}) if new else None
-    entry = entry_for(client, settings, has_servers=ours_changed is not None)
-    installed = theirs.changed(place.key, {**staying, ENTRY: entry})
-    if theirs.data is not None and not is_ours(_object(theirs, place.key).get(ENTRY)):
-        write(place.backup, theirs.data)
-        lines.append(f"{place.backup}: the old settings; to uninstall, copy them back")
-    try:
-        if ours_changed is not None:
-            write(ours.path, ours_changed)
-            lines.append(f"{ours.path}: added {', '.join(new)}")
-        write(place.file, installed)
-    except ConfigError:
-        if ours.data is None:
-            ours.path.unlink(missing_ok=True)
-        elif ours_changed is not None:
-            write(ours.path, ours.data)
-        raise
-    return [*lines, f"{place.file}: added {ENTRY}; restart {client}"]
-
-
-def _servers(client: str, file: SettingsFile, key: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    moving: dict[str, Any] = {}
+    theirs, ours = SettingsFile.read(place.file), SettingsFile.read(_config(settings))
+    known, before = entries_in(ours.document), theirs.servers(place.key)
+    new: dict[str, Any] = {}
     staying: dict[str, Any] = {}
     lines: list[str] = []
-    for name, entry in _object(file, key).items():
-        if name == ENTRY:
-            continue
+    for name, entry in before.items():
         try:
             read_server_entry(entry)
-            moving[name] = json.loads(json.dumps(entry, default=str))
         except UnusableEntryError as error:
             staying[name] = entry
-            lines.append(f"{file.path}: {name!r} was not moved: {error}")
-    return moving, staying, lines
-
-
-def _object(file: SettingsFile, key: str) -> dict[str, Any]:
-    servers = file.document.get(key)
-    if servers in (None, []):
-        return {}
-    if not isinstance(servers, dict):
-        raise ConfigError(f"{file.path}: {key}: must be an object of servers by name: nothing was changed")
-    return servers
+            lines.append(f"{theirs.path}: {name!r} was not moved: {error}")
+            continue
+        if name in known and name != ENTRY and known[name] != entry:
+            raise ConfigError(f"{ours.path}: {name!r} differs from the client's server of that name: rename one")
+        if name not in known and name != ENTRY:
+            new[name] = json.loads(json.dumps(entry, default=str))
+    ours_changed = ours.changed("mcpServers", {**ours.servers("mcpServers"), **new})
+    entry = entry_for(client, settings, has_servers=bool(new))
+    installed = theirs.changed(place.key, {**staying, ENTRY: entry})
+    if theirs.text and not is_ours(before.get(ENTRY)):
+        write(place.backup, theirs.text)
+        lines.append(f"{place.backup}: the old settings; to uninstall, copy them back")
+    if new:
+        write(ours.path, ours_changed)
+        lines.append(f"{ours.path}: added {', '.join(new)}")
+    write(place.file, installed)
+    return [*lines, f"{place.file}: added {ENTRY}; restart {client}"]
 
 
 def _config(settings: Settings) -> Path:

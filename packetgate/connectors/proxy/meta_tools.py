@@ -1,17 +1,16 @@
 """The proxy's own tools: set a context, search and describe tools, and call any of them."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeVar
 
 import mcp_types
 from fastmcp import Context, FastMCP
 from fastmcp.tools.base import ToolResult
 from pydantic import Field
 
-from packetgate.connectors.proxy.asking import is_modern
 from packetgate.connectors.proxy.calling import call_named
-from packetgate.connectors.proxy.gateway import Gateway, refusal
+from packetgate.connectors.proxy.gateway import Gateway, is_modern, refusal
 from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, in_order, is_small
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.tools.builtin.files import ToolFailure
@@ -27,6 +26,7 @@ MAX_UNKNOWN = 5
 """Maximum number of unknown words or names for which similar tools are returned."""
 MAX_NEAREST = 3
 
+Offered = TypeVar("Offered", bound=Callable[..., Any])
 Query = Annotated[str, Field(min_length=1, max_length=4_000, description="What you are trying to accomplish.")]
 ContextId = Annotated[
     str | None, Field(description="The context_id that set_context returned, if it returned one.", max_length=100)
@@ -35,26 +35,27 @@ ToolName = Annotated[str, Field(min_length=1, max_length=300, description="The t
 Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, by its own schema.")]
 
 
-class MetaTools:
-    """The proxy's own tools."""
+def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
+    """Give a server the proxy's own tools."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def offer(title: str, **hints: bool) -> Callable[[Offered], Offered]:
+        reads = {"read_only_hint": True, "destructive_hint": False, "open_world_hint": False}
+        return server.tool(title=title, annotations=mcp_types.ToolAnnotations(**{**reads, **hints}))
 
+    @offer("Set the context", idempotent_hint=True)
     async def set_context(
-        self,
         ctx: Context,
         query: Query,
         intent: Annotated[str | None, Field(max_length=200, description="The kind of task, in a word or two.")] = None,
     ) -> dict[str, Any]:
         """Tell the proxy what you're trying to accomplish so it can surface relevant tools."""
-        session = self._gateway.session_of(ctx)
-        catalogue = await self._gateway.catalogue(session)
+        session = gateway.session_of(ctx)
+        catalogue = await gateway.catalogue(session)
         words = f"{query}\n{intent}" if intent else query
-        palette = await self._gateway.palette_for(words, session, catalogue)
+        palette = await gateway.palette_for(words, session, catalogue)
         key = None
         if is_modern(ctx):
-            key, session = self._gateway.sessions.open_context(session)
+            key, session = gateway.sessions.open_context(session)
         session.query, session.palette = query, palette
         small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
         if key is None and not small:
@@ -67,26 +68,26 @@ class MetaTools:
             "unknown_words": await asyncio.to_thread(_unknown_words, words, catalogue),
         }
 
+    @offer("Find tools")
     async def search_tools(
-        self,
         ctx: Context,
         query: Query,
         limit: Annotated[int, Field(ge=1, le=MAX_FOUND, description="Maximum number of tools to return.")] = 10,
         context_id: ContextId = None,
     ) -> dict[str, Any]:
         """Search all tools by what they do. Call one with call_read_tool or call_changing_tool."""
-        session = self._gateway.session_of(ctx, context_id)
-        catalogue = await self._gateway.catalogue(session)
+        session = gateway.session_of(ctx, context_id)
+        catalogue = await gateway.catalogue(session)
         hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
-        if learned := await self._gateway.learned(session):
+        if learned := await gateway.learned(session):
             support = learned.support(query, GENERAL)
             hits = with_support(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
         session.searched.update(hit.name for hit in hits)
         unknown = await asyncio.to_thread(_unknown_words, query, catalogue)
         return {"tools": [_brief(catalogue[hit.name]) for hit in hits], "unknown_words": unknown}
 
+    @offer("Read tools in full")
     async def fetch_tool_description(
-        self,
         ctx: Context,
         names: Annotated[
             list[str], Field(min_length=1, max_length=100, description="Names, servers or categories; * for all.")
@@ -94,8 +95,8 @@ class MetaTools:
         context_id: ContextId = None,
     ) -> dict[str, Any]:
         """Read tools in full, with the schema of their arguments: by name, server or category."""
-        session = self._gateway.session_of(ctx, context_id)
-        catalogue = await self._gateway.catalogue(session)
+        session = gateway.session_of(ctx, context_id)
+        catalogue = await gateway.catalogue(session)
         known, unknown = await asyncio.to_thread(_named_tools, names, session, catalogue)
         session.searched.update(known[:MAX_DESCRIBED])
         return {
@@ -104,8 +105,8 @@ class MetaTools:
             "unknown": unknown,
         }
 
+    @offer("Read a long result")
     async def read_result(
-        self,
         ctx: Context,
         handle: Annotated[str, Field(max_length=100, description='The handle in a cut result: "kept:...".')],
         first_line: Annotated[int, Field(ge=1, description="The line to start at.")] = 1,
@@ -113,41 +114,27 @@ class MetaTools:
         context_id: ContextId = None,
     ) -> str:
         """Read a result that was too long to return at once. The last line says how to read on."""
-        session = self._gateway.session_of(ctx, context_id)
+        session = gateway.session_of(ctx, context_id)
         with session_results(session.storage_key(handle)):
             try:
                 lines = LineRange(first_line, max_lines=max_lines)
-                return await asyncio.to_thread(read_stored, self._gateway.results, handle, lines)
+                return await asyncio.to_thread(read_stored, gateway.results, handle, lines)
             except ToolFailure as error:
                 raise refusal(str(error)) from error
 
+    @offer("Call a tool that reads", open_world_hint=True)
     async def call_read_tool(
-        self, ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
+        ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that only reads, listed or not. A call that would change something is refused here."""
-        return await call_named(self._gateway, ctx, name, arguments or {}, context_id, only_reads=True)
+        return await call_named(gateway, ctx, name, arguments or {}, context_id, only_reads=True)
 
+    @offer("Call a tool that changes something", read_only_hint=False, destructive_hint=True, open_world_hint=True)
     async def call_changing_tool(
-        self, ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
+        ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that may change something or run a command, listed or not. The user may be asked first."""
-        return await call_named(self._gateway, ctx, name, arguments or {}, context_id, only_reads=False)
-
-
-def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
-    """Give a server the proxy's own tools."""
-    tools = MetaTools(gateway)
-    reads: dict[str, bool] = {"read_only_hint": True, "destructive_hint": False, "open_world_hint": False}
-    changes = {"read_only_hint": False, "destructive_hint": True, "open_world_hint": True}
-    for tool, title, hints in (
-        (tools.set_context, "Set the context", {**reads, "idempotent_hint": True}),
-        (tools.search_tools, "Find tools", reads),
-        (tools.fetch_tool_description, "Read tools in full", reads),
-        (tools.read_result, "Read a long result", reads),
-        (tools.call_read_tool, "Call a tool that reads", {**reads, "open_world_hint": True}),
-        (tools.call_changing_tool, "Call a tool that changes something", changes),
-    ):
-        server.tool(tool, title=title, annotations=mcp_types.ToolAnnotations(**hints))
+        return await call_named(gateway, ctx, name, arguments or {}, context_id, only_reads=False)
 
 
 def _brief(spec: ToolSpec) -> dict[str, Any]:

@@ -5,9 +5,8 @@ If the store fails, only the record is lost: the journal holds everything that l
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -36,17 +35,6 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def in_background(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
-    """Run work in its own task, which is cancelled at the end."""
-    task = asyncio.create_task(work, name=name)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-@asynccontextmanager
 async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> AsyncIterator["Recorder"]:
     """Open the database and record in the background; at the end, write the waiting records.
 
@@ -62,27 +50,19 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
             await delete_old_items(store, settings.usage_days, root=LEARNED)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
-        async with in_background(recorder.run(), "records of proxied calls"):
-            yield recorder
-            with suppress(TimeoutError):
-                await asyncio.wait_for(recorder.written(), EXIT_S)
-
-
-@dataclass(frozen=True)
-class _EndedCall:
-    packet: CognitionPacket
-    use: ConfirmedUse | None
-    entries: tuple[Entry, ...]
+        yield recorder
+        with suppress(TimeoutError):
+            await asyncio.wait_for(recorder.written(), EXIT_S)
 
 
 class Recorder:
-    """Writes records of ended calls one after the other. If too many records wait, new records are dropped."""
+    """Writes the records of ended calls, one after the other. If too many records wait, new records are dropped."""
 
     def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal) -> None:
         """`store` holds the record of uses; None if the settings keep none."""
         self._sessions, self.store, self._journal = sessions, store, journal
-        self._hurry = asyncio.Event()
-        self._waiting: asyncio.Queue[_EndedCall] = asyncio.Queue(MAX_WAITING)
+        self._waiting: set[asyncio.Task[None]] = set()
+        self._writing = asyncio.Lock()
         self._parked: set[str] = set()
         """Ids of parked packets. The process that answers the question records these packets."""
 
@@ -91,10 +71,12 @@ class Recorder:
         if packet.header.packet_id in self._parked:
             self._parked.discard(packet.header.packet_id)
             return
-        try:
-            self._waiting.put_nowait(_EndedCall(packet, use, entries))
-        except asyncio.QueueFull:
+        if len(self._waiting) >= MAX_WAITING:
             log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
+            return
+        task = asyncio.create_task(self._write(packet, use, entries))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
 
     async def park(self, packet: CognitionPacket) -> None:
         """Store a call that waits for an answer in its own thread, where `packetgate answer` finds it."""
@@ -112,39 +94,26 @@ class Recorder:
 
     async def written(self) -> None:
         """Wait until all records are written."""
-        self._hurry.set()
-        await self._waiting.join()
-        self._hurry.clear()
+        if self._waiting:
+            await asyncio.wait(self._waiting)
 
-    async def run(self) -> None:
-        """Write records until cancelled."""
-        while True:
-            ended = [await self._waiting.get()]
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), QUIET_S)
-            while not self._waiting.empty():
-                ended.append(self._waiting.get_nowait())
-            try:
-                if entries := [entry for call in ended for entry in call.entries]:
-                    await self._journal.record(*entries)
-            except Exception:
-                log.exception("the journal could not be written")
-            for call in ended:
+    async def _write(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
+        await asyncio.sleep(QUIET_S)
+        async with self._writing:
+            for work in (self._journal.record(*entries), self._write_record(packet, use)):
                 try:
-                    await self._write(call)
+                    await work
                 except Exception:
-                    log.exception("packet %s could not be recorded", call.packet.header.packet_id)
-                finally:
-                    self._waiting.task_done()
+                    log.exception("packet %s could not be recorded", packet.header.packet_id)
 
-    async def _write(self, call: _EndedCall) -> None:
-        header = call.packet.header
+    async def _write_record(self, packet: CognitionPacket, use: ConfirmedUse | None) -> None:
+        header = packet.header
         if self.store is not None:
-            await store_record(self.store, record_of(call.packet))
-            if call.use is not None:
-                await store_use(self.store, header, f"{header.packet_id}-0", call.use)
+            await store_record(self.store, record_of(packet))
+            if use is not None:
+                await store_use(self.store, header, f"{header.packet_id}-0", use)
         config = self._sessions.config(header.session_id)
-        await self._sessions.graph.aupdate_state(config, _sections(call.packet), as_node=LAST_STAGE)
+        await self._sessions.graph.aupdate_state(config, _sections(packet), as_node=LAST_STAGE)
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Render a call's result for its client, and map resource addresses."""
+"""Render a call's result for its client."""
 
 import json
 import re
@@ -28,22 +28,6 @@ MAX_RESULT_TEXT_BYTES = 300_000
 """Limit for a text as JSON, and for structured content: a text may be in a result twice."""
 
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
-_ADDRESS = re.compile(r"([^:]+://|[A-Za-z][A-Za-z0-9+.-]*:)(.*)", re.DOTALL)
-
-
-def namespaced(server: str, uri: str) -> str:
-    """Return the address, or the template of addresses, by which the proxy lists a server's resource."""
-    match = _ADDRESS.fullmatch(uri)
-    return f"{match[1]}{server}/{match[2]}" if match else uri
-
-
-def own_address(server: str, uri: str) -> str | None:
-    """Return the server's own form of a listed address; None if the address belongs to another server."""
-    match = _ADDRESS.fullmatch(uri)
-    if match is None:
-        return uri
-    own = match[2].removeprefix(f"{server}/")
-    return f"{match[1]}{own}" if own != match[2] else None
 
 
 def listed_tool_result(
@@ -57,9 +41,7 @@ def listed_tool_result(
     _, structured, content = _rendered(packet, file_of, limit)
     is_error = call.status is not ToolExecutionStatus.EXECUTED
     if output_schema and not is_error and (flaw := result_error(output_schema, structured)):
-        is_long = structured is None and call.result is not None and call.result.truncated
-        reason = "is too long for one answer" if is_long else f"violates its output schema: {flaw}"
-        content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content {reason}]"))
+        content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content is unusable: {flaw}]"))
         is_error = True
     return ToolResult(content=content, structured_content=structured, meta=_meta(call) or None, is_error=is_error)
 
@@ -98,7 +80,21 @@ def _rendered(
     elif result and _bytes_of(result.fields) <= MAX_RESULT_TEXT_BYTES:
         structured = result.fields
     room = limit - 2 * _bytes_of(text) - _bytes_of(structured) if limit else None
-    return text, structured, [*_content(call, text, _Encoder(packet.header.session_id, file_of, room))]
+
+    def encode(attached: ResultAttachment | None) -> str | None:
+        """Return an attachment as base64; None if it is not stored, has another type, or is too long."""
+        nonlocal room
+        file = file_of(attached.handle, packet.header.session_id) if attached and attached.handle else None
+        if attached is None or file is None or attached.kind == "binary":
+            return None
+        data = b64encode(file.read_bytes()).decode()
+        if room is not None:
+            if len(data) > room:
+                return None
+            room -= len(data)
+        return data
+
+    return text, structured, [*_content(call, text, encode)]
 
 
 def _reading_on(call: ToolCall) -> str:
@@ -127,25 +123,10 @@ def _meta(call: ToolCall) -> dict[str, Any]:
     return {key: value for key, value in own.items() if not key.startswith("packetgate/")}
 
 
-class _Encoder:
-    def __init__(self, session_id: str, file_of: FileOf, room: int | None) -> None:
-        self._session_id, self._file_of, self._room = session_id, file_of, room
-
-    def encode(self, attached: ResultAttachment | None) -> tuple[str | None, str]:
-        """Return an attachment as base64, or None if it cannot be sent, and a note if the attachment is too long."""
-        file = self._file_of(attached.handle, self._session_id) if attached and attached.handle else None
-        if attached is None or file is None or attached.kind == "binary":
-            return None, ""
-        data = b64encode(file.read_bytes()).decode()
-        if self._room is not None:
-            if len(data) > self._room:
-                return None, f"\n[{attached.handle}: left out, as it is too long for one answer]"
-            self._room -= len(data)
-        return data, ""
-
-
-def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types.ContentBlock]:
-    """Yield the parts of a tool's answer, then its structured content if no text part contains it.
+def _content(
+    call: ToolCall, text: str, encode: Callable[[ResultAttachment | None], str | None]
+) -> Iterator[mcp_types.ContentBlock]:
+    """Yield the parts of the tool's answer; the answer's text, cut if it is long, if there are no parts.
 
     If the tool gave no answer, yield only a text.
     """
@@ -160,31 +141,33 @@ def _content(call: ToolCall, text: str, encoder: _Encoder) -> Iterator[mcp_types
     before = output.removesuffix(structured).removesuffix("\n") if structured else output
     attached = {attachment.sha256: attachment for attachment in result.attachments}
     for part in result.parts:
-        yield _block(call.tool_name.partition(".")[0], part, attached.get(str(part.get("sha256"))), encoder)
+        attachment = attached.get(str(part.get("sha256")))
+        data = encode(attachment) if "told" in part else None
+        yield _block(call.tool_name.partition(".")[0], part, data, attachment.mime_type if attachment else "")
     if before and not result.parts:
         yield mcp_types.TextContent(text=before if _bytes_of(before) <= MAX_RESULT_TEXT_BYTES else text)
     if structured:
         yield mcp_types.TextContent(text=structured)
 
 
-def _block(server: str, part: dict[str, Any], attached: ResultAttachment | None, encoder: _Encoder) -> Any:
+def _block(server: str, part: dict[str, Any], data: str | None, mime_type: str) -> Any:
     """Return a part with its bytes and an address that the client can read.
 
     If the bytes cannot be sent, return a text that describes the part.
     """
     block = {key: value for key, value in part.items() if key not in {"sha256", "told"}}
-    if "told" in part:
-        data, note = encoder.encode(attached)
-        if attached is None or data is None:
-            about: dict[str, Any] = {key: block[key] for key in ("annotations", "_meta") if key in block}
-            block = {"type": "text", "text": part["told"] + note, **about}
-        elif block["type"] == "resource":
-            block["resource"] = {**block["resource"], "blob": data, "mimeType": attached.mime_type}
-        else:
-            block |= {"data": data, "mimeType": attached.mime_type}
+    if "told" in part and data is None:
+        about: dict[str, Any] = {key: block[key] for key in ("annotations", "_meta") if key in block}
+        block = {"type": "text", "text": part["told"], **about}
+    elif "told" in part and block["type"] == "resource":
+        block["resource"] = {**block["resource"], "blob": data, "mimeType": mime_type}
+    elif "told" in part:
+        block |= {"data": data, "mimeType": mime_type}
     if block["type"] in {"resource", "resource_link"}:
         named = block.get("resource", block)
-        uri = named["uri"] if named["uri"].startswith(("http://", "https://")) else namespaced(server, named["uri"])
+        uri = named["uri"]
+        if not uri.startswith(("http://", "https://")):  # the address by which FastMCP's Namespace lists it
+            uri = re.sub(r"^[^:]+://", lambda scheme: f"{scheme[0]}{server}/", uri)
         if not _is_address(uri):  # official clients would drop the whole answer
             return mcp_types.TextContent(text=named.get("text") or json.dumps(named, ensure_ascii=False))
         block = {**block, "resource": {**named, "uri": uri}} if "resource" in block else {**block, "uri": uri}

@@ -1,4 +1,4 @@
-"""The proxy as a FastMCP server with its own tool lists, over stdio or HTTP."""
+"""The proxy as a FastMCP server over stdio or HTTP: listed tools, and the resources and prompts of its servers."""
 
 import asyncio
 import socket
@@ -7,15 +7,21 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
+import mcp_types
 from fastmcp import FastMCP
+from fastmcp.exceptions import NotFoundError
+from fastmcp.resources.base import Resource, ResourceContent, ResourceResult
 from fastmcp.server.auth import AccessToken, AuthProvider, TokenVerifier
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.http import StarletteWithLifespan
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.providers.aggregate import AggregateProvider
 from fastmcp.server.providers.base import Provider
+from fastmcp.server.providers.proxy import ProxyProvider, ProxyResource
 from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
-from mcp_types import SubscriptionsListenRequestParams
+from mcp import MCPError
 
 from packetgate.connectors import process
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_of
@@ -23,11 +29,10 @@ from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.calling import call_listed
-from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, HubTools, ProxyPipeline
+from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, HubTools, ProxyPipeline, refusal
 from packetgate.connectors.proxy.listing import in_order, listed_tool
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
 from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
-from packetgate.connectors.proxy.upstream import UpstreamMiddleware, completion_handler, upstream_providers
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
@@ -35,6 +40,7 @@ from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.private_names import add_method
+from packetgate.state.redaction import redacted
 from packetgate.tools.servers.hub import McpHub
 
 PATH = "/mcp"
@@ -79,6 +85,103 @@ class PaletteProvider(Provider):
         return await call_listed(self._gateway, get_context(), name, arguments)
 
 
+class UpstreamProvider(ProxyProvider):
+    """The resources and prompts of one server, over the same session as its tool calls."""
+
+    def __init__(self, gateway: Gateway, server: str) -> None:
+        super().__init__(self._client, cache_ttl=0)
+        self._gateway, self._server = gateway, server
+
+    async def get_tasks(self) -> Sequence[FastMCPComponent]:
+        """Return no background tasks; the default would ask the server for its lists at start."""
+        return []
+
+    def _client(self) -> Any:
+        """Return the server's client. Raise METHOD_NOT_FOUND, which empties a list, if the client must not use it."""
+        client = self._gateway.hub.clients().get(self._server)
+        if client is None or not self._gateway.may_use(self._server):
+            raise MCPError(mcp_types.METHOD_NOT_FOUND, f"server {self._server!r} is not connected")
+        return client
+
+    async def _list_tools(self) -> Sequence[Tool]:
+        return []
+
+    async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
+        resource = await super()._get_resource(uri, version)
+        is_unlisted = resource is None and await self._get_resource_template(uri, version) is None
+        if is_unlisted and "://" in uri:  # an answer may link to a resource that is not listed
+            return ProxyResource.from_mcp_resource(self._client, mcp_types.Resource(uri=uri, name=uri))
+        return resource
+
+
+def upstream_providers(gateway: Gateway) -> AggregateProvider:
+    """Return the resources and prompts of all configured servers."""
+    providers = AggregateProvider()
+    for server in gateway.hub.names:
+        providers.add_provider(UpstreamProvider(gateway, server), namespace=server)
+    return providers
+
+
+class UpstreamMiddleware(Middleware):
+    """Waits for servers, and redacts prompts and resources."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Wait a moment for starting servers, and announce later changes; also used for resources."""
+        self._gateway.hub.tend()
+        await self._gateway.hub.started(self._gateway.patience_s)
+        await self._gateway.announcer.remember_shown(get_context())
+        return await call_next(context)
+
+    on_list_resources = on_list_resource_templates = on_list_prompts
+
+    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Call a tool. Name the server if a tool is unknown because its server is not connected."""
+        try:
+            return await call_next(context)
+        except NotFoundError as error:
+            settings = self._gateway.request_settings()
+            if reason := self._gateway.pipeline.unavailable(context.message.name, settings):
+                raise refusal(reason) from error
+            raise
+
+    async def on_read_resource(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, ResourceResult]
+    ) -> ResourceResult:
+        """Redact a resource, and remember its text as server output."""
+        uri = str(context.message.uri)
+        result = await self._after_start(uri, context, call_next)
+        contents = [
+            ResourceContent(redacted(content.content), mime_type=content.mime_type, meta=content.meta)
+            if isinstance(content.content, str)
+            else content
+            for content in result.contents
+        ]
+        self._remember(uri, [content.content for content in contents if isinstance(content.content, str)])
+        return ResourceResult(contents, meta=result.meta)
+
+    async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Redact a prompt, and remember its text as server output."""
+        result = await self._after_start(context.message.name, context, call_next)
+        texts = [message.content for message in result.messages if isinstance(message.content, mcp_types.TextContent)]
+        for content in texts:
+            content.text = redacted(content.text)
+        self._remember(context.message.name, [content.text for content in texts])
+        return result
+
+    async def _after_start(self, name: str, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Wait for the servers whose name is part of a prompt's name or a resource's address, and call the next."""
+        hub = self._gateway.hub
+        hub.tend()
+        await hub.settled(*(server for server in hub.names if server in name))
+        return await call_next(context)
+
+    def _remember(self, source: str, texts: Sequence[str]) -> None:
+        self._gateway.session_of(get_context()).remember_text(source, "\n".join(texts))
+
+
 def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[Any]:
     """Return the MCP server of a gateway."""
     server: FastMCP[Any] = FastMCP(
@@ -94,8 +197,9 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         cache_scope="private",
         dereference_schemas=False,  # nested definitions would grow a hundredfold
     )
-    add_method(server, "subscriptions/listen", SubscriptionsListenRequestParams, gateway.announcer.listening())
-    server.add_completion_handler(completion_handler(gateway))
+    add_method(
+        server, "subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, gateway.announcer.listening()
+    )
     add_meta_tools(server, gateway)
     return server
 

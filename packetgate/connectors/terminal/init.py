@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from packetgate.connectors import rendering
-from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_ours, is_same, place_of, write
+from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_ours, place_of, write
 from packetgate.connectors.rendering import safe_text
 from packetgate.connectors.terminal.reading import LineReader
 from packetgate.graph.composition import model_pool
@@ -78,12 +78,7 @@ def _client_servers() -> dict[str, Any]:
             except UnusableEntryError as error:
                 _say(f"{file}: {name!r} is left out: {error}")
                 continue
-            if (
-                usable
-                and name != ENTRY
-                and not is_ours(entry)
-                and not any(is_same(entry, server) for server in servers.values())
-            ):
+            if usable and name != ENTRY and not is_ours(entry) and entry not in servers.values():
                 servers[f"{name}-{client}" if name in servers else name] = entry
     return servers
 
@@ -142,8 +137,8 @@ def _write_model(path: Path, model: str) -> None:
     if path.exists() and "models" in read_file(path):
         _say(f"{path} already names models and was not changed. To use this model, write: {' '.join(table.split())}")
         return
-    before = path.read_bytes() + b"\n" if path.exists() else b""
-    write(path, before + table.encode())
+    before = f"{path.read_text(encoding='utf-8')}\n" if path.exists() else ""
+    write(path, before + table)
     _say(f"{path}: set the model to {model}. `packetgate evaluate` measures it on eighty cases")
     for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
         if os.environ.get(variable):
@@ -154,7 +149,7 @@ def _write_servers(path: Path, entries: dict[str, Any]) -> None:
     if path.exists():
         _say(f"{path} exists and was not changed: copy the servers into it by hand")
         return
-    write(path, f"{json.dumps({'builtin': True, 'mcpServers': entries}, indent=2, ensure_ascii=False)}\n".encode())
+    write(path, f"{json.dumps({'builtin': True, 'mcpServers': entries}, indent=2, ensure_ascii=False)}\n")
     _say(f"{path}: added {', '.join(entries)}. It may contain keys: keep it out of version control")
 
 

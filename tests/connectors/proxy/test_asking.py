@@ -26,7 +26,7 @@ from support.proxies import (
 )
 
 from packetgate.connectors.clients import ProxyConfig
-from packetgate.connectors.proxy import asking
+from packetgate.connectors.proxy import calling
 from packetgate.connectors.proxy.gateway import Gateway, ProxyPipeline
 from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
@@ -75,7 +75,7 @@ async def test_only_a_person_denies_and_nothing_else_approves(
     status: str,
     event: str,
 ) -> None:
-    monkeypatch.setattr(asking, "FASTEST_PERSON_S", fastest_person_s)
+    monkeypatch.setattr(calling, "FASTEST_PERSON_S", fastest_person_s)
     async with proxy_client(
         tmp_path, ledger_server(written), kind=kind, answer=lambda *_: answer, allow_write_tools=True
     ) as talk:

@@ -35,6 +35,7 @@ server:
   - elicitation-sep1034-defaults  # as before
   - elicitation-sep1330-enums  # as before
   - server-sse-polling  # a recommendation: answers are not kept for a client that comes back for them
+  - completion-complete  # completions do not pass
   - resources-subscribe  # FastMCP has no subscriptions
   - resources-unsubscribe  # as before
 """

@@ -112,24 +112,3 @@ def test_a_different_server_of_the_same_name_is_a_conflict(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match="'files'"):
         install("cursor", place, Settings(root=tmp_path, home=tmp_path / "home"))
     assert place.file.read_text() == before
-
-
-def test_our_file_is_restored_if_the_settings_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from packetgate.connectors.proxy import installing
-
-    place = place_of("cursor", tmp_path, "linux")
-    place.file.parent.mkdir(parents=True)
-    place.file.write_text(json.dumps({"mcpServers": SERVERS}))
-    write = installing.write
-
-    def fail_on_settings(path: Path, data: bytes) -> None:
-        if path == place.file:
-            raise ConfigError(f"{path}: cannot be written")
-        write(path, data)
-
-    monkeypatch.setattr(installing, "write", fail_on_settings)
-    with pytest.raises(ConfigError):
-        install("cursor", place, Settings(root=tmp_path, home=tmp_path / "home"))
-    assert not (tmp_path / "mcp.json").exists()

@@ -1,4 +1,4 @@
-"""The proxy forwards progress, log messages, cancellation, resources, prompts and completions."""
+"""The proxy forwards progress, log messages, cancellation, resources and prompts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import mcp_types
 import pytest
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ResourceError
@@ -20,7 +19,7 @@ IDE, DESK = TOKENS
 
 
 class Library:
-    """A server with tools, resources, prompts and completions."""
+    """A server with tools, resources and prompts."""
 
     def __init__(self) -> None:
         self.server = FastMCP("library")
@@ -58,10 +57,6 @@ class Library:
         def review(book: str) -> str:
             """Review a book."""
             return f"Write a review of {book}"
-
-        @self.server.completion
-        def complete(ref: Any, argument: Any, context: Any) -> list[str] | None:
-            return [book for book in ("dune", "emma") if book.startswith(argument.value)]
 
 
 @asynccontextmanager
@@ -110,27 +105,21 @@ async def test_a_cancelled_call_is_cancelled_at_its_server(tmp_path: Path, kind:
         assert not (await talk.call("call_read_tool", name="library.read_slowly")).is_error
 
 
-async def test_resources_prompts_and_completions_carry_their_servers_name(tmp_path: Path, kind: ClientKind) -> None:
+async def test_resources_and_prompts_carry_their_servers_name(tmp_path: Path, kind: ClientKind) -> None:
     async with reading(Library(), tmp_path, kind) as talk:
         client = talk.client
         assert [str(one.uri) for one in await client.list_resources()] == ["shelf://library/books/list"]
         templates = await client.list_resource_templates()
         assert [one.uri_template for one in templates] == ["shelf://library/book/{name}"]
-        assert [one.name for one in await client.list_prompts()] == ["library__review"]
+        assert [one.name for one in await client.list_prompts()] == ["library_review"]
         assert (await client.read_resource("shelf://library/book/emma"))[0].text == "the book emma"
         (books,) = await client.read_resource("shelf://library/books/list")
         assert "One, Two." in books.text
         assert "abcdefgh12345678" not in books.text
         with pytest.raises((MCPError, ResourceError)):
             await client.read_resource("shelf://library/nothing/here")
-        prompt = await client.get_prompt("library__review", {"book": "Emma"})
+        prompt = await client.get_prompt("library_review", {"book": "Emma"})
         assert prompt.messages[0].content.text == "Write a review of Emma"
-        for ref, values in (
-            (mcp_types.PromptReference(name="library__review"), ["emma"]),
-            (mcp_types.ResourceTemplateReference(uri="shelf://library/book/{name}"), ["emma"]),
-            (mcp_types.PromptReference(name="other__review"), []),
-        ):
-            assert (await client.complete(ref, {"name": "book", "value": "e"})).values == values
 
 
 async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, kind: ClientKind) -> None:
@@ -141,7 +130,5 @@ async def test_a_client_sees_no_resources_of_forbidden_servers(tmp_path: Path, k
         assert await ide.client.list_prompts() == []
         with pytest.raises(MCPError):
             await ide.client.read_resource("shelf://library/book/emma")
-        reference = mcp_types.PromptReference(name="library__review")
-        assert (await ide.client.complete(reference, {"name": "book", "value": "e"})).values == []
         async with talking(ide.gateway, ide.url, ClientKind("fastmcp", kind.protocol), token=DESK) as desk:
             assert len(await desk.client.list_resources()) == 1

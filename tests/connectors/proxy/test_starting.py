@@ -82,7 +82,7 @@ async def test_a_prompt_and_a_resource_wait_for_their_server(
     slow: SlowServer, tmp_path: Path, kind: ClientKind
 ) -> None:
     async with proxy_client(tmp_path, slow.connection(), kind=kind) as talk:
-        both = asyncio.gather(talk.client.get_prompt("slow__greet"), talk.client.read_resource("note://slow/a"))
+        both = asyncio.gather(talk.client.get_prompt("slow_greet"), talk.client.read_resource("note://slow/a"))
         await slow.starting.wait()
         assert not both.done()
         slow.may_start.set()
