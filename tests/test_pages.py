@@ -14,7 +14,7 @@ import pytest
 from support.pages import PAGES, ROOT, anchors_of, commands_of, links_of
 
 from benchmarks.tables import FILES, filled
-from packetgate.connectors.commands import COMMAND_MODULES, CommandGroup
+from packetgate.connectors.commands import COMMANDS, load_command
 from packetgate.graph import routes
 from packetgate.graph.diagram import mermaid
 from packetgate.graph.settings import Settings
@@ -29,10 +29,10 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 def options() -> dict[str, set[str]]:
     """Return each command's options."""
-    group = CommandGroup()
     found = {}
-    for name in COMMAND_MODULES:
-        command = group.get_command(None, name)
+    for name, (_, line) in COMMANDS.items():
+        command = load_command(name)
+        assert command.help.startswith(line.removesuffix(".")), "the line in the list of commands is out of date"
         found[name] = {one for param in command.params for one in (*param.opts, *param.secondary_opts)} | {"--help"}
     return found
 
@@ -57,7 +57,7 @@ def test_commands_exist_with_their_options(page: Path) -> None:
     for _, *words in commands_of(page, "packetgate"):
         name, *rest = words or ["ask"]
         name = "ask" if " " in name else name
-        assert name in COMMAND_MODULES, words
+        assert name in COMMANDS, words
         given = {word.partition("=")[0] for word in rest if word.startswith("-") and word.strip("-")}
         assert given <= OPTIONS[name], words
 
@@ -109,7 +109,7 @@ def test_the_map_names_every_stage_and_its_route() -> None:
 
 def test_the_terminal_page_names_every_command() -> None:
     page = (ROOT / "docs" / "terminal.md").read_text()
-    assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMAND_MODULES)
+    assert set(re.findall(r"^\| `packetgate (\w+)", page, re.MULTILINE)) == set(COMMANDS)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The commands of all connectors. Each command's module is imported on demand."""
+"""The commands of all connectors. A command's module is imported when the command runs."""
 
 from functools import wraps
 from importlib import import_module
@@ -7,51 +7,57 @@ from inspect import iscoroutinefunction
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from packetgate.connectors.running import run
 
-TURNS, REPORTS = "packetgate.connectors.terminal.commands.turns", "packetgate.connectors.terminal.commands.reports"
-COMMAND_MODULES = {
-    **dict.fromkeys(("init", "ask", "answer", "chat"), TURNS),
-    **dict.fromkeys(("tools", "policy", "settings", "calibrate", "evaluate", "doctor", "audit"), REPORTS),
-    "trace": "packetgate.connectors.trace.command",
-    "discord": "packetgate.connectors.discord.command",
-    "studio": "packetgate.connectors.studio",
-    "proxy": "packetgate.connectors.proxy.command",
-    "serve": "packetgate.connectors.serve.command",
+COMMANDS = {
+    "init": ("terminal.init", "Find models and MCP servers on this machine, and write packetgate.toml and mcp.json."),
+    "ask": ("terminal.turns", "Run one turn: print the answer and the packet's trace."),
+    "answer": ("terminal.turns", "Answer a session's open question, or continue an interrupted turn."),
+    "chat": ("terminal.chat", "Run turn after turn."),
+    "tools": ("terminal.reports", "List the tools with risk, category and description, or their past use."),
+    "policy": ("terminal.reports", "List the policy rules of packetgate.toml, and remembered answers."),
+    "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
+    "calibrate": ("terminal.calibrate", "Fit the review's confidence to your answers, and show how reliable it is."),
+    "evaluate": ("terminal.evaluate", "Try a model on eighty cases: its strengths, its confidence, fitting settings."),
+    "doctor": ("terminal.doctor", "Check what is configured, what answers, and what is missing."),
+    "audit": ("terminal.audit", "Show the journal: who asked, what was proposed, approved and run, with what result."),
+    "trace": ("trace", "Show a past packet's trace."),
+    "discord": ("discord.command", "Answer on Discord until stopped."),
+    "studio": ("studio", "Serve the graph to LangGraph Studio and to chat front ends, until stopped."),
+    "proxy": ("proxy.command", "Serve all configured MCP servers as one, with the tools that fit the client's task."),
+    "serve": (
+        "serve.command",
+        "Serve the graph as a model to any chat client that speaks OpenAI's protocol, until stopped.",
+    ),
 }
-"""Maps each command, in the order of the help, to the module that defines it.
+"""Maps each command, in the order of the help, to its module below `packetgate.connectors` and its line of the help.
 
-The module has a function with the command's name. The function's parameters are the command's options. Printing help
-imports the module, so slow imports belong inside the function.
+The module has a function with the command's name, whose parameters are the command's options. It is imported only
+when the command runs.
 """
 
 
 class CommandGroup(TyperGroup):
-    """The commands by name; a missing package breaks only the commands that need it."""
+    """The commands, imported on demand; a missing package breaks only the commands that need it."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the table."""
-        return list(COMMAND_MODULES)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command. For an unknown name, load all commands to suggest a similar name, and return None."""
-        for name in [cmd_name] if cmd_name in COMMAND_MODULES else COMMAND_MODULES:
-            if name not in self.commands:
-                self.commands[name] = _command(name)
-        return self.commands.get(cmd_name)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the named command; a sentence instead of a name is passed to `ask`."""
-        if args and args[0] not in COMMAND_MODULES and len(args[0].split()) > 1:
-            return super().resolve_command(ctx, ["ask", *args])
-        return super().resolve_command(ctx, args)
+        """Return the named command, imported; a sentence instead of a name is passed to `ask`."""
+        if args and args[0] not in COMMANDS and len(args[0].split()) > 1:
+            args = ["ask", *args]
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, name and load_command(name), rest
 
 
-def _command(name: str) -> Any:
-    command = getattr(import_module(COMMAND_MODULES[name]), name)
+def load_command(name: str) -> Any:
+    """Import a command, and return it with its options."""
+    command = getattr(import_module(f"packetgate.connectors.{COMMANDS[name][0]}"), name)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
     @wraps(command)

@@ -14,7 +14,7 @@ def studio(
     host: Annotated[str, typer.Option(help="Host to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to bind.")] = 2024,
 ) -> None:
-    """Serve the graph of this folder's mcp.json to LangGraph Studio and to chat front ends, until stopped."""
+    """Serve the graph to LangGraph Studio and to chat front ends, until stopped."""
     if find_spec("langgraph_api") is None:
         typer.echo("packetgate: the LangGraph server is not installed: pip install 'packetgate[studio]'", err=True)
         raise typer.Exit(2)

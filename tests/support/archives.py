@@ -12,7 +12,7 @@ from support.notebook import Notebook
 from support.vouching import worded
 
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.trace.finding import Archive, PastPacket, find_packet
+from packetgate.connectors.trace import Archive, PastPacket, find_packet
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.settings import Settings

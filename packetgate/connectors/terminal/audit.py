@@ -3,11 +3,13 @@
 import json
 import sys
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.text import Text
 
 from packetgate.connectors import rendering
+from packetgate.connectors.options import settings_from
 from packetgate.graph.journal.chain import JournalChain, JournalRow
 from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
@@ -20,8 +22,25 @@ _ENDS = {f"call_{status}" for status in ("executed", "failed", "unknown")}
 _STYLES = {"turn_opened": "cyan", "call_started": "yellow", "call_ended": "green"}
 
 
-async def show_audit(settings: Settings, session: str | None, *, as_json: bool) -> int:
-    """Print the journal, or that of one session, oldest first; as JSON lines it is complete."""
+async def audit(
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only this session's entries.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Export the entries as JSON lines, as stored.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that no entry of the journal was changed or deleted.")
+    ] = False,
+    head: Annotated[
+        str | None, typer.Option("--head", help="With --verify: the hash of an earlier entry that must exist.")
+    ] = None,
+) -> int:
+    """Show the journal: who asked, what was proposed, approved and run, with what result.
+
+    It holds all turns of this machine's database. Exit status 1 with --verify: the journal was changed.
+    """
+    if (session is not None or as_json) if verify else head is not None:
+        raise typer.BadParameter("--verify takes --head, and neither --session nor --json", param_hint="--verify")
+    settings = settings_from(local=True)
+    if verify:
+        return await _verify(settings, head)
     turn, ended = "", set[str]()
     async for row in _rows(settings, session):
         if as_json:
@@ -38,8 +57,7 @@ async def show_audit(settings: Settings, session: str | None, *, as_json: bool) 
     return 0
 
 
-async def verify(settings: Settings, head: str | None) -> int:
-    """Verify the hash chain of the journal; the exit status is 1 if it is broken."""
+async def _verify(settings: Settings, head: str | None) -> int:
     journal, chain, breach, has_head = open_journal(settings), JournalChain(), None, head is None
     async for row in _rows(settings, None):
         breach = chain.breach(row)
@@ -63,7 +81,6 @@ async def verify(settings: Settings, head: str | None) -> int:
 
 
 def _describe(row: JournalRow) -> str:
-    """Return an entry in plain words."""
     if row.detail is None:
         return f"{_words(row.event)} (its detail is erased)"
     return shorten(_text(row.event, row.recorded.entry.detail), _MAX_CHARS)

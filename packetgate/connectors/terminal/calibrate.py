@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Annotated
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
 from packetgate.connectors import rendering
+from packetgate.connectors.options import AsJson, settings_from
 from packetgate.connectors.rendering import say, table, write_json
-from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.printing import counted
 from packetgate.tools.usage.calibration import (
@@ -29,34 +31,37 @@ from packetgate.tools.usage.store import read_usage
 BAR = 24
 """Width of a bar of the diagram, in characters."""
 
-_Decisions = Sequence[tuple[float, bool]]
 
+async def calibrate(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the result and change nothing.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Remove the last calibration.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Fit the review's confidence to your answers, and show how reliable it is.
 
-async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int:
-    """Fit curves to the user's answers, and print them beside the review's own confidence.
-
-    Curves are compared on answers that they were not fitted on, and stored if they predict these answers better. If
-    `keep` is false, nothing is stored.
+    Curves are compared on answers that they were not fitted on, and stored if they predict these answers better.
     """
-    async with open_store(settings) as store:
+    async with open_store(settings_from(local=True)) as store:
+        if undo:
+            has_curves = bool((await read_calibration(store)).curves)
+            await save_calibration(store, Calibration())
+            say("the review's own confidence applies again" if has_curves else "nothing to undo", "")
+            return 0
         answers = answered_calls((await read_usage(store)).records)
-        calibration, held_out_answers = fit_curves(answers), held_out_confidences(answers)
+        calibration, held_out = fit_curves(answers), held_out_confidences(answers)
         reviewed = [(answer.score, answer.right) for answer in answers]
-        better = bool(calibration.curves) and brier_score(held_out_answers) < brier_score(reviewed)
-        stored = keep and better
-        if stored:
+        better = bool(calibration.curves) and brier_score(held_out) < brier_score(reviewed)
+        if stored := better and not dry_run:
             await save_calibration(store, calibration)
     if as_json:
         curves = {kind: curve.model_dump() for kind, curve in calibration.curves.items()}
-        write_json(
-            {"curves": curves, "kept": stored, "reviewed": _figures(reviewed), "fitted": _figures(held_out_answers)}
-        )
+        write_json({"curves": curves, "kept": stored, "reviewed": _figures(reviewed), "fitted": _figures(held_out)})
         return 0
     for title, decisions in (
         ("the review's own confidence", reviewed),
-        ("fitted curves, on held-out answers", held_out_answers),
+        ("fitted curves, on held-out answers", held_out if calibration.curves else []),
     ):
-        if decisions and (calibration.curves or decisions is reviewed):
+        if decisions:
             bins = reliability(decisions)
             say(f"{title}: average error {calibration_error(bins):.2f}", "bold")
             rendering.console().print(diagram(bins))
@@ -64,21 +69,10 @@ async def run_calibrate(settings: Settings, *, keep: bool, as_json: bool) -> int
         say(f"{counted(len(answers), 'answer')} so far: a curve needs {MIN_ANSWERS} of one kind, right and wrong")
     elif not better:
         say("not changed: on held-out answers, the curve is not better than the review's own confidence")
+    elif stored:
+        say("stored: it applies from the next turn; `packetgate calibrate --undo` removes it")
     else:
-        say(
-            "stored: it applies from the next turn; `packetgate calibrate --undo` removes it"
-            if stored
-            else "not stored"
-        )
-    return 0
-
-
-async def undo(settings: Settings) -> int:
-    """Remove the calibration, so that the review's own confidence applies again."""
-    async with open_store(settings) as store:
-        has_curves = bool((await read_calibration(store)).curves)
-        await save_calibration(store, Calibration())
-    say("the review's own confidence applies again" if has_curves else "nothing to undo", "")
+        say("not stored")
     return 0
 
 
@@ -93,7 +87,7 @@ def diagram(bins: Sequence[Bin], unit: str = "answers") -> Table:
     return shown
 
 
-def _figures(decisions: _Decisions) -> dict[str, object]:
+def _figures(decisions: Sequence[tuple[float, bool]]) -> dict[str, object]:
     bins = reliability(decisions)
     return {
         "answers": len(decisions),

@@ -9,18 +9,33 @@ from typing import Any
 
 from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.options import (
+    Assistant,
+    Commands,
+    Lite,
+    McpConfigPath,
+    Prime,
+    Session,
+    Set,
+    Url,
+    Writes,
+    checked,
+    run_settings_from,
+    session_name,
+    settings_from,
+)
 from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
 from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import at_a_terminal, composer, file_part
-from packetgate.connectors.terminal.turns import WAITING, Terminal
+from packetgate.connectors.terminal.turns import WAITING, ContextType, Terminal, turn_request
 from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.models.options import ROLES
-from packetgate.state.context import RoutingContext
+from packetgate.state.channels import SwitchHints
 from packetgate.state.errors import PacketgateError, RequestError, SessionError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import printable
@@ -32,13 +47,31 @@ _PROMPT = "you> "
 _STOPPED = "stopped: /continue continues it, or send another message"
 _LEFT_OPEN = "left unanswered: /continue asks again, or send another message"
 _LEAVE_HINT = "/quit or Ctrl-D leaves"
+_HINTS = SwitchHints.from_commands("/writes on", "/commands on", "`/rest` shows all of it")
 
 
-async def run_chat(settings: Settings, session: str, context: RoutingContext, request: TurnRequest) -> int:
-    """Read messages and run a turn for each; an error leaves the session as it was."""
+async def chat(
+    session: Session = None,
+    context_type: ContextType = None,
+    mcp_config: McpConfigPath = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    url: Url = None,
+    assistant: Assistant = None,
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+    overrides: Set = None,
+) -> int:
+    """Run turn after turn.
+
+    Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
+    """
+    request = turn_request(context_type, _HINTS)
+    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
+    context = run_settings_from(settings, overrides, allow_writes, allow_commands).context
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
-            *(sessions, session, context, LastQuestion(settings), result_store(settings)),
+            *(sessions, session_name(session), context, LastQuestion(settings), result_store(settings)),
             interactive=True,
             shows_trace=False,
         )

@@ -1,16 +1,18 @@
 """`packetgate evaluate`: play a model's cases, and print and store its passport."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Annotated
 
+import typer
 from langgraph.store.base import BaseStore
 from rich.text import Text
 
 from packetgate.connectors import rendering
+from packetgate.connectors.options import AsJson, run_settings_from, settings_from
 from packetgate.connectors.terminal.calibrate import diagram
 from packetgate.graph.composition import deciders_for, model_pool
 from packetgate.graph.evaluation import play
 from packetgate.graph.records import evaluation_version, forget_evaluation, read_played, save_evaluation
-from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
@@ -24,21 +26,34 @@ POINTS = (0.3, 0.5, 0.7, 0.9)
 """Confidences at which a curve is printed."""
 
 
-async def run_evaluate(
-    settings: Settings, context: RoutingContext, cases: Sequence[Case], *, again: bool, as_json: bool
+async def evaluate(
+    model: Annotated[
+        str | None, typer.Argument(help="ollama:NAME, openai:NAME, llamacpp:FILE, ...; by default the one in use.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Delete the previous results and start over.")] = False,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kinds", help="Only cases of this kind, such as acts; can be repeated.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--cases", min=1, help="Maximum number of cases of each kind.")] = None,
+    as_json: AsJson = False,
 ) -> int:
-    """Run the cases without a stored result, and print the passport; a complete passport is stored.
+    """Try a model on eighty cases: its strengths, its confidence, fitting settings.
 
-    Raises:
-        InputError: there is no such model.
-        DecisionError: the model cannot be asked.
+    Nothing is executed. Each result is stored, so that the same command continues. From then on the gate reads this
+    model's confidence by these results.
     """
-    pool, total = model_pool(settings), len(load_cases().cases)
-    await pool.check()
-    known_as, model = await pool.known_as(), await pool.get("lite")
-    if known_as is None or model is None:
-        raise InputError("name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf")
+    settings, suite = settings_from(local=True), load_cases()
+    if unknown := [kind for kind in kinds or () if kind not in suite.kinds]:
+        raise InputError(f"there are no cases of the kind {unknown[0]!r}: the kinds are {', '.join(suite.kinds)}")
+    by_kind = [[case for case in suite.cases if case.kind == kind] for kind in kinds or suite.kinds]
+    cases = [case for group in by_kind for case in group[:limit]]
+    context = run_settings_from(settings).context
     context = context.model_copy(update={"enabled": True, "review": "all", "allowed_tools": ()})
+    pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"} if model else {}))
+    await pool.check()
+    known_as, loaded = await pool.known_as(), await pool.get("lite")
+    if known_as is None or loaded is None:
+        raise InputError("name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf")
     async with open_store(settings) as store:
         if again:
             await forget_evaluation(store, known_as)
@@ -46,35 +61,22 @@ async def run_evaluate(
         passport = Passport(
             version=evaluation_version(),
             model=pool.describe("lite"),
-            own_language=model.calls_tools,
+            own_language=loaded.calls_tools,
             threshold=context.confidence_threshold,
-            of=total,
+            of=len(suite.cases),
             rows=tuple(rows),
             curves=curves_of(rows),
         )
-        if len(rows) == total:
+        if len(rows) == passport.of:
             await save_evaluation(store, known_as, passport)
     if as_json:
-        figures = {kind or "all": passport.figures(kind)._asdict() for kind in ("", *load_cases().kinds)}
+        figures = {kind or "all": passport.figures(kind)._asdict() for kind in ("", *suite.kinds)}
         fitting = {"review": passport.review, "confidence_threshold": passport.fitting and passport.fitting[0]}
         more = {"figures": figures, "passed": passport.passed._asdict(), "auroc": passport.auroc, "settings": fitting}
         rendering.write_json({**passport.model_dump(mode="json"), **more})
     else:
         _show(passport)
     return 0
-
-
-def chosen(kinds: Sequence[str], limit: int | None) -> list[Case]:
-    """Return at most `limit` cases of each named kind; of all kinds if `kinds` is empty.
-
-    Raises:
-        InputError: there is no such kind.
-    """
-    known = load_cases()
-    if unknown := [kind for kind in kinds if kind not in known.kinds]:
-        raise InputError(f"there are no cases of the kind {unknown[0]!r}: the kinds are {', '.join(known.kinds)}")
-    by_kind = [[case for case in known.cases if case.kind == kind] for kind in kinds or known.kinds]
-    return [case for cases in by_kind for case in cases[:limit]]
 
 
 async def _played(

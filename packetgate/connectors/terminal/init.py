@@ -5,12 +5,15 @@ import json
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from packetgate.connectors import rendering
 from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_ours, place_of, write
+from packetgate.connectors.options import settings_from
 from packetgate.connectors.rendering import safe_text
-from packetgate.connectors.terminal.reading import LineReader
+from packetgate.connectors.terminal.reading import LineReader, at_a_terminal, reader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.models.discovery import Discovery, discover
@@ -35,17 +38,24 @@ NO_TERMINAL = (
 _say = partial(rendering.say, style="")
 
 
-async def run_init(settings: Settings, model: str | None, read: LineReader | None, *, yes: bool, servers: bool) -> int:
-    """Find models and servers, let the user choose with `read`, and write the files.
+async def init(
+    model: Annotated[
+        str | None, typer.Option("--model", help="Use this model, such as ollama:qwen3:4b; reflex means no model.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: use the first model found and all servers.")
+    ] = False,
+    servers: Annotated[
+        bool, typer.Option("--servers/--no-servers", help="Look for servers of other MCP clients.")
+    ] = True,
+) -> int:
+    """Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.
 
-    `read` is None without a terminal; `yes` answers every question with yes.
-
-    Raises:
-        ConfigError: a file cannot be read or written.
-        InputError: there is no terminal, and neither `yes` nor a model is given.
-        ModelError, DecisionError: the given model cannot be used.
+    It looks for Ollama, LM Studio, llama.cpp and vLLM on their usual ports, and in the usual folders for GGUF files and
+    other clients' settings. Nothing is downloaded and no key is sent.
     """
-    read = None if yes else read
+    settings = settings_from(local=True)
+    read = reader() if at_a_terminal() and not yes else None
     discovery = await discover()
     entries = await asyncio.to_thread(_client_servers) if servers else {}
     _show(discovery, entries)

@@ -1,14 +1,12 @@
 """Read user input: at a terminal with editing and history, from a pipe, from files and from options."""
 
 import asyncio
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packetgate.connectors.running import InterruptedReadError
-from packetgate.connectors.turn import Continue, Reply
 from packetgate.graph.private_files import private_file
 from packetgate.state.errors import RequestError
 from packetgate.tools.attached.parts import Part, message_part
@@ -131,28 +129,3 @@ def file_part(path: Path) -> Part:
     except OSError as error:
         raise RequestError(f"{path} cannot be attached: {error.strerror or error}") from error
     return message_part(path.name, data)
-
-
-def reply_or_continue(reply: str | None, edit: str | None, question_id: str) -> Reply | Continue:
-    """Return a reply or edit, addressed to a question; with neither, `Continue`.
-
-    `edit` is a JSON object of arguments; for several calls a list of those, or of words such as "yes".
-
-    Raises:
-        RequestError: the edit has another form.
-    """
-    if edit is None:
-        return Continue() if reply is None else Reply(reply, question_id)
-    try:
-        value = json.loads(edit)
-    except json.JSONDecodeError as error:
-        raise RequestError(f"--edit is not JSON: {error.msg} at column {error.colno}") from error
-    parts = value if isinstance(value, list) else [value]
-    kinds = (dict, str) if isinstance(value, list) else dict
-    if not parts or not all(isinstance(part, kinds) for part in parts):
-        raise RequestError(
-            '--edit must be a JSON object of arguments, or a list of such objects or words such as "yes", not '
-            f"{edit[:60]}"
-        )
-    decisions = [{"type": "edit", "args": {"args": part}} if isinstance(part, dict) else part for part in parts]
-    return Reply({"decisions": decisions}, question_id)

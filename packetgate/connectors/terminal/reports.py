@@ -1,26 +1,35 @@
 """`packetgate tools`, `policy` and `settings`: print them as tables or JSON."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.text import Text
 
 from packetgate.connectors import rendering
+from packetgate.connectors.options import (
+    AsJson,
+    Commands,
+    Lite,
+    McpConfigPath,
+    Prime,
+    Set,
+    Writes,
+    checked_files,
+    run_settings_from,
+    settings_from,
+)
 from packetgate.connectors.rendering import safe_text, say, table, write_json
-from packetgate.connectors.run_settings import RunSettings
-from packetgate.graph.composition import open_tools
+from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal.database import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
-from packetgate.models.endpoint import Role
 from packetgate.models.options import MODEL
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.printing import counted, printable
-from packetgate.state.setting_values import SettingValue
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.grants import Grants, GrantStatus
@@ -32,8 +41,33 @@ _OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
 _DEFAULT = "default"
 
 
-async def list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> int:
-    """Print all tools, or only the tools of a server, category or name. Also print problems of servers and patterns."""
+async def tools(
+    name: Annotated[
+        str | None, typer.Argument(help="Show only this tool, in full, or those of this server or category.")
+    ] = None,
+    mcp_config: McpConfigPath = None,
+    full: Annotated[bool, typer.Option("--full", help="Full descriptions and schemas.")] = False,
+    usage: Annotated[bool, typer.Option("--usage", help="Count past calls and their outcomes.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete what was learned from confirmed calls.")] = False,
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="With --usage or --forget: only of this session.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the tools with risk, category and description, or their past use."""
+    settings = settings_from(mcp_config=mcp_config, local=True)
+    if forget:
+        async with open_store(settings) as store:
+            count = await delete_uses(store, name, session)
+        say(f"forgotten: {counted(count, 'confirmed call')}; the record of turns is kept", "")
+    elif usage:
+        await _show_usage(settings, name, session, as_json=as_json)
+    else:
+        await _list_tools(checked_files(settings), name, full=full, as_json=as_json)
+    return 0
+
+
+async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_json: bool) -> None:
     async with open_tools(settings) as hub:
         catalogue, health = await hub.catalogue(), hub.health()
     tool = None if name is None else catalogue.canonical(name)
@@ -46,7 +80,7 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
     specs = [catalogue[key] for key in names]
     if as_json:
         write_json([_as_json(spec) for spec in specs])
-        return 0
+        return
     out = rendering.console()
     if full or tool:
         for spec in specs:
@@ -61,7 +95,6 @@ async def list_tools(settings: Settings, name: str | None, *, full: bool, as_jso
     problems = [server.trouble for server in health if server.trouble]
     for problem in [*problems, *(unmatched(catalogue, settings.preferences_path) if name is None else [])]:
         out.print(safe_text(f"! {problem}", "yellow"))
-    return 0
 
 
 def unmatched(catalogue: Catalogue, path: Path | None) -> list[str]:
@@ -92,8 +125,7 @@ def _full_text(spec: ToolSpec) -> Text:
     return text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
 
 
-async def show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> int:
-    """Print how often tools were selected, and the outcomes. No server is started."""
+async def _show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> None:
     async with open_store(settings) as store:
         usage = await read_usage(store, session)
     tools = [tool for tool in by_tool(usage.records) if name is None or f"{tool.tool}.".startswith(f"{name}.")]
@@ -101,7 +133,7 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
         say(f"! skipped records that cannot be read: {usage.unreadable:,}", "yellow", stderr=True)
     if as_json:
         write_json([tool.model_dump(mode="json") for tool in tools])
-        return 0
+        return
     shown = table("tool", "calls", "outcomes", "review", "last used", right=(1, 3), wrapped=(2,))
     for tool in tools:
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome in _OUTCOMES if (count := getattr(tool, outcome)))
@@ -113,43 +145,41 @@ async def show_usage(settings: Settings, name: str | None, session: str | None, 
     if sessions:
         say(f"{with_context:,} of {counted(sessions, 'proxy session')} set a context ({with_context / sessions:.0%})")
     say(f"{counted(len(usage.records), 'recorded turn')}; PACKETGATE_USAGE_DAYS is {settings.usage_days}")
-    return 0
 
 
-async def forget_learned(settings: Settings, name: str | None, session: str | None) -> int:
-    """Delete what the ranking learned from confirmed calls of a tool or server, in one session or in all sessions."""
-    async with open_store(settings) as store:
-        count = await delete_uses(store, name, session)
-    say(f"forgotten: {counted(count, 'confirmed call')}; the record of turns is kept", "")
-    return 0
-
-
-async def show_policy(settings: Settings, *, every: bool, as_json: bool) -> int:
-    """Print the rules of `packetgate.toml` and the valid grants; with `every`, also expired and revoked grants."""
-    policy = load_preferences(settings.preferences_path).policy
-    grants = [grant for grant in await Grants(open_journal(settings)).all() if every or grant.is_valid]
+async def policy(
+    every: Annotated[bool, typer.Option("--all", help="Also expired and revoked answers.")] = False,
+    revoke: Annotated[str | None, typer.Option("--revoke", help="Revoke a remembered answer by its id.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the policy rules of packetgate.toml, and remembered answers."""
+    settings = settings_from(local=True)
+    remembered = Grants(open_journal(settings))
+    if revoke is not None:
+        if not await remembered.revoke(revoke):
+            raise RequestError(f"no valid grant has the id {revoke!r}: `packetgate policy` lists them")
+        say(f"grant {revoke} is revoked", "")
+        return 0
+    configured = load_preferences(settings.preferences_path).policy
+    grants = [grant for grant in await remembered.all() if every or grant.is_valid]
     if as_json:
-        rules = [{**rule.model_dump(mode="json", exclude_defaults=True), "line": rule.line} for rule in policy.rules]
-        write_json({"remember": policy.remember, "rules": rules, "grants": [_grant_as_json(grant) for grant in grants]})
+        rules = [
+            {**rule.model_dump(mode="json", exclude_defaults=True), "line": rule.line} for rule in configured.rules
+        ]
+        write_json(
+            {"remember": configured.remember, "rules": rules, "grants": [_grant_as_json(grant) for grant in grants]}
+        )
         return 0
     shown = table("rule or grant", "what it says", "", wrapped=(1,))
-    for number, rule in enumerate(policy.rules):
+    for number, rule in enumerate(configured.rules):
         shown.add_row(f"rule {number}", safe_text(rule.line), "")
     for grant in grants:
         shown.add_row(safe_text(grant.grant.grant_id), safe_text(grant.grant.line), _grant_state(grant))
     if shown.row_count:
         rendering.console().print(shown)
     where = settings.preferences_path or "no packetgate.toml"
-    totals = f"{counted(len(policy.rules), 'rule')}, {counted(len(grants), 'grant')}"
-    say(f"{totals}; remember = {policy.remember} ({where})")
-    return 0
-
-
-async def revoke(settings: Settings, grant_id: str) -> int:
-    """Revoke a grant. Raise RequestError if no valid grant has this id."""
-    if not await Grants(open_journal(settings)).revoke(grant_id):
-        raise RequestError(f"no valid grant has the id {grant_id!r}: `packetgate policy` lists them")
-    say(f"grant {grant_id} is revoked", "")
+    totals = f"{counted(len(configured.rules), 'rule')}, {counted(len(grants), 'grant')}"
+    say(f"{totals}; remember = {configured.remember} ({where})")
     return 0
 
 
@@ -165,43 +195,44 @@ def _grant_as_json(grant: GrantStatus) -> dict[str, object]:
     return {**grant.grant.model_dump(mode="json"), **state}
 
 
-def show_settings(
-    run_settings: RunSettings,
-    names: Mapping[str, SettingValue],
-    options: Mapping[Role, Mapping[str, SettingValue]],
-    *,
-    as_json: bool,
+async def settings(
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+    overrides: Set = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    as_json: AsJson = False,
 ) -> int:
-    """Print all settings and the given model names and options, with their sources."""
-    settings = [
+    """Show the settings of a run and the options of models, with their sources.
+
+    A source is an option, a variable or a file. With the options of another command, it shows what would apply there.
+    """
+    process_settings = settings_from(lite=lite, prime=prime, local=True)
+    run_settings = run_settings_from(process_settings, overrides, allow_writes, allow_commands)
+    rows = [
         (name, value, run_settings.sources.get(name, _DEFAULT))
         for name, value in run_settings.context.model_dump(mode="json").items()
     ]
-    models = [(f"models.{role}.{MODEL}", name.value, name.where) for role, name in names.items()]
-    for role, role_options in options.items():
+    models = [
+        (f"models.{role}.{MODEL}", name.value, name.where) for role, name in model_names(process_settings).items()
+    ]
+    for role, role_options in model_pool(process_settings).given.items():
         for name, option in role_options.items():  # header values may be keys, so only their names are printed
-            models.append(
-                (f"models.{role}.{name}", [*option.value] if name == "headers" else option.value, option.where)
-            )
+            value = [*option.value] if name == "headers" else option.value
+            models.append((f"models.{role}.{name}", value, option.where))
     if as_json:
-        rows = [
-            [{"name": name, "value": value, "from": where} for name, value, where in part]
-            for part in (settings, models)
-        ]
-        write_json({"settings": rows[0], "models": rows[1], "set_aside_for_others": list(run_settings.set_aside)})
+        parts = {"settings": rows, "models": models}
+        shown = {key: [dict(zip(("name", "value", "from"), row, strict=True)) for row in parts[key]] for key in parts}
+        write_json({**shown, "set_aside_for_others": list(run_settings.set_aside)})
         return 0
-    shown = table("setting", "value", "from", "description", wrapped=(1, 2, 3))
-    for name, value, where in [*settings, *models]:
+    listed = table("setting", "value", "from", "description", wrapped=(1, 2, 3))
+    for name, value, where in [*rows, *models]:
         field = RoutingContext.model_fields.get(name)
+        about = field.description or "" if field else ""
         text = ", ".join(value) if isinstance(value, list) else json.dumps(value, ensure_ascii=False).strip('"')
         style = "dim" if where == _DEFAULT else ""
-        shown.add_row(
-            name,
-            safe_text(text, style),
-            safe_text(where, style),
-            safe_text(field.description or "" if field else "", "dim"),
-        )
-    rendering.console().print(shown)
+        listed.add_row(name, safe_text(text, style), safe_text(where, style), safe_text(about, "dim"))
+    rendering.console().print(listed)
     for where in run_settings.set_aside:
         say(f"{where}: on Discord and for the proxy only its restrictions apply")
     return 0

@@ -1,39 +1,66 @@
-"""Run one turn in a terminal: show its progress, question, answer and trace."""
+"""`packetgate ask` and `answer`: run one turn, and show its progress, question, answer and trace."""
 
 import asyncio
+import getpass
 import json
+import os
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.status import Status
 from rich.text import Text
 
 from packetgate.connectors import rendering
+from packetgate.connectors.opening import open_sessions
+from packetgate.connectors.options import (
+    AsJson,
+    Assistant,
+    Commands,
+    Lite,
+    McpConfigPath,
+    Prime,
+    Session,
+    Set,
+    Url,
+    Writes,
+    checked,
+    run_settings_from,
+    session_name,
+    settings_from,
+)
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
-from packetgate.connectors.terminal.last_question import LastQuestion
-from packetgate.connectors.terminal.reading import LineReader, at_a_terminal, reader
+from packetgate.connectors.terminal.last_question import LastQuestion, only_open
+from packetgate.connectors.terminal.reading import LineReader, at_a_terminal, file_part, reader
 from packetgate.connectors.turn import (
     RESUMING,
     Answering,
     Aside,
     Asked,
+    Continue,
     Finished,
     Reply,
     Resuming,
+    Say,
     UserInput,
     Waiting,
     run_turn,
 )
 from packetgate.graph.building import LAST_STAGE
+from packetgate.graph.shared_results import result_store
+from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import RequestError
+from packetgate.state.errors import InputError, RequestError
 from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import escaped, printable
+from packetgate.state.request import TurnRequest, check_request, decode_request
 from packetgate.state.sections import Reflection
 from packetgate.tools.text.result_store import ResultStore
 
@@ -46,6 +73,152 @@ _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 _REMEMBER_WORDS = ("session", "always", "never")
 _LEAVE = "/quit"
 _HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
+_SHELL_HINTS = SwitchHints.from_commands(
+    "--allow-writes", "--allow-commands", "`/rest` in `packetgate chat` with this --session shows all of it"
+)
+
+ContextType = Annotated[
+    str | None, typer.Option("--context", help="Kind of conversation, such as `tasks`: selects its pool of tools.")
+]
+
+
+async def ask(
+    request: Annotated[
+        str | None, typer.Argument(help="The request. Without it, or with -, it is read from standard input.")
+    ] = None,
+    attach: Annotated[
+        list[Path] | None, typer.Option("--attach", help="Attach a picture or a text file; can be repeated.")
+    ] = None,
+    session: Session = None,
+    context_type: ContextType = None,
+    mcp_config: McpConfigPath = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    url: Url = None,
+    assistant: Assistant = None,
+    as_json: AsJson = False,
+    allow_writes: Writes = None,
+    allow_commands: Commands = None,
+    overrides: Set = None,
+) -> int:
+    """Run one turn: print the answer and the packet's trace.
+
+    Exit status 3 means that it waits for your answer, 1 that a tool failed.
+    """
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    files = tuple(file_part(file) for file in attach or ())
+    text = _request_text(request)
+    text = text if files else check_request(text)
+    said_by = turn_request(context_type, _SHELL_HINTS)
+    return await _run_turn(
+        lambda question_id: Say(text, said_by, question_id, files=files),
+        session_name(session),
+        options,
+        as_json,
+        *(overrides, allow_writes, allow_commands),
+    )
+
+
+async def answer(
+    reply: Annotated[
+        str | None, typer.Argument(help="yes, no, skip, or other words. Without it an interrupted turn continues.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="Name of the session with the open question.")
+    ] = None,
+    edit: Annotated[
+        str | None,
+        typer.Option(
+            help="Approve with these arguments instead, as a JSON object; for several calls a list of objects or words."
+        ),
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="Id of the question that this answers; by default the last one shown.")
+    ] = None,
+    mcp_config: McpConfigPath = None,
+    lite: Lite = None,
+    prime: Prime = None,
+    url: Url = None,
+    assistant: Assistant = None,
+    as_json: AsJson = False,
+) -> int:
+    """Answer a session's open question, or continue an interrupted turn.
+
+    The settings of the run that asked apply. Exit status 3 means that it waits for another answer.
+    """
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    value = reply if edit is None else read_edit(edit)
+    return await _run_turn(
+        lambda question_id: Continue() if value is None else Reply(value, question or question_id),
+        None if session is None else session_name(session),
+        options,
+        as_json,
+    )
+
+
+async def _run_turn(
+    turn: Callable[[str], UserInput],
+    session: str | None,
+    process_options: dict[str, Any],
+    as_json: bool,
+    *run_options: Any,
+) -> int:
+    settings = checked(settings_from(**process_options))
+    context = run_settings_from(settings, *run_options).context
+    last = LastQuestion(settings)
+    options = [
+        (f"--{name.replace('_', '-')}", str(value)) for name, value in process_options.items() if value is not None
+    ]
+    async with open_sessions(settings) as sessions:
+        session = session or await only_open(sessions, last)
+        terminal = Terminal(
+            *(sessions, session, context, last, result_store(settings), as_json),
+            interactive=at_a_terminal() and not as_json,
+            options=tuple(part for option in options for part in option),
+        )
+        return await terminal.run(turn(last.question_id(session)))
+
+
+def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
+    """Return the request's origin, user, context and hints. Raise InputError for an empty kind of conversation."""
+    kind = None if context_type is None else decode_request(os.fsencode(context_type), "--context").strip()
+    if kind == "":
+        raise InputError("--context is empty: name a kind of conversation, or leave it out")
+    try:
+        person = getpass.getuser()
+    except (OSError, KeyError):
+        person = ""
+    return TurnRequest(origin="terminal", person=person, context_type=kind, way_out=hints)
+
+
+def read_edit(text: str) -> dict[str, Any]:
+    """Return the decisions of `--edit`: a JSON object of arguments, or for several calls a list of objects or words.
+
+    Raises:
+        RequestError: the text has another form.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RequestError(f"--edit is not JSON: {error.msg} at column {error.colno}") from error
+    parts = value if isinstance(value, list) else [value]
+    kinds = (dict, str) if isinstance(value, list) else dict
+    if not parts or not all(isinstance(part, kinds) for part in parts):
+        raise RequestError(
+            '--edit must be a JSON object of arguments, or a list of such objects or words such as "yes", not '
+            f"{text[:60]}"
+        )
+    return {
+        "decisions": [{"type": "edit", "args": {"args": part}} if isinstance(part, dict) else part for part in parts]
+    }
+
+
+def _request_text(argument: str | None) -> str:
+    if argument is not None and argument != "-":
+        return decode_request(os.fsencode(argument), "the request")
+    if argument is None and sys.stdin.isatty():
+        return ""
+    return decode_request(sys.stdin.buffer.read(), "standard input")
 
 
 class _StreamedAnswer:

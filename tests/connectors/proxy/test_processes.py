@@ -15,7 +15,7 @@ from support.fork_server import COMMAND
 from support.mcp_servers import SCRIPT, alive, until
 from support.programs import require
 
-from packetgate.connectors.trace.finding import open_archive
+from packetgate.connectors.trace import open_archive
 from packetgate.graph.settings import Settings
 from packetgate.tools.usage.store import read_usage
 

@@ -7,14 +7,11 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from support.archives import Kept, keeping
-from support.graphs import Session
 from support.notebook import Notebook
-from support.usage import turn
 
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.errors import PacketError, SessionError
-from packetgate.state.sections import Header, PacketState
-from packetgate.tools.usage.store import store_record
+from packetgate.state.sections import PacketState
 
 
 @pytest.fixture
@@ -77,25 +74,6 @@ async def test_a_packet_of_a_deleted_session_is_not_found(kept: Kept, forgotten:
         await checkpointer.adelete_thread("session")
     with pytest.raises(PacketError, match=packet.header.packet_id[:8]):
         await kept.find(packet.header.packet_id)
-
-
-async def test_an_ambiguous_prefix_is_an_error(kept: Kept) -> None:
-    ids = ["12345678" + "a" * 24, "12345678" + "b" * 24]
-    for packet_id in ids:
-        await store_record(kept.store, turn(packet_id))
-    with pytest.raises(PacketError, match=", ".join(ids)):
-        await kept.find("12345678")
-    await _rename(kept.talk, ids)
-    with pytest.raises(PacketError, match=", ".join(reversed(ids))):
-        await kept.find("12345678", "session")
-    assert (await kept.find(ids[0], "session")).packet.header.packet_id == ids[0]
-
-
-async def _rename(talk: Session, ids: list[str]) -> None:
-    """Run a turn for each id."""
-    for packet_id in ids:
-        await talk.say("Hello")
-        await talk.graph.aupdate_state(talk.config, {"header": Header(packet_id=packet_id)}, as_node="respond")
 
 
 async def test_history_is_read_page_by_page(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

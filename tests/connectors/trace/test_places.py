@@ -4,7 +4,7 @@ import pytest
 from support.prompts import sent
 from support.turn_places import Place, answering, wanting
 
-from packetgate.connectors.trace.finding import find_packet, open_archive
+from packetgate.connectors.trace import find_packet, open_archive
 from packetgate.connectors.turn import Reply, Say
 from packetgate.state.errors import PacketError
 from packetgate.state.sections import PacketState
