@@ -37,7 +37,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.servers.config import McpConfig, load_config
+from packetgate.tools.servers.config import McpConfig, ServerConfig, load_config
 from packetgate.tools.servers.functions import FunctionServer, reads
 from packetgate.tools.servers.hub import START_PATIENCE_S, McpHub
 from packetgate.tools.servers.opening import open_hub
@@ -364,10 +364,13 @@ def _own_servers(tools: Sequence[Any]) -> list[Server]:
 
     from packetgate.tools.servers.connection import Connection
 
-    own = [tool for tool in tools if isinstance(tool, FastMCP)]
     functions = [tool for tool in tools if not isinstance(tool, str | Path | FastMCP)]
     servers: list[Server] = [FunctionServer(FUNCTIONS, functions)] if functions else []
-    return [*servers, *(Connection(tool.name, partial(FastMCPTransport, tool), trusted=True) for tool in own)]
+    for tool in tools:
+        if isinstance(tool, FastMCP):
+            config = ServerConfig(tool.name, {"trusted": True})
+            servers.append(Connection(config, partial(FastMCPTransport, tool)))
+    return servers
 
 
 def _deciders(

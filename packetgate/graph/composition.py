@@ -123,7 +123,6 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
         sandbox=sandbox_settings(preferences, settings),
         kept=result_store(settings),
         meaning=SemanticModel(settings.vectors_path),
-        listings=settings.listings_path,
         has_reader=has_reader,
     )
 

@@ -96,11 +96,6 @@ class Settings(BaseSettings):
         return self.home / "logs"
 
     @property
-    def listings_path(self) -> Path:
-        """Folder of the servers' last tool lists."""
-        return self.home / "listings"
-
-    @property
     def kept_path(self) -> Path:
         """Folder of long results and attachments."""
         return self.home / "kept"

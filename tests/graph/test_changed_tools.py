@@ -16,6 +16,7 @@ from support.scripted_deciders import call, scripted
 
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.tools.approval.decisions import CHANGED
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
 WRITE = call("desk.write_note", text="hello")
@@ -39,7 +40,7 @@ class Desk:
             self.server.tool(tool(self))
 
     def connection(self) -> Connection:
-        return Connection("desk", lambda: FastMCPTransport(self.server), trusted=False, digest=lambda: self.where)
+        return Connection(ServerConfig("desk", {"cwd": self.where}), lambda: FastMCPTransport(self.server))
 
 
 def redescribed(desk: Desk) -> Callable[..., Any]:

@@ -11,12 +11,15 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
 
 def gone(name: str = "gone") -> Connection:
     """Return a server whose program exits at once."""
-    return Connection(name, lambda: StdioTransport(sys.executable, ["-c", "raise SystemExit('no key')"]), trusted=False)
+    return Connection(
+        ServerConfig(name, {}), lambda: StdioTransport(sys.executable, ["-c", "raise SystemExit('no key')"])
+    )
 
 
 async def test_a_tools_error_reaches_the_answer_the_ledger_and_the_data_fields(notebook: Notebook):

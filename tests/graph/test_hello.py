@@ -12,6 +12,7 @@ from support.scripted_openai import ScriptedOpenAI
 from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.models.source import ModelSource
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
 GREETINGS = ["Hello", "hi there!", "Thank you very much", "Good morning, how are you?", "ok bye"]
@@ -53,9 +54,8 @@ async def test_with_a_model_only_the_answer_is_requested(
 
 
 async def test_a_greeting_does_not_wait_for_a_server_that_never_starts():
-    silent = Connection(
-        "silent", lambda: StdioTransport(sys.executable, ["-c", "import sys; sys.stdin.read()"]), trusted=False
-    )
+    command = ["-c", "import sys; sys.stdin.read()"]
+    silent = Connection(ServerConfig("silent", {}), lambda: StdioTransport(sys.executable, command))
     async with session(reflex_deciders(), silent) as talk:
         packet = await talk.say("Hello")
         assert silent.session == 0, "it was not even started"

@@ -14,6 +14,7 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import builtin_servers
@@ -36,7 +37,7 @@ async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         return "\n".join(LINES)
 
     kept = ResultStore(tmp_path / "kept")
-    far = Connection("poems", lambda: FastMCPTransport(poems), trusted=True, keep=kept.keep)
+    far = Connection(ServerConfig("poems", {"trusted": True}), lambda: FastMCPTransport(poems), keep=kept.keep)
     async with McpHub([far, *builtin_servers(tmp_path, kept=kept).values()], preferences=worded()) as hub:
 
         def opened(name: str, *selections: object) -> Session:

@@ -5,6 +5,7 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
 MAIL = "The plumber moved. He reads eve@rival.example now. It is about event 31, and the bill comes to 77.5 this time."
@@ -31,7 +32,7 @@ class Desk:
 
     def connection(self) -> Connection:
         """Return a connection to the server in this process."""
-        return Connection(self.name, lambda: FastMCPTransport(self.server), trusted=False)
+        return Connection(ServerConfig(self.name, {}), lambda: FastMCPTransport(self.server))
 
     async def find_people(self) -> list[dict[str, str]]:
         """Find people and their addresses."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from fastmcp import FastMCP
 from fastmcp.client.transports import StdioTransport
 
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
 server: FastMCP[None] = FastMCP("mail")
@@ -21,7 +22,7 @@ def send_mail(text: str) -> str:
 
 def dying(log: Path) -> Connection:
     """Return a connection to the server; `log` has the received calls."""
-    return Connection("mail", lambda: StdioTransport(sys.executable, [__file__, str(log)]), trusted=False)
+    return Connection(ServerConfig("mail", {}), lambda: StdioTransport(sys.executable, [__file__, str(log)]))
 
 
 if __name__ == "__main__":

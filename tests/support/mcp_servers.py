@@ -60,7 +60,8 @@ def in_process(
     server: FastMCP[Any], *, name: str | None = None, trusted: bool = False, timeout_s: float | None = None
 ) -> Connection:
     """Return a connection to a server object."""
-    return Connection(name or server.name, lambda: FastMCPTransport(server), trusted=trusted, timeout_s=timeout_s)
+    config = ServerConfig(name or server.name, {"trusted": trusted, "timeout": timeout_s and 1000 * timeout_s})
+    return Connection(config, lambda: FastMCPTransport(server))
 
 
 class StdioServer:

@@ -7,6 +7,7 @@ from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.exceptions import ToolError
 
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
 
@@ -28,7 +29,8 @@ class Notebook:
 
     def connection(self, *, trusted: bool = False, timeout_s: float = 30.0) -> Connection:
         """Return a connection to the server in this process."""
-        return Connection(self.name, lambda: FastMCPTransport(self.server), trusted=trusted, timeout_s=timeout_s)
+        config = ServerConfig(self.name, {"trusted": trusted, "timeout": 1000 * timeout_s})
+        return Connection(config, lambda: FastMCPTransport(self.server))
 
     @property
     def called(self) -> list[str]:

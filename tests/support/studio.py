@@ -5,6 +5,7 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
 FOX = "Create an image of a fox"
@@ -34,4 +35,4 @@ class Studio:
 
 
 def _connection(name: str, server: FastMCP[Any]) -> Connection:
-    return Connection(name, lambda: FastMCPTransport(server), trusted=False)
+    return Connection(ServerConfig(name, {}), lambda: FastMCPTransport(server))

@@ -80,7 +80,7 @@ class Announcer:
 
     async def _lists(self) -> str:
         """Return a digest of all tools, the connected servers, and the number of their other changes."""
-        offered, others = await self._hub.offered(), [[*self._hub.clients()], self._hub.other_changes()]
+        tools, others = await self._hub.live(), [[*self._hub.clients()], self._hub.other_changes()]
         return await asyncio.to_thread(
-            lambda: digest_of([[[name, spec.digest] for name, spec in offered.items()], *others])
+            lambda: digest_of([[[name, spec.digest] for name, spec in tools.items()], *others])
         )

@@ -24,7 +24,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.execution.journal import Entry
-from packetgate.tools.servers.relaying import Relay, relayed_to
+from packetgate.tools.servers.connection import ReportProgress, progress_reported_to
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.usage.learning import shown_use
 
@@ -88,7 +88,7 @@ async def _call(
             return outcome
         packet: CognitionPacket = outcome
         if not packet.routing.calls[0].status.is_final:
-            with relayed_to(_relay_to(ctx)):
+            with progress_reported_to(_progress_of(ctx)):
                 packet, entries = await _cancelled_once(gateway.pipeline.executed(packet))
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error
@@ -173,20 +173,17 @@ async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
-def _relay_to(ctx: Context) -> Relay:
-    """Return the relay of a server's progress and log messages to the client of the call.
+def _progress_of(ctx: Context) -> ReportProgress:
+    """Return a function that reports a server's progress to the client of the call.
 
-    The messages arrive in the task that reads from the server, so the request's context is copied.
+    The progress arrives in the task that reads from the server, so the request's context is copied.
     """
     here = contextvars.copy_context()
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
+    async def report(done: float, total: float | None, message: str | None) -> None:
         await asyncio.create_task(ctx.report_progress(done, total, message), context=here.copy())
 
-    async def log(text: str, level: Any, logger: str | None) -> None:
-        await asyncio.create_task(ctx.log(text, level=level, logger_name=logger), context=here.copy())
-
-    return Relay(progress, log)
+    return report
 
 
 def _can_ask(ctx: Context) -> bool:

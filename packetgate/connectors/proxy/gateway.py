@@ -25,7 +25,6 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import Header, PaletteEntry, ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.checks.checking import meant_tool
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.policy.rules import denied_outright
@@ -35,8 +34,8 @@ from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.usage.learning import Learned
 
 MAX_PENDING = 1_000
-LIST_PATIENCE_S = 2.0
-"""Seconds that the first list waits for servers without stored tools, unless the settings say otherwise."""
+LIST_PATIENCE_S = 5.0
+"""Seconds that the first list waits for starting servers, unless the settings say otherwise."""
 STDIO_SESSION = "stdio"
 """The session of a stdio client whose protocol has no sessions."""
 
@@ -57,15 +56,11 @@ class HubTools:
     """The tools of the connected servers. Starting servers are not awaited."""
 
     hub: McpHub
-    with_stored: bool = False
-    """Whether the stored tools of starting servers are included, for lists."""
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools."""
-        if not self.with_stored:
-            return await self.hub.live()
         self.hub.tend()
-        return await self.hub.offered()
+        return await self.hub.live()
 
     @property
     def known(self) -> Catalogue:
@@ -92,10 +87,6 @@ class ProxyPipeline(Pipeline):
     def store(self) -> BaseStore | None:
         """The store of uses; None if uses are not recorded."""
         return self.recorder.store
-
-    def listable(self, settings: RoutingContext) -> AllowedTools:
-        """Return the tools that a client may see."""
-        return AllowedTools(HubTools(self.hub, with_stored=True), settings, PROXY)
 
     async def propose(
         self, requested: RequestedCall, session: ProxySession, *, own_thread: bool = False
@@ -128,7 +119,7 @@ class ProxyPipeline(Pipeline):
 
     async def _settle(self, name: str, settings: RoutingContext) -> None:
         """Wait until the server of a tool has started, or has listed its changed tools."""
-        shown = await self.listable(settings).catalogue()
+        shown = await self.toolbox(settings).catalogue()
         known = meant_tool(name, shown)
         await self.hub.settled(
             *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
@@ -187,13 +178,13 @@ class Gateway:
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
         """Return the tools that a client may see.
 
-        The first call waits a moment for servers without known tools, unless `name` is known already.
+        The first call waits a moment for starting servers, unless `name` is known already.
         """
-        tools = self.pipeline.listable(session.settings)
+        tools = self.pipeline.toolbox(session.settings)
         if name is not None and (known := await tools.catalogue()).exactly(name):
             return known
         self.hub.tend()
-        await self.hub.introduced(self.patience_s)
+        await self.hub.started(self.patience_s)
         return await tools.catalogue()
 
     def may_use(self, server: str) -> bool:

@@ -1,61 +1,53 @@
 """The connection to one MCP server. Its failures do not affect other servers."""
 
 import asyncio
-import contextlib
-import json
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
 import httpx2
 from fastmcp import Client
-from fastmcp.client.logging import default_log_handler
-from fastmcp.client.progress import ProgressHandler
 from fastmcp.client.transports import ClientTransport
-from fastmcp.exceptions import ToolError
 from fastmcp.telemetry import suppress_fastmcp_telemetry
 from mcp import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
-    LoggingMessageNotificationParams,
+    CallToolResult,
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ServerNotification,
+    Tool,
     ToolListChangedNotification,
 )
 from pydantic import ValidationError
 
 from packetgate.state.base import ms_since
-from packetgate.state.errors import (
-    ConfigError,
-    LostCallError,
-    ServerError,
-    SessionRefusedError,
-    TimedOutCallError,
-)
+from packetgate.state.errors import LostCallError, ServerError, SessionRefusedError, TimedOutCallError
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.content import parse_tool_answer
 from packetgate.tools.servers.messages import MAX_ANSWER_PARTS, TransportFailure, failure_of
-from packetgate.tools.servers.relaying import PendingCalls, Relay
-from packetgate.tools.servers.results import Keep, to_result_async
-from packetgate.tools.servers.server import Server
-from packetgate.tools.servers.session import BoundedTransport, CallTimeoutError
+from packetgate.tools.servers.results import to_result_async
+from packetgate.tools.servers.server import Keep, Server
+from packetgate.tools.servers.session import BoundedTransport
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.servers.stdio import ServerLog, StrayOutputError
-from packetgate.tools.servers.stored_listings import StoredListing, StoredListings
-from packetgate.tools.spec.default_arguments import ServerFolder
+from packetgate.tools.spec.default_arguments import server_folder
 from packetgate.tools.spec.descriptions import META
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 
 CONNECT_TIMEOUT_S = 120.0
 """Longest start of a server, in seconds: `npx` and `uvx` may have to install it."""
 CALL_TIMEOUT_S = 60.0
+MAX_TIMEOUTS = 10
+"""Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
 BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before each attempt to reconnect to a failed server; the last value repeats."""
 MAX_PROBLEM = 300
@@ -82,61 +74,60 @@ _BROKEN = (
 )
 """Exceptions of a broken connection, including `TimeoutError`."""
 
+ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Receives progress, total and message, without secrets."""
+_report: ContextVar[ReportProgress | None] = ContextVar("report", default=None)
+
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # otherwise each stray line causes a traceback
 
 
-@dataclass(frozen=True)
-class ConnectionOptions:
-    """Options of a connection, except its transport."""
-
-    trusted: bool = False
-    """Whether the annotations of the server's tools may lower the tools' risk."""
-    timeout_s: float | None = None
-    """Time-out of a call; None: the default."""
-    log: ServerLog | None = None
-    conceal: Callable[[str], str] = str
-    """Removes secrets from messages."""
-    digest: Callable[[], str] = str
-    """Returns a digest that identifies the server's configuration."""
-    ground: Callable[[], ServerFolder | None] = lambda: None
-    """Returns the folder that the server works on; None if unknown."""
-    offers: Callable[[str], bool] = lambda _tool: True
-    """Returns whether the user's configuration offers a tool."""
-    keep: Keep | None = None
-    """Stores long texts and returns a handle."""
-    keep_file: Keep | None = None
-    """Stores attachments and returns a handle."""
-    listings: StoredListings | None = None
-    """Stores the tools for later processes."""
+@contextmanager
+def progress_reported_to(report: ReportProgress) -> Iterator[None]:
+    """Within the block, pass the progress of its calls to `report`."""
+    token = _report.set(report)
+    try:
+        yield
+    finally:
+        _report.reset(token)
 
 
 class Connection(Server):
     """A server reached by MCP over one persistent session."""
 
-    def __init__(self, name: str, transport: Callable[[], ClientTransport], **options: Any) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        transport: Callable[[], ClientTransport],
+        *,
+        log: ServerLog | None = None,
+        keep: Keep | None = None,
+        keep_file: Keep | None = None,
+    ) -> None:
         """Args:
         transport: opens a new transport for each session.
-        options: fields of `ConnectionOptions`.
+        keep: stores long texts.
+        keep_file: stores attachments.
         """
-        super().__init__(name)
+        super().__init__(config.name)
+        self._config = config
         self._transport = transport
-        self._options = ConnectionOptions(**options)
-        self._timeout_s = self._options.timeout_s or CALL_TIMEOUT_S
+        self._log = log
+        self._keep = keep
+        self._keep_file = keep_file
+        self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
         self._opening = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
-        self._calls = PendingCalls()
+        self._pending = 0
+        """Number of pending calls."""
+        self._call_ended = asyncio.Event()
         self._attempts = 0
         self._failed_at = 0.0
-        self._suspected = False
+        self._may_hang = False
+        """Whether a call timed out, and the server has not been pinged since."""
         self._foreign_problem = ""
         """The part of `problem` that is the server's or the SDK's text."""
-        self._changes = self._listed = 0
-        """Number of tool list changes so far, and as of the last list."""
-
-    @property
-    def suspected(self) -> bool:
-        """Whether a call timed out, and the server has not been pinged since."""
-        return self._suspected and self.state == "ready"
+        self._changes = 0
+        """Number of tool list changes so far."""
 
     @property
     def may_retry(self) -> bool:
@@ -147,105 +138,115 @@ class Connection(Server):
         rest = BACKOFF_S[min(self._attempts, len(BACKOFF_S)) - 1] if self._attempts else 0.0
         return self.state == "failed" and time.monotonic() - self._failed_at >= rest
 
-    @property
-    def stale(self) -> bool:
-        """Whether the tool list is out of date."""
-        return self._changes != self._listed
-
     def client(self) -> Client[Any] | None:
         """Return the open session, for prompts and resources; None if there is none."""
         return self._client if self.state == "ready" else None
+
+    def upkeep(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
+        """Return the work that the server needs now."""
+        if self.session == 0 or (self.may_retry and (retry or self.state == "ready")):
+            return self.connect(self.session)
+        if self.state == "ready" and self._may_hang:
+            return self.revive()
+        return self._refresh() if self.state == "ready" and self.stale else None
 
     async def connect(self, instead_of: int) -> None:
         """Replace the session with that number, unless another caller did."""
         async with self._opening:
             if self.session == instead_of:
                 if self.state == "ready":  # the session is refused, and so are the pending calls
-                    await self._calls.wait_until_none(_PENDING_S)
+                    await self._wait_for_pending_calls()
                 await self._open()
 
     async def revive(self) -> None:
         """Open a new session if the server is gone or hangs, or wait for a pending one."""
         async with self._opening:
-            if self.suspected:
-                self._suspected = False
-                if not await self._responds():
+            if self._may_hang and self.state == "ready" and self._client is not None:
+                self._may_hang = False
+                try:
+                    await self._ping(self._client)
+                except _BROKEN:
                     self.fail(ServerError(f"it hung: no answer within {self._timeout_s:g} s, and none to a ping"))
             if self.may_retry:
                 await self._open()
-
-    async def refresh(self) -> None:
-        """List the tools again; until then, the last known tools are used."""
-        try:
-            await self._list()
-        except (*_BROKEN, MCPError, ValidationError) as error:
-            if isinstance(error, _BROKEN) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
-                self.fail(error)
-            else:
-                self.problem = f"its changed tools could not be listed: {self._cause(error)}"
-
-    async def recall(self) -> None:
-        """Load the tools that an earlier process stored."""
-        with contextlib.suppress(ConfigError):  # starting the server reports what is wrong with its entry
-            self.stored = await asyncio.to_thread(self._load_stored)
 
     async def close(self) -> None:
         """End the session, and a server process that was started for it."""
         client, self._client = self._client, None
         if client is not None:
             # a broken session raises its error again on closing; `problem` has it already
-            with contextlib.suppress(*_BROKEN, MCPError, ValueError):
+            with suppress(*_BROKEN, MCPError, ValueError):
                 await client.close()  # type: ignore[no-untyped-call]
 
     def fail(self, error: BaseException) -> None:
         """Mark the server as failed, with the error as its problem."""
-        self.state = "failed"
         self.specs = ()
-        self.on_change()
         self._attempts += 1
         self._failed_at = time.monotonic()
-        self.problem = self._foreign_problem = self._cause(error)
-        if self._options.log is not None:
-            self.problem += f"; its output is in {self._options.log.label}"
+        self._foreign_problem = self._cause(error)
+        log = f"; its output is in {self._log.label}" if self._log else ""
+        super().fail(ServerError(f"{self._foreign_problem}{log}"))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's name for it; raises as `Server.call` does."""
-        client = self._client
+        client, server = self._client, f"server {self.name!r}"
         if client is None or self.state != "ready":
             problem = self.problem or "it is still starting"
-            raise ServerError(f"server {self.name!r} is not available: {problem}", self._foreign_problem)
+            raise ServerError(f"{server} is not available: {problem}", self._foreign_problem)
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
-        with self._calls.pending() as relay:  # a new session waits for this, so that a ping still uses the old one
-            try:
-                with suppress_fastmcp_telemetry():  # its spans repeat ours, and contain the texts of failed tools
-                    answer = await client.call_tool_mcp(tool, params, self._progress(relay), meta=meta)
-            except CallTimeoutError as error:
-                self._suspected = True
-                raise TimedOutCallError(f"server {self.name!r} gave no answer within {error}") from error
-            except MCPError as error:
-                await self._raise_if_lost(client, error)
-                message = self._options.conceal(error.error.message)
-                return await to_result_async(message, None, ms_since(started), is_error=True)
-            except ToolError as error:
-                return await to_result_async(str(error), None, ms_since(started), is_error=True)
-            except _BROKEN as error:
-                raise self._went_away(client, error) from error
-            except ValidationError as error:
-                cause = self._cause(error)
-                raise LostCallError(f"server {self.name!r} violated the protocol: {cause}", cause) from error
+        self._pending += 1  # a new session waits for this, so that a ping still uses the old one
+        try:
+            answer = await self._answer(client, tool, params, meta)
+        except MCPError as error:
+            await self._raise_if_lost(client, error)
+            message = self._config.conceal(error.error.message)
+            return await to_result_async(message, None, ms_since(started), is_error=True)
+        except _BROKEN as error:
+            raise self._went_away(client, error) from error
+        except ValidationError as error:
+            cause = self._cause(error)
+            raise LostCallError(f"{server} violated the protocol: {cause}", cause) from error
+        finally:
+            self._pending -= 1
+            self._call_ended.set()
         took = ms_since(started)
-        parsed = await parse_tool_answer(answer.content, answer.structured_content, self._options.keep_file)
+        parsed = await parse_tool_answer(answer.content, answer.structured_content, self._keep_file)
         return await to_result_async(
             parsed.text,
             parsed.structured,
             took,
             is_error=bool(answer.is_error),
             cut=len(answer.content) > MAX_ANSWER_PARTS,
-            keep=self._options.keep,
+            keep=self._keep,
             attachments=parsed.attachments,
             parts=parsed.parts,
             meta=answer.meta,
         )
+
+    async def _answer(
+        self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
+    ) -> CallToolResult:
+        """Return the server's answer. Progress extends the time-out, and is reported."""
+        report, now, timeout_s = _report.get(), asyncio.get_running_loop().time, self._timeout_s
+        latest = now() + MAX_TIMEOUTS * timeout_s
+        clock = asyncio.timeout(timeout_s)
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            with suppress(RuntimeError):  # the call has ended
+                clock.reschedule(min(now() + timeout_s, latest))
+            if report is not None:
+                await report(progress, total, redacted(self._config.conceal(message)) if message else None)
+
+        longest = (MAX_TIMEOUTS + 1) * timeout_s
+        try:
+            async with clock:
+                with suppress_fastmcp_telemetry():  # its spans repeat ours, and contain the texts of failed tools
+                    return await client.call_tool_mcp(tool, params, on_progress, timeout=longest, meta=meta)
+        except TimeoutError as error:
+            if not clock.expired():
+                raise
+            self._may_hang = True
+            raise TimedOutCallError(f"server {self.name!r} gave no answer within {timeout_s:g} s") from error
 
     async def _raise_if_lost(self, client: Client[BoundedTransport], error: MCPError) -> None:
         """Raise the error for a call without an answer; return if the server answered it with an error."""
@@ -270,81 +271,65 @@ class Connection(Server):
                 raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
 
     async def _forgot_session(self, client: Client[BoundedTransport], error: MCPError) -> bool:
-        """Whether the server refused the session, and so did not run the call: then it refuses a ping as well.
-
-        The ping must get the same error, unless the error names the session or has the status for it.
-        """
+        """Whether the server refused the session, and so did not run the call: a ping gets the same refusal."""
         failure = failure_of(error)
-        refused = failure is None or (
-            failure.kind == "http" and 400 <= failure.status < 500 and failure.status not in _BUSY
-        )
-        if not refused or error.error.code == METHOD_NOT_FOUND or _is_closed(error):
-            return False
-        if not client.transport.is_remote or client.initialize_result is None:
+        if failure is None:
+            is_refusal = error.error.code != METHOD_NOT_FOUND and not _is_closed(error)
+        else:
+            is_refusal = failure.kind == "http" and 400 <= failure.status < 500 and failure.status not in _BUSY
+        if not is_refusal or not client.transport.is_remote or client.initialize_result is None:
             return False
         try:
             refusal = await self._ping(client)
         except _BROKEN:
             return False
-        gone = failure is not None and failure.status in {404, 410}
-        names_session = gone or "session" in error.error.message.lower()
-        return refusal is not None and (
-            names_session or (refusal.code, refusal.message) == (error.error.code, error.error.message)
-        )
+        if refusal is None or failure is not None:
+            return refusal is not None and failure_of(refusal) == failure
+        return (refusal.error.code, refusal.error.message) == (error.error.code, error.error.message)
 
-    async def _ping(self, client: Client[Any]) -> Any:
+    async def _ping(self, client: Client[Any]) -> MCPError | None:
+        """Return the error with which the server answers a ping, or None."""
         try:
             async with asyncio.timeout(min(self._timeout_s, _PING_S)):
                 await client.session.send_ping()
         except MCPError as error:
-            return error.error
+            return error
         return None
-
-    async def _responds(self) -> bool:
-        if self._client is None:
-            return False
-        try:
-            await self._ping(self._client)
-        except _BROKEN:
-            return False
-        return True
 
     async def _on_message(self, message: ServerNotification | Exception) -> None:
         match message:
             case ToolListChangedNotification():
                 self._changes += 1
+                self.stale = True
                 self.on_change()
             case PromptListChangedNotification() | ResourceListChangedNotification():
                 self.other_changes += 1
                 self.on_change()
-            case StrayOutputError(line=line) if self._options.log is not None:
-                await asyncio.to_thread(self._options.log.write, line + b"\n")
+            case StrayOutputError(line=line) if self._log is not None:
+                await asyncio.to_thread(self._log.write, line + b"\n")
 
-    async def _on_log(self, message: LoggingMessageNotificationParams) -> None:
-        relay = self._calls.only
-        if relay is None:
-            await default_log_handler(message)
-            return
-        text = message.data if isinstance(message.data, str) else json.dumps(message.data, default=str)
-        await relay.log(redacted(self._options.conceal(text)), message.level, message.logger)
-
-    def _progress(self, relay: Relay | None) -> ProgressHandler | None:
-        if relay is None:
-            return None
-
-        async def report(progress: float, total: float | None, message: str | None) -> None:
-            await relay.progress(progress, total, redacted(self._options.conceal(message)) if message else None)
-
-        return report
+    async def _wait_for_pending_calls(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PENDING_S):
+                while self._pending:
+                    self._call_ended.clear()
+                    await self._call_ended.wait()
 
     async def _open(self) -> None:
         self.session += 1
-        self.state, self._suspected = "connecting", False
+        self.state, self._may_hang = "connecting", False
         await self.close()
         try:
             transport = await asyncio.to_thread(self._transport)
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._start(transport)
+                self._client = Client(
+                    transport if isinstance(transport, BoundedTransport) else BoundedTransport(transport),
+                    init_timeout=CONNECT_TIMEOUT_S,
+                    timeout=self._timeout_s,
+                    message_handler=self._on_message,
+                )
+                await self._client.__aenter__()  # type: ignore[no-untyped-call]
+                await self._list(self._client)
         except asyncio.CancelledError:  # the turn that waited was cancelled; the next turn tries again
             self.state, self.problem = "failed", "it was stopped while starting"
             raise
@@ -353,57 +338,46 @@ class Connection(Server):
         else:
             self._attempts = 0
 
-    async def _start(self, transport: ClientTransport) -> None:
-        self._client = Client(
-            transport if isinstance(transport, BoundedTransport) else BoundedTransport(transport),
-            init_timeout=CONNECT_TIMEOUT_S,
-            timeout=self._timeout_s,
-            message_handler=self._on_message,
-            log_handler=self._on_log,
-        )
-        await self._client.__aenter__()  # type: ignore[no-untyped-call]
-        await self._list()
+    async def _refresh(self) -> None:
+        """List the tools again; until then, the last known tools are used."""
+        try:
+            if self._client is not None:
+                await self._list(self._client)
+        except (*_BROKEN, MCPError, ValidationError) as error:
+            if isinstance(error, _BROKEN) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
+                self.fail(error)
+            else:
+                self.problem = f"its changed tools could not be listed: {self._cause(error)}"
 
-    async def _list(self) -> None:
-        if self._client is None:
-            raise ServerError(f"server {self.name!r} is not connected")
-        client, changes = self._client, self._changes
+    async def _list(self, client: Client[BoundedTransport]) -> None:
+        changes = self._changes
         tools = await client.list_tools()
         introduction = client.initialize_result or client.session.discover_result
-        instructions = (introduction.instructions if introduction else None) or ""
-        listing = StoredListing(tools=tools, about=" ".join(instructions.split())[:MAX_INSTRUCTIONS])
-        specs = await asyncio.to_thread(self._specs_of, listing)
+        specs = await asyncio.to_thread(self._specs_of, tools, (introduction and introduction.instructions) or "")
         if client is not self._client:
             return
         self.specs = specs
-        self.state, self._listed = "ready", changes
+        self.state, self.stale = "ready", changes != self._changes
         session = client.transport.session
         left_out, changed = (session.left_out, session.changed) if session else ([], [])
         switched_off = [
-            f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._options.offers(tool.name)
+            f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._config.offers(tool.name)
         ]
         self.notes = (*(f"not offered: {note}" for note in (*left_out, *switched_off)), *changed)
         self.problem = "" if tools else "it offers no tools"
         if left_out:
             more = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
             self.problem = f"not offered: {'; '.join(left_out[:3])}{more}"
-        if self._options.listings:
-            await asyncio.to_thread(self._options.listings.save, self.name, self._options.digest(), listing)
 
-    def _specs_of(self, listing: StoredListing) -> tuple[ToolSpec, ...]:
-        options = self._options
+    def _specs_of(self, tools: list[Tool], instructions: str) -> tuple[ToolSpec, ...]:
+        entry = self._config.filled()
         about: dict[str, Any] = {
-            "trusted": options.trusted,
-            "about": listing.about,
-            "server_digest": options.digest(),
-            "ground": options.ground(),
+            "trusted": self._config.trusted,
+            "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
+            "server_digest": digest_of(entry),
+            "ground": server_folder(entry),
         }
-        return tuple(spec_of(self.name, tool, **about) for tool in listing.tools if options.offers(tool.name))
-
-    def _load_stored(self) -> tuple[ToolSpec, ...]:
-        listings = self._options.listings
-        listing = listings.load(self.name, self._options.digest()) if listings else None
-        return self._specs_of(listing) if listing else ()
+        return tuple(spec_of(self.name, tool, **about) for tool in tools if self._config.offers(tool.name))
 
     def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)
@@ -419,7 +393,7 @@ class Connection(Server):
         flaw = self._client.transport.flaw if self._client else ""
         text = flaw or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
-        return printable(redacted(self._options.conceal(line)))[:MAX_PROBLEM]
+        return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
 
 
 def _is_closed(error: MCPError) -> bool:

@@ -19,8 +19,8 @@ from mcp_types import (
 from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment
-from packetgate.tools.attached.media_types import cleaned_type, matches_declaration
-from packetgate.tools.servers.results import Keep
+from packetgate.tools.attached.media import cleaned_type, matches_declaration
+from packetgate.tools.servers.server import Keep
 
 
 class ParsedAnswer(NamedTuple):

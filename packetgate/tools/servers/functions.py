@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from packetgate.state.base import ms_since
 from packetgate.state.errors import InputError
 from packetgate.state.routing import ToolResult
-from packetgate.tools.servers.local import LocalServer
-from packetgate.tools.servers.results import Keep, to_json_text, to_result_async
+from packetgate.tools.servers.results import to_json_text, to_result_async
+from packetgate.tools.servers.server import Keep, Server
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -22,7 +22,7 @@ HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """Annotations that a tool's `metadata` may contain, by their MCP names."""
 
 
-class FunctionServer(LocalServer):
+class FunctionServer(Server):
     """Functions as the tools of one server. The hints in their metadata are trusted."""
 
     def __init__(self, name: str, tools: Iterable[BaseTool | Callable[..., Any]], keep: Keep | None = None) -> None:

@@ -1,9 +1,7 @@
 """HTTP to MCP servers: bounded answers, and a JSON-RPC error for every answer that the SDK cannot read."""
 
-import email.utils
 import json
 import re
-import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -14,10 +12,10 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
 from packetgate.state.printing import printable
 from packetgate.tools.servers.messages import TransportFailure, as_json, failure_message, read_jsonrpc_async
-from packetgate.tools.servers.session import MAX_MESSAGE_BYTES, MAX_TIMEOUTS, BoundedTransport
+from packetgate.tools.servers.session import MAX_MESSAGE_BYTES, BoundedTransport
 
 _ERROR_BYTES = 100_000
-"""Most bytes that are read from the body of an HTTP error."""
+"""Bytes in which the first line of an HTTP error is looked for."""
 _LINE_CHARS = 200
 _EVENTS = "text/event-stream"
 _TAG = re.compile(r"<[^>]*>")
@@ -52,14 +50,11 @@ class BoundedHttp(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request. A JSON-RPC request always gets a JSON-RPC answer."""
-        timeouts = request.extensions.get("timeout") or {}
-        if request.method == "GET":  # an event stream may be silent for any time
-            request.extensions["timeout"] = {**timeouts, "read": None}
         request_id = _request_id(request)
+        if request_id is not None or request.method == "GET":  # sessions have time-outs; event streams need none
+            request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": None}
         if request_id is None:
             return await super().send(request, **options)
-        if timeouts.get("read"):  # the session has its own time-out, which progress extends
-            request.extensions["timeout"] = {**timeouts, "read": timeouts["read"] * MAX_TIMEOUTS}
         try:
             response = await super().send(request, **options)
             if response.has_redirect_location:
@@ -91,7 +86,12 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
 
 async def _answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessage:
     status = response.status_code
-    body = await (_beginning(response) if status >= 400 else response.aread())
+    try:
+        body = await response.aread()
+    except (httpx2.TransportError, httpx2.StreamError):
+        if status < 400:
+            raise
+        body = b""  # the status is enough
     await response.aclose()
     try:
         message = await read_jsonrpc_async(body)
@@ -102,36 +102,16 @@ async def _answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessa
         return message
     line = _first_line(body)
     why = f"HTTP {status} {response.reason_phrase}".rstrip() + (f": {line}" if line else "")
+    wait = response.headers.get("retry-after", "").strip()
+    retry_after_s = float(wait) if wait.isdecimal() else None
     if status < 400:
         return failure_message(request, f"its answer is not JSON-RPC: {why}", TransportFailure("unreadable", status))
-    return failure_message(request, why, TransportFailure("http", status, _retry_after_s(response)))
-
-
-async def _beginning(response: httpx2.Response) -> bytes:
-    body = b""
-    try:
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) >= _ERROR_BYTES:
-                break
-    except (httpx2.TransportError, httpx2.StreamError):
-        pass  # the status is enough
-    return body[:_ERROR_BYTES]
+    return failure_message(request, why, TransportFailure("http", status, retry_after_s))
 
 
 def _first_line(body: bytes) -> str:
-    lines = _TAG.sub(" ", body.decode(errors="replace")).splitlines()
+    lines = _TAG.sub(" ", body[:_ERROR_BYTES].decode(errors="replace")).splitlines()
     return printable(next((line.strip() for line in lines if line.strip()), ""))[:_LINE_CHARS]
-
-
-def _retry_after_s(response: httpx2.Response) -> float | None:
-    header = response.headers.get("retry-after", "")
-    if header.strip().isdecimal():
-        return float(header)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
 
 
 def _as_json(response: httpx2.Response, message: JSONRPCMessage) -> httpx2.Response:

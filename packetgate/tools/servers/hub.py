@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Collection, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -58,10 +58,6 @@ class McpHub:
         self._started_ahead = False
         self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
         self._known: tuple[object, ...] = ()
-        self._offered_catalogue = self._catalogue
-        self._known_offered: tuple[object, ...] = ()
-        self._recalling = asyncio.Lock()
-        self._has_recalled = False
         self._updating = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -94,7 +90,7 @@ class McpHub:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all servers, sorted."""
-        return tuple(sorted(self._offered()))
+        return tuple(sorted(self._visible()))
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the tools of all connected servers.
@@ -106,7 +102,7 @@ class McpHub:
         limit_s = self._patience_s
         if self._started_ahead and not patient:
             await self._wait(self._tasks, min(HURRIED_PATIENCE_S, limit_s), mark=False)
-            if any(server.state == "ready" for server in self._offered().values()):
+            if any(server.state == "ready" for server in self._visible().values()):
                 return await self.live()
         await self._wait(self._tasks, limit_s)
         return await self.live()
@@ -117,42 +113,23 @@ class McpHub:
         Without `retry`, failed servers are left alone.
         """
         for server in self._servers.values():
-            gone = server.may_retry and (retry or server.state == "ready")
-            if server.session == 0 or gone:
-                self._run(server, server.connect(instead_of=server.session))
-            elif server.suspected:
-                self._run(server, server.revive())
-            elif server.stale and server.state == "ready":
-                self._run(server, server.refresh())
+            running = self._tasks.get(server.name)
+            if (running is None or running.done()) and (work := server.upkeep(retry=retry)):
+                task = asyncio.create_task(work, name=f"server {server.name}")
+                task.add_done_callback(lambda _: self.changed.set())
+                self._tasks[server.name] = task
+                self._waited.discard(server.name)
 
     async def live(self) -> Catalogue:
         """Return the tools of the servers that are connected now, without waiting."""
         self._collect_finished()
         async with self._updating:  # so that a concurrent turn does not use an outdated catalogue
-            known = tuple(server.specs for server in self._offered().values())
+            known = tuple(server.specs for server in self._visible().values())
             if known != self._known:
                 specs = [spec for specs in known for spec in specs]
                 self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
                 self._known = known
             return self._catalogue
-
-    async def offered(self) -> Catalogue:
-        """Return the tools to list, without waiting: the tools of `live`, and the stored tools of starting servers."""
-        async with self._recalling:
-            if not self._has_recalled:
-                await asyncio.gather(*(server.recall() for server in self._servers.values()))
-                self._has_recalled = True
-        live = await self.live()
-        async with self._updating:
-            servers = self._offered().values()
-            if not any(server.is_first_start and server.stored for server in servers):
-                return live
-            known = tuple(server.offered for server in servers)
-            if known != self._known_offered:
-                specs = [spec for specs in known for spec in specs]
-                self._offered_catalogue = await asyncio.to_thread(live.updated, specs)
-                self._known_offered = known
-            return self._offered_catalogue
 
     async def settled(self, *names: str) -> None:
         """Wait until servers have started or listed their changed tools, at most as long as a turn."""
@@ -163,14 +140,9 @@ class McpHub:
         """Wait for all starting servers, once for each start."""
         await self._wait(self._tasks, patience_s)
 
-    async def introduced(self, patience_s: float) -> None:
-        """Wait for starting servers without known tools, once for each start."""
-        await self.offered()
-        await self._wait([name for name in self._tasks if not self._servers[name].offered], patience_s)
-
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the health of every server, sorted by name."""
-        return tuple(server.health() for _, server in sorted(self._offered().items()))
+        return tuple(server.health() for _, server in sorted(self._visible().items()))
 
     def notes(self) -> dict[str, tuple[str, ...]]:
         """Return one line for each tool that is not offered, or whose schema was shortened, by server."""
@@ -214,20 +186,10 @@ class McpHub:
                     raise
                 await _prepare_retry(attempt, error, server, session)
 
-    def _offered(self) -> dict[str, Server]:
+    def _visible(self) -> dict[str, Server]:
         own = {name: server for name, server in self._servers.items() if not server.needs_path_tools}
         takes_path = any(spec.takes_path for server in own.values() for spec in server.specs)
         return dict(self._servers) if takes_path else own
-
-    def _run(self, server: Server, work: Coroutine[Any, Any, None]) -> None:
-        running = self._tasks.get(server.name)
-        if running is not None and not running.done():
-            work.close()
-            return
-        task = asyncio.create_task(work, name=f"server {server.name}")
-        task.add_done_callback(lambda _: self.changed.set())
-        self._tasks[server.name] = task
-        self._waited.discard(server.name)
 
     async def _wait(self, names: Collection[str], limit_s: float, *, mark: bool = True) -> None:
         """Wait for the tasks of servers, once for each task; `mark` notes that it was waited for."""

@@ -1,7 +1,6 @@
 """Servers whose tools run in this process without a protocol: built-in tools and chains."""
 
 import time
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,21 +20,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import ResultStore
 
 
-class LocalServer(Server):
-    """A server of tools that run in this process."""
-
-    @abstractmethod
-    def tool_specs(self) -> Iterable[ToolSpec]:
-        """Return the definitions of its tools."""
-
-    async def connect(self, instead_of: int) -> None:
-        """Load the tool definitions; there is no connection to open."""
-        self.session = instead_of + 1
-        self.specs = tuple(self.tool_specs())
-        self.state = "ready"
-
-
-class BuiltinServer(LocalServer):
+class BuiltinServer(Server):
     """Server of the built-in tools."""
 
     def __init__(self, name: str, tools: Iterable[BuiltinTool], root: Path, kept: ResultStore | None = None) -> None:
@@ -66,7 +51,7 @@ class BuiltinServer(LocalServer):
         return await to_result_async(text, structured, ms_since(started), **options)
 
 
-class ChainServer(LocalServer):
+class ChainServer(Server):
     """The chains of `packetgate.toml` as tools. A call names the next steps, and the graph calls them."""
 
     def __init__(self, chains: Mapping[str, ToolChain]) -> None:

@@ -24,8 +24,6 @@ from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig, ServerCon
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.local import BuiltinServer, ChainServer
 from packetgate.tools.servers.server import Server
-from packetgate.tools.spec.default_arguments import server_folder
-from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.text.result_store import ResultStore
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from packetgate.tools.servers.connection import Connection
-    from packetgate.tools.servers.results import Keep
-    from packetgate.tools.servers.stored_listings import StoredListings
 
 NETWORK_VARIABLES = (
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
@@ -55,14 +51,12 @@ async def open_hub(
     sandbox: SandboxSettings | None = None,
     kept: ResultStore | None = None,
     meaning: SemanticModel = IN_MEMORY,
-    listings: Path | None = None,
     has_reader: bool = False,
     more: Iterable[Server] = (),
 ) -> McpHub:
     """Return the hub of these servers and `more`, not yet entered.
 
     Args:
-        listings: the folder where the tools of the configured servers are stored.
         has_reader: whether the caller reads long results itself, and makes single calls, so it gets no chains.
 
     Raises:
@@ -74,8 +68,12 @@ async def open_hub(
             raise ConfigError(f"the server name {CHAINS!r} is reserved for chains in packetgate.toml: rename it")
         servers.append(ChainServer(preferences.chains))
     if config.servers:
-        reads_on = has_reader or config.builtin != "none"
-        servers += await asyncio.to_thread(_configured, config, log_dir, kept, listings, reads_on)
+        can_read_on = has_reader or config.builtin != "none"
+
+        def connections() -> "list[Connection]":
+            return [configured(one, log_dir, kept, keeps_texts=can_read_on) for one in config.servers]
+
+        servers += await asyncio.to_thread(connections)  # imports FastMCP, which is slow
     if config.builtin != "none":
         rules = preferences.policy.rules if preferences else ()
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
@@ -83,24 +81,14 @@ async def open_hub(
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
 
-def _configured(
-    config: McpConfig, log_dir: Path, kept: ResultStore | None, listings: Path | None, reads_on: bool
-) -> "list[Connection]":
-    from packetgate.tools.servers.stored_listings import StoredListings  # imports FastMCP, which is slow
-
-    keep = kept.keep if kept else None
-    stored = StoredListings(listings) if listings else None
-    return [configured(server, log_dir, keep if reads_on else None, keep, stored) for server in config.servers]
-
-
 def configured(
-    config: ServerConfig,
-    log_dir: Path,
-    keep: "Keep | None" = None,
-    keep_file: "Keep | None" = None,
-    listings: "StoredListings | None" = None,
+    config: ServerConfig, log_dir: Path, kept: ResultStore | None = None, *, keeps_texts: bool = True
 ) -> "Connection":
-    """Return the connection to a configured server, which logs to a file in `log_dir`."""
+    """Return the connection to a configured server, which logs to a file in `log_dir`.
+
+    Args:
+        kept: stores attachments and, with `keeps_texts`, long texts.
+    """
     from packetgate.tools.servers.connection import Connection
     from packetgate.tools.servers.http import remote_transport
     from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
@@ -119,20 +107,8 @@ def configured(
         command = [entry["command"], *entry.get("args", ())]
         return LoggedTransport(command, entry.get("cwd"), {**inherited, **entry.get("env", {})}, log)
 
-    return Connection(
-        config.name,
-        transport,
-        trusted=config.trusted,
-        timeout_s=config.timeout_s,
-        log=log,
-        conceal=config.conceal,
-        digest=lambda: digest_of(config.filled()),
-        ground=lambda: server_folder(config.filled()),
-        offers=config.offers,
-        keep=keep,
-        keep_file=keep_file,
-        listings=listings,
-    )
+    keep = kept.keep if kept else None
+    return Connection(config, transport, log=log, keep=keep if keeps_texts else None, keep_file=keep)
 
 
 def builtin_servers(

@@ -2,17 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 from packetgate.state.base import ErrorType, is_storable
 from packetgate.state.codes import Code
 from packetgate.state.redaction import redacted, redacted_data
 from packetgate.state.routing import ResultAttachment, ToolResult
+from packetgate.tools.servers.server import Keep
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, MAX_STORED_CHARS
-
-Keep = Callable[[str | bytes], str]
-"""Stores a text or a file, and returns its handle."""
 
 MAX_OUTPUT_CHARS = 100_000
 _LINE_CHARS = 120

@@ -1,6 +1,6 @@
-"""The interface between the hub and a server."""
+"""A server: its tools and its state. Tools of this process are served without a protocol."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from packetgate.state.routing import ToolResult
@@ -10,9 +10,12 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 if TYPE_CHECKING:
     from fastmcp import Client
 
+Keep = Callable[[str | bytes], str]
+"""Stores a text or a file, and returns its handle."""
+
 
 class Server:
-    """A server: its tools and its state. `connect` may be called again after a failure."""
+    """A server of tools in this process; `Connection` overrides what an MCP server needs in addition."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -21,8 +24,8 @@ class Server:
         self.specs: tuple[ToolSpec, ...] = ()
         self.notes: tuple[str, ...] = ()
         """One line for each tool that is not offered, or whose schema was shortened."""
-        self.stored: tuple[ToolSpec, ...] = ()
-        """The tools that an earlier process stored."""
+        self.stale = False
+        """Whether the tools changed and have not been listed since."""
         self.needs_path_tools = False
         """Whether its tools are offered only if another server takes paths."""
         self.session = 0
@@ -32,31 +35,6 @@ class Server:
         self.other_changes = 0
         """Number of changes of prompts and resources."""
 
-    @property
-    def is_first_start(self) -> bool:
-        """Whether the first connection attempt is pending."""
-        return self.state == "connecting" and self.session <= 1
-
-    @property
-    def offered(self) -> tuple[ToolSpec, ...]:
-        """The tools to list: during the first start, the stored ones."""
-        return self.stored if self.is_first_start else self.specs
-
-    @property
-    def stale(self) -> bool:
-        """Whether the tools changed and have not been listed since."""
-        return False
-
-    @property
-    def suspected(self) -> bool:
-        """Whether a call timed out, so that the server may hang."""
-        return False
-
-    @property
-    def may_retry(self) -> bool:
-        """Whether a failed server may be tried again now."""
-        return False
-
     def client(self) -> "Client[Any] | None":
         """Return the open MCP session, for prompts and resources; None if there is none."""
         return None
@@ -65,18 +43,22 @@ class Server:
         """Return the state of the server."""
         return ServerHealth(name=self.name, state=self.state, tools=len(self.specs), problem=self.problem)
 
-    async def recall(self) -> None:
-        """Load the tools that an earlier process stored."""
+    def tool_specs(self) -> Iterable[ToolSpec]:
+        """Return the definitions of its tools."""
+        raise NotImplementedError
 
     async def connect(self, instead_of: int) -> None:
-        """Replace the session with that number, unless another caller did."""
-        raise NotImplementedError
+        """Replace the session with that number, unless another caller did. `connect` may be called after a failure."""
+        self.session = instead_of + 1
+        self.specs = tuple(self.tool_specs())
+        self.state = "ready"
+
+    def upkeep(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
+        """Return the work that the server needs now: to start, reconnect (with `retry`) or list its tools."""
+        return self.connect(0) if self.session == 0 else None
 
     async def revive(self) -> None:
         """Open a new session if the server is gone."""
-
-    async def refresh(self) -> None:
-        """List the changed tools."""
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's name for it.

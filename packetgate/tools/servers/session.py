@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,6 @@ from packetgate.tools.servers.messages import readable_answer, without_nulls
 
 MAX_MESSAGE_BYTES = 32_000_000
 """Longest message of a server. A longer one ends the session or, over HTTP, the request."""
-MAX_TIMEOUTS = 10
-"""Longest total wait for a call whose server reports progress, as a multiple of the time-out."""
-
-
-class CallTimeoutError(Exception):
-    """A call was not answered in time; the message is the waiting time."""
 
 
 class BoundedSession(ClientSession):
@@ -55,11 +49,10 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
     ) -> dict[str, Any]:
+        answer: dict[str, Any] = await super().send_raw_request(method, params, opts, **inner)
         if method == "tools/call":
-            return readable_answer(
-                await self._call(method, params, opts or {}, **inner), partial(self._validate, method)
-            )
-        answer: dict[str, Any] = without_nulls(await super().send_raw_request(method, params, opts, **inner))
+            return readable_answer(answer, partial(self._validate, method))
+        answer = without_nulls(answer)
         if method != "tools/list" or not isinstance(answer.get("tools"), list):
             return answer
         if not (params or {}).get("cursor"):
@@ -72,34 +65,6 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         self._session.left_out += left_out
         self._session.changed += changed
         return {**answer, "tools": tools}
-
-    async def _call(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions, **inner: Any
-    ) -> dict[str, Any]:
-        timeout_s, report = opts.get("timeout"), opts.get("on_progress")
-        if timeout_s is None:
-            return await super().send_raw_request(method, params, opts, **inner)
-        loop = asyncio.get_running_loop()
-        latest = loop.time() + MAX_TIMEOUTS * timeout_s
-        clock = asyncio.timeout(timeout_s)
-
-        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            with suppress(RuntimeError):  # the call has ended
-                clock.reschedule(min(loop.time() + timeout_s, latest))
-            if report is not None:
-                await report(progress, total, message)
-
-        extended: CallOptions = {**opts, "on_progress": on_progress}
-        del extended["timeout"]
-        try:
-            async with clock:
-                return await super().send_raw_request(method, params, extended, **inner)
-        except TimeoutError:
-            if not clock.expired():
-                raise
-            reported = loop.time() >= latest
-            waited = f"{MAX_TIMEOUTS * timeout_s:g} s, though it reported progress" if reported else f"{timeout_s:g} s"
-            raise CallTimeoutError(waited) from None
 
     async def run(self, *handlers: Any, **options: Any) -> None:
         try:

@@ -18,8 +18,8 @@ from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
-from packetgate.tools.spec.default_arguments import ServerFolder
 
 ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
@@ -107,8 +107,8 @@ async def test_a_call_may_repeat_an_argument_fixed_in_the_configuration(
         """Show the status of the working tree."""
         return f"{repo_path} is clean"
 
-    ground = ServerFolder(shop, is_named=True)
-    git = Connection("git", lambda: FastMCPTransport(server), trusted=True, ground=lambda: ground)
+    config = ServerConfig("git", {"command": "git", "args": [shop], "trusted": True})
+    git = Connection(config, lambda: FastMCPTransport(server))
     arguments = {name: value.format(shop=shop) if isinstance(value, str) else value for name, value in given.items()}
     async with proxy_client(tmp_path / "home", git, preferences=rules("allow", "git.*")) as talk:
         result = await talk.call("git__git_status", **arguments)

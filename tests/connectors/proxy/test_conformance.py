@@ -19,6 +19,7 @@ from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.policy.rules import Rule
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
@@ -31,6 +32,7 @@ ALL = "Running all suite (32 scenarios)"
 EXPECTED = """\
 server:
   - tools-call-sampling  # sampling does not pass: docs/proxy.md
+  - tools-call-with-logging  # nor do log messages
   - tools-call-elicitation  # nor do questions that a server asks in the middle of a call
   - elicitation-sep1034-defaults  # as before
   - elicitation-sep1330-enums  # as before
@@ -49,7 +51,7 @@ async def proxied(home: Path) -> AsyncIterator[str]:
     All calls are allowed: the suite cannot answer questions of the proxy.
     """
     server, kept = conformance_server(), ResultStore(home / "kept")
-    behind = Connection(NAME, lambda: FastMCPTransport(server), trusted=False, keep_file=kept.keep)
+    behind = Connection(ServerConfig(NAME, {}), lambda: FastMCPTransport(server), keep_file=kept.keep)
     preferences = Preferences(policy=Policy(rules=[Rule(effect="allow", server=NAME)]))
     allowed = RoutingContext(allow_write_tools=True, allow_execute_tools=True)
     async with (

@@ -1,4 +1,4 @@
-"""The proxy forwards progress, log messages, cancellation, resources and prompts."""
+"""The proxy forwards progress, cancellation, resources and prompts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,6 @@ class Library:
             """Read a book, page after page."""
             for page in (1, 2):
                 await ctx.report_progress(page, 2, f"page {page}")
-            await ctx.info("the book is read")
             return "the end"
 
         @self.server.tool
@@ -73,26 +72,21 @@ async def reading(
             yield talk
 
 
-async def test_progress_and_log_messages_reach_the_calling_client(tmp_path: Path) -> None:
+async def test_progress_reaches_the_calling_client(tmp_path: Path) -> None:
     library = Library()
     progress: list[Any] = []
-    logs: list[str] = []
 
     async def on_progress(done: float, total: float | None, message: str | None) -> None:
         progress.append((done, total, message))
 
-    async def on_log(message: Any) -> None:
-        logs.append(str(message.data))
-
     async with (
         gateway_over(library.server, home=tmp_path) as gateway,
         served(gateway) as url,
-        Client(url, mode="legacy", progress_handler=on_progress, log_handler=on_log) as client,
+        Client(url, mode="legacy", progress_handler=on_progress) as client,
     ):
         result = await client.call_tool("call_read_tool", {"name": "library.read_slowly"})
     assert result.structured_content["text"] == "the end"
     assert progress == [(1, 2, "page 1"), (2, 2, "page 2")]
-    assert any("the book is read" in text for text in logs)
 
 
 async def test_a_cancelled_call_is_cancelled_at_its_server(tmp_path: Path, kind: ClientKind) -> None:

@@ -1,6 +1,5 @@
 """Arguments that default to the folder of the server."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 
+from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.default_arguments import (
@@ -90,12 +90,11 @@ async def test_a_default_is_sent_unless_the_call_gives_another(tmp_path: Path):
         """Show the status of a repository."""
         return f"{repo_path} {short}"
 
-    for is_named in (True, False):
-        ground = ServerFolder("/work/shop", is_named=is_named)
-        transport = partial(FastMCPTransport, server)
-        connection = Connection("git", transport, trusted=False, ground=partial(replace, ground))
-        async with McpHub([connection]) as hub:
+    folder = str(tmp_path)
+    for is_named, entry in ((True, {"args": [folder]}), (False, {"cwd": folder})):
+        config = ServerConfig("git", {"command": "git", **entry})
+        async with McpHub([Connection(config, partial(FastMCPTransport, server))]) as hub:
             spec = (await hub.catalogue())["git.show_status"]
             assert (spec.required, "repo_path" in spec.parameters) == ((), not is_named)
-            assert (await hub.call(spec.name, {"short": True})).output == "/work/shop True"
+            assert (await hub.call(spec.name, {"short": True})).output == f"{folder} True"
             assert (await hub.call(spec.name, {"repo_path": "/elsewhere"})).output == "/elsewhere False"
