@@ -1,7 +1,8 @@
-"""Load the shipped weights; missing or broken files raise `WeightsError`."""
+"""Load the shipped weights; missing, broken or different files raise `WeightsError`."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,14 +19,7 @@ DIGITS = 3
 
 
 def load_session(path: Path, threads: int = 1) -> Any:
-    """Return an ONNX Runtime session for a model.
-
-    Args:
-        threads: more than one pays only if several long texts are read at once.
-
-    Raises:
-        WeightsError: the file is missing or broken.
-    """
+    """Return an ONNX Runtime session for a model. More `threads` pay only if several long texts are read at once."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -33,25 +27,17 @@ def load_session(path: Path, threads: int = 1) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the cores to others
     options.log_severity_level = 3
-    try:
+    with _checked(path):
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's errors share no other class
-        raise _broken(path, error) from error
 
 
 @cache
 def load_tokenizer(path: Path) -> Any:
-    """Return a cached tokenizer without truncation and padding.
-
-    Raises:
-        WeightsError: the file is missing or broken.
-    """
+    """Return a cached tokenizer without truncation and padding."""
     from tokenizers import Tokenizer
 
-    try:
+    with _checked(path):
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the tokenizer raises no more specific class
-        raise _broken(path, error) from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
@@ -63,31 +49,22 @@ def without_surrogates(text: str) -> str:
 
 
 def load_arrays(path: Path) -> "dict[str, NDArray[Any]]":
-    """Return the arrays of a file.
-
-    Raises:
-        WeightsError: the file is missing or broken.
-    """
+    """Return the arrays of a file."""
     import numpy as np
 
-    try:
-        with np.load(path, allow_pickle=False) as read:
-            return dict(read)
-    except Exception as error:  # numpy and zipfile raise various classes
-        raise _broken(path, error) from error
+    with _checked(path), np.load(path, allow_pickle=False) as read:
+        return dict(read)
 
 
 def load_json(path: Path, form: Callable[[Any], Form]) -> Form:
-    """Return `form(content)` for the content of a JSON file.
-
-    Raises:
-        WeightsError: the file is missing, broken, or of another form.
-    """
-    try:
+    """Return `form(content)` for the content of a JSON file."""
+    with _checked(path):
         return form(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise _broken(path, error) from error
 
 
-def _broken(path: Path, error: Exception) -> WeightsError:
-    return WeightsError(f"{path}: these weights are missing or broken; reinstall Packetgate: {error}")
+@contextmanager
+def _checked(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # the libraries' errors share no other class
+        raise WeightsError(f"{path}: these weights are missing or broken; reinstall Packetgate: {error}") from error

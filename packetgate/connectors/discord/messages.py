@@ -15,6 +15,7 @@ from packetgate.state.channels import SwitchHints
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ResultAttachment
 from packetgate.state.sections import Attachment
+from packetgate.tools.attached.media import MAX_PICTURE_BYTES, picture_type, stored_picture
 from packetgate.tools.attached.parts import (
     MAX_ATTACHED_TEXT_BYTES,
     MAX_PICTURES,
@@ -24,7 +25,6 @@ from packetgate.tools.attached.parts import (
     message_part,
     plain_name,
 )
-from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_type, stored_picture
 from packetgate.tools.text.result_store import ResultStore
 
 REQUEST_ERRORS = (discord.HTTPException, aiohttp.ClientError)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.graph.private_files import private_file
 from packetgate.state.errors import RequestError
+from packetgate.tools.attached.media import MAX_PICTURE_BYTES
 from packetgate.tools.attached.parts import Part, message_part
-from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -16,8 +16,8 @@ from packetgate.state.printing import fenced
 from packetgate.state.routing import ResultAttachment, ToolCall
 from packetgate.state.sections import Attachment, DataField
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.attached.media import picture_problem, stored_picture
 from packetgate.tools.attached.parts import MAX_PICTURES
-from packetgate.tools.attached.pictures import picture_problem, stored_picture
 from packetgate.tools.servers.results import read_more_hint
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from packetgate.state.errors import RequestError
 from packetgate.state.printing import byte_size, shorten
 from packetgate.state.sections import Attachment
-from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_problem, picture_type
+from packetgate.tools.attached.media import MAX_PICTURE_BYTES, picture_problem, picture_type
 from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4

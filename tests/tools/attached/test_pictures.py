@@ -7,7 +7,7 @@ import pytest
 from support.pictures import gif, jpeg, png, webp
 
 from packetgate.state.sections import Attachment
-from packetgate.tools.attached.pictures import MAX_PICTURE_BYTES, picture_problem, picture_type, stored_picture
+from packetgate.tools.attached.media import MAX_PICTURE_BYTES, picture_problem, picture_type, stored_picture
 from packetgate.tools.text.result_store import ResultStore, session_results
 
 FORMS = {

@@ -17,7 +17,7 @@ from mcp_types import (
 )
 
 from packetgate.state.routing import MAX_ATTACHMENTS, ToolResult
-from packetgate.tools.attached.media_types import UNKNOWN_TYPE
+from packetgate.tools.attached.media import UNKNOWN_TYPE
 from packetgate.tools.servers.content import parse_tool_answer
 from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, to_result
 
