@@ -42,7 +42,7 @@ from packetgate.deciders.choosing import language_deciders, reflex_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.model import Model

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.turn import Finished, Say, run_turn
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext

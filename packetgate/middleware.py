@@ -1,10 +1,9 @@
 """Middleware of LangChain's `create_agent`: chooses the model's tools, and gates its calls."""
 
 import asyncio
-import contextvars
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,7 @@ from langgraph.types import Command, interrupt
 
 from packetgate.deciders.reflex.reading import access_of
 from packetgate.graph.event_loops import LoopThread
-from packetgate.graph.journal.database import journal_at
+from packetgate.graph.journal import journal_at
 from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
@@ -113,7 +112,8 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         self.settings = routing_context(run_settings)
         database = journal_at(journal) if journal is not None else MemoryJournal()
         preferences = load_preferences(Path(policy)) if policy else Preferences()
-        self._toolbox = _AgentTools(self.tools, preferences)
+        specs = [spec_of_tool(SERVER, tool) for tool in self.tools]
+        self._toolbox = _AgentTools(Catalogue(specs, preferences=preferences))
         self._pipeline = Pipeline(self._toolbox, database, SERVER)
         self._loop = LoopThread()
 
@@ -131,15 +131,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
     def after_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Judge the calls of a step, and ask the user if needed."""
-        step = self._step(state)
-        if not step.calls:
-            return None
-        self._loop.run(step.propose())
-        while step.waiting:
-            self._loop.run(step.answer(interrupt(step.question())))
-            if step.was_taken:
-                interrupt(step.question())
-        return step.update()
+        return self._loop.run(self.aafter_model(state, runtime))
 
     async def aafter_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Judge the calls of a step, and ask the user if needed."""
@@ -155,14 +147,13 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Handled]) -> Handled:
         """Run an approved call once."""
-        here = contextvars.copy_context()
-
-        async def handled(changed: ToolCallRequest) -> Handled:
-            return await asyncio.to_thread(here.copy().run, handler, changed)
-
         if request.tool_call["name"] in self.unguarded:
             return handler(request)
-        return self._loop.run(self.awrap_tool_call(request, handled))
+
+        async def handle(changed: ToolCallRequest) -> Handled:
+            return await asyncio.to_thread(handler, changed)
+
+        return self._loop.run(self.awrap_tool_call(request, handle))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]
@@ -173,20 +164,17 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             return await handler(request)
         judged = (request.state.get("gated") or {}).get(str(call["id"]))
         if judged is None:
-            return _refused(
-                call, "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
-            )
-        packet = CognitionPacket.model_validate_json(judged)
-        running = _Running(request, handler)
-        with running.current():
-            packet, entries = await self._pipeline.executed(packet)
+            why = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
+            return _refused(call, why)
+        tools = _CalledTool(self._toolbox.known, request, handler)
+        packet, entries = await self._pipeline.executed(CognitionPacket.model_validate_json(judged), tools)
         if entries:
             await self._pipeline.journal.record(*entries)
-        if running.interrupted:
-            raise running.interrupted
+        if tools.interrupted:
+            raise tools.interrupted
         (done,) = packet.routing.calls
-        if done.status is ToolExecutionStatus.EXECUTED and running.handled is not None:
-            return running.handled
+        if done.status is ToolExecutionStatus.EXECUTED and tools.handled is not None:
+            return tools.handled
         text = done.result.output or done.result.error if done.result else done.doubt or f"{done.status}"
         if done.status is ToolExecutionStatus.EXECUTED:  # the journal has the result of an earlier run
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
@@ -203,16 +191,14 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             return request
         words = _last_words(request.messages)
         used = [f"{SERVER}.{call['name']}" for call, _ in _earlier(request.messages)]
-        palette = choose_palette(
-            PaletteRequest(
-                words=words,
-                access=access_of(words),
-                size=self.max_tools,
-                token_budget=_TOKEN_BUDGET,
-                recent=recent_after((), reversed(used)),
-            ),
-            self._toolbox.known,
+        wanted = PaletteRequest(
+            words=words,
+            access=access_of(words),
+            size=self.max_tools,
+            token_budget=_TOKEN_BUDGET,
+            recent=recent_after((), reversed(used)),
         )
+        palette = choose_palette(wanted, self._toolbox.known)
         shown = {_own_name(entry.tool_name) for entry in palette.entries} | self.unguarded
         return request.override(
             tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in shown]
@@ -220,14 +206,13 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
     def _step(self, state: GatedState) -> "_Step":
         messages = state["messages"]
-        index = next(
-            (index for index in range(len(messages) - 1, -1, -1) if isinstance(messages[index], AIMessage)), None
-        )
-        last = messages[index] if index is not None else None
-        done = {item.tool_call_id for item in messages[index or 0 :] if isinstance(item, ToolMessage)}
-        calls = last.tool_calls if isinstance(last, AIMessage) else []
+        places = [index for index, item in enumerate(messages) if isinstance(item, AIMessage)]
+        index = places[-1] if places else len(messages)
+        answers, rest = messages[index : index + 1], messages[index:]
+        done = {item.tool_call_id for item in rest if isinstance(item, ToolMessage)}
+        calls = [call for answer in answers if isinstance(answer, AIMessage) for call in answer.tool_calls]
         mine = [item for item in calls if item["id"] not in done and item["name"] not in self.unguarded]
-        return _Step(self._pipeline, self.settings, messages[:index], mine, str(last.id) if last else "")
+        return _Step(self._pipeline, self.settings, messages[:index], mine, "".join(str(item.id) for item in answers))
 
 
 class _Step:
@@ -283,18 +268,15 @@ class _Step:
 
     def question(self) -> dict[str, Any]:
         """Return the question about all calls that wait."""
-        questions = [
-            interrupt_payload(item, item.governance.question)
-            for item in self._packets.values()
-            if item.governance.question
-        ]
+        packets = self._packets.values()
+        payloads = [interrupt_payload(item, item.governance.question) for item in packets if item.governance.question]
         requests = [
-            {**item, "name": _own_name(item["name"])} for question in questions for item in question["action_requests"]
+            {**item, "name": _own_name(item["name"])} for payload in payloads for item in payload["action_requests"]
         ]
         configs = [
             {**item, "action_name": _own_name(item["action_name"])}
-            for question in questions
-            for item in question["review_configs"]
+            for payload in payloads
+            for item in payload["review_configs"]
         ]
         problem = {"problem": self._problem} if self._problem else {}
         return {"action_requests": requests, "review_configs": configs, **problem}
@@ -369,11 +351,11 @@ class _Conversation:
         )
 
 
+@dataclass
 class _AgentTools:
     """The agent's tools as a toolbox."""
 
-    def __init__(self, tools: Sequence[BaseTool], preferences: Preferences) -> None:
-        self.known = Catalogue([spec_of_tool(SERVER, tool) for tool in tools], preferences=preferences)
+    known: Catalogue
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
         return self.known
@@ -382,43 +364,31 @@ class _AgentTools:
         return ()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        return await _running.get().call(params)
+        raise NotImplementedError("calls run by the agent's handler")
 
 
-class _Running:
-    """A call that the agent's own handler runs."""
+@dataclass
+class _CalledTool(_AgentTools):
+    """The agent's tools while its own handler runs a call."""
 
-    def __init__(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Handled]]) -> None:
-        self._request, self._handler = request, handler
-        self.handled: Handled | None = None
-        """The handler's result; None: the handler did not run, because the journal has the result."""
-        self.interrupted: GraphBubbleUp | None = None
-        """The tool's own interrupt, for LangGraph."""
+    request: ToolCallRequest
+    handler: Callable[[ToolCallRequest], Awaitable[Handled]]
+    handled: Handled | None = None
+    """The handler's result; None: the handler did not run, because the journal has the result."""
+    interrupted: GraphBubbleUp | None = None
+    """The tool's own interrupt, for LangGraph."""
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Make this the call that the toolbox runs."""
-        token = _running.set(self)
-        try:
-            yield
-        finally:
-            _running.reset(token)
-
-    async def call(self, params: dict[str, Any]) -> ToolResult:
-        """Run the call with these arguments."""
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         started = time.perf_counter()
-        call = AgentCall(**{**self._request.tool_call, "args": params})
+        call = AgentCall(**{**self.request.tool_call, "args": params})
         try:
-            self.handled = handled = await self._handler(self._request.override(tool_call=call))
+            self.handled = handled = await self.handler(self.request.override(tool_call=call))
         except GraphBubbleUp as interrupted:
             self.interrupted = interrupted
             raise
         failed = isinstance(handled, ToolMessage) and handled.status == "error"
         text = handled.text if isinstance(handled, ToolMessage) else ""
         return await to_result_async(text, None, ms_since(started), is_error=failed, complete=True)
-
-
-_running: contextvars.ContextVar[_Running] = contextvars.ContextVar("running")
 
 
 def _earlier(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:

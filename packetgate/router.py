@@ -1,13 +1,11 @@
 """The Python API: a router over functions, LangChain tools and MCP servers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -27,7 +25,7 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store
 from packetgate.graph.composition import Graph, deciders_for, sandbox_settings
 from packetgate.graph.event_loops import LoopThread, LoopTools
-from packetgate.graph.journal.database import DatabaseJournal, journal_at
+from packetgate.graph.journal import DatabaseJournal, journal_at
 from packetgate.graph.private_files import private_folder
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import TokenUsage
@@ -155,7 +153,7 @@ class Turn:
 
 
 class Router:
-    """A graph with tools and named sessions. `invoke` and `stream` run on the router's own thread."""
+    """A graph with tools and named sessions. `invoke` runs on the router's own thread."""
 
     def __init__(
         self,
@@ -196,72 +194,45 @@ class Router:
         """
         return await self._last(Reply(value, str(question.payload.get("question_id", ""))), question.thread)
 
-    async def astream(self, text: str, *, thread: str = "") -> AsyncGenerator[TurnEvent | Turn]:
+    def astream(self, text: str, *, thread: str = "") -> AsyncGenerator[TurnEvent | Turn]:
         """Run a turn, and yield its events, pieces of the answer, and finally the `Turn`."""
-        name = thread or uuid4().hex
-        async with aclosing(run_turn(self._on_this_loop(), Say(text, _REQUEST), name, self.context)) as events:
-            async for event in events:
-                yield self._turn(event, name) if isinstance(event, Finished | Asked) else event
-
-    def stream(self, text: str, *, thread: str = "") -> Iterator[TurnEvent | Turn]:
-        """Run a turn, and yield the same objects as `astream`."""
-        received: SimpleQueue[Any] = SimpleQueue()
-        end = object()
-
-        async def run() -> None:
-            try:
-                async with aclosing(self.astream(text, thread=thread)) as events:
-                    async for event in events:
-                        received.put(event)
-            finally:
-                received.put(end)
-
-        running = self._loop.begin(run())
-        try:
-            while (event := received.get()) is not end:
-                yield event
-            running.result()
-        finally:
-            running.cancel()
+        return self._events(Say(text, _REQUEST), thread or uuid4().hex)
 
     async def aclose(self) -> None:
         """Stop the servers of the running loop."""
         await self._tools.aclose()
 
     def close(self) -> None:
-        """Stop the servers and the thread of `invoke` and `stream`."""
+        """Stop the servers and the thread of `invoke`."""
         self._loop.close(self.aclose)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
     async def _last(self, turn: UserInput, thread: str) -> Turn:
-        async with aclosing(run_turn(self._on_this_loop(), turn, thread, self.context)) as events:
-            return [self._turn(event, thread) async for event in events if isinstance(event, Finished | Asked)][-1]
+        async with aclosing(self._events(turn, thread)) as events:
+            return [event async for event in events if isinstance(event, Turn)][-1]
 
-    def _turn(self, event: Finished | Asked, thread: str) -> Turn:
-        question = Question(event.question, thread, self) if isinstance(event, Asked) else None
-        return Turn(event.packet, thread, question)
-
-    def _on_this_loop(self) -> Sessions:
+    async def _events(self, turn: UserInput, thread: str) -> AsyncGenerator[TurnEvent | Turn]:
         loop = asyncio.get_running_loop()
-        sessions = self._sessions.get(loop)
-        if sessions is None:
-            sessions = self._sessions[loop] = Sessions(self.graph, journal=self._journal)
-        return sessions
+        if loop not in self._sessions:
+            self._sessions[loop] = Sessions(self.graph, journal=self._journal)
+        async with aclosing(run_turn(self._sessions[loop], turn, thread, self.context)) as events:
+            async for event in events:
+                if isinstance(event, Finished | Asked):
+                    question = Question(event.question, thread, self) if isinstance(event, Asked) else None
+                    yield Turn(event.packet, thread, question)
+                else:
+                    yield event
 
 
 _REQUEST = TurnRequest(origin="library")

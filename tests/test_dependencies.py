@@ -17,7 +17,7 @@ EXTRAS = {
     "models/llama/": "local",
     "connectors/discord/": "discord",
     "connectors/studio.py": "studio",
-    "graph/journal/database.py": "postgres",
+    "graph/journal.py": "postgres",
     "graph/shared_results.py": "postgres",
     "graph/leases.py": "postgres",
     "graph/postgres.py": "postgres",

@@ -12,7 +12,7 @@ from packetgate.connectors.turn import Asked, Reply, Say, UserInput, run_turn
 from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.base import new_id

@@ -28,7 +28,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
                 yield remote
         return
     from packetgate.graph.composition import open_graph
-    from packetgate.graph.journal.database import open_journal
+    from packetgate.graph.journal import open_journal
     from packetgate.graph.leases import open_leases
     from packetgate.graph.shared_results import result_store
 

@@ -17,8 +17,8 @@ from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 
 from packetgate.graph.building import LAST_STAGE
-from packetgate.graph.journal.database import DatabaseJournal
-from packetgate.graph.leases import Leases, NoLeases
+from packetgate.graph.journal import DatabaseJournal
+from packetgate.graph.leases import Leases
 from packetgate.graph.records import forget_records
 from packetgate.models.options import ROLES
 from packetgate.models.pool import ModelPool
@@ -107,7 +107,7 @@ class Sessions:
     ) -> None:
         """`results` stores attached pictures; `with_models` returns the same graph with other models."""
         self.graph = graph
-        self._leases = leases or NoLeases()
+        self._leases = leases or Leases()
         self._journal = journal
         self._results = results
         self._servers = servers

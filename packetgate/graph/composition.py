@@ -12,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from packetgate.deciders.choosing import language_deciders, reflex_deciders, reviewed_by
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.private_files import private_folder
 from packetgate.graph.records import prune_records
 from packetgate.graph.settings import Settings

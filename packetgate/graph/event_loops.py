@@ -5,7 +5,6 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from packetgate.state.routing import ToolResult
@@ -25,16 +24,13 @@ class LoopThread:
         self._starting = threading.Lock()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run a coroutine and return its result."""
-        return self.begin(work).result()
-
-    def begin(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
-        """Start a coroutine."""
+        """Run a coroutine with the caller's context variables, and return its result."""
         with self._starting:
             if self._loop is None or self._process != os.getpid():  # a fork does not copy threads
                 self._loop, self._process = asyncio.new_event_loop(), os.getpid()
                 threading.Thread(target=_run_until_stopped, args=[self._loop], name="packetgate", daemon=True).start()
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
+            running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return running.result()
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `last` on the thread, if it was started, and end it."""

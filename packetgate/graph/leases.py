@@ -7,7 +7,6 @@ import asyncio
 import fcntl
 import logging
 import os
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
@@ -31,14 +30,13 @@ _TAKE = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _RELEASE = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 
 
-class Leases(ABC):
-    """Session locks of this process."""
+class Leases:
+    """Locks for sessions that no other process can open."""
 
-    @abstractmethod
     async def take(self, session: str) -> bool:
         """Try to take a session's lock; return whether the lock was free."""
+        return True
 
-    @abstractmethod
     async def release(self, session: str) -> None:
         """Release a lock."""
 
@@ -69,7 +67,7 @@ class Leases(ABC):
             raise
 
 
-class FileLeases(Leases):
+class _FileLeases(Leases):
     """Locks on files in a folder. A file exists while its lock is held."""
 
     def __init__(self, folder: Path) -> None:
@@ -77,11 +75,9 @@ class FileLeases(Leases):
         self._held: dict[str, int] = {}
 
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock; return whether the lock was free."""
         return await asyncio.to_thread(self._take, session)
 
     async def release(self, session: str) -> None:
-        """Release a lock."""
         await asyncio.to_thread(self._release, session)
 
     def _take(self, session: str) -> bool:
@@ -111,7 +107,7 @@ class FileLeases(Leases):
         return self._folder / sha256(session.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-class PostgresLeases(Leases):
+class _PostgresLeases(Leases):
     """Advisory locks on one connection. If the connection breaks, a new connection takes the locks again."""
 
     def __init__(self, url: str) -> None:
@@ -122,7 +118,6 @@ class PostgresLeases(Leases):
         self._checking: asyncio.Task[None] | None = None
 
     async def take(self, session: str) -> bool:
-        """Try to take a session's lock; return whether the lock was free."""
         taken = await self._ask(_TAKE, session)
         if taken:
             self._held.add(session)
@@ -131,12 +126,10 @@ class PostgresLeases(Leases):
         return taken
 
     async def release(self, session: str) -> None:
-        """Release a lock."""
         self._held.discard(session)
         await self._ask(_RELEASE, session)
 
     async def close(self) -> None:
-        """Release all locks."""
         if self._checking is not None:
             self._checking.cancel()
         if self._connection is not None:
@@ -179,17 +172,6 @@ class PostgresLeases(Leases):
             return self._connection
 
 
-class NoLeases(Leases):
-    """Locks for sessions that no other process can open; taking such a lock always succeeds."""
-
-    async def take(self, session: str) -> bool:
-        """Return True: nobody else can hold the lock."""
-        return True
-
-    async def release(self, session: str) -> None:
-        """Do nothing."""
-
-
 @asynccontextmanager
 async def open_leases(settings: Settings) -> AsyncIterator[Leases]:
     """Open the locks of the sessions that the settings name.
@@ -198,10 +180,10 @@ async def open_leases(settings: Settings) -> AsyncIterator[Leases]:
         ConfigError: the database cannot be reached.
     """
     if not settings.database_url:
-        yield FileLeases(settings.home / "leases")
+        yield _FileLeases(settings.home / "leases")
         return
     with postgres_errors(settings.database_url) as url:
-        leases = PostgresLeases(url)
+        leases = _PostgresLeases(url)
         try:
             yield leases
         finally:

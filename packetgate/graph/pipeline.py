@@ -163,9 +163,14 @@ class Pipeline:
         await self.journal.record(*StageChange(packet, update).entries())
         return packet.merged(update)
 
-    async def executed(self, packet: CognitionPacket) -> tuple[CognitionPacket, tuple[Entry, ...]]:
-        """Run the call if it may run; return its packet and the journal entries to write with its end."""
-        toolbox = self.toolbox(packet.governance.settings)
+    async def executed(
+        self, packet: CognitionPacket, tools: Toolbox | None = None
+    ) -> tuple[CognitionPacket, tuple[Entry, ...]]:
+        """Run the call if it may run; return its packet and the journal entries to write with its end.
+
+        `tools` replaces the pipeline's tools.
+        """
+        toolbox = AllowedTools(tools or self.tools, packet.governance.settings, self.channel)
         runtime = self._runtime(packet, can_ask=False)
         held = self._proposed.pop(packet.header.packet_id, ())
         marked = _marked(packet, await toolbox.catalogue())

@@ -8,7 +8,7 @@ from getpass import getuser
 import pytest
 from support.command_line import CommandLine
 
-from packetgate.graph.journal.chain import JournalChain, JournalRow
+from packetgate.graph.journal import JournalChain, JournalRow
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from support.scripted_deciders import call, none, scripted
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
 from packetgate.state.transitions import ToolExecutionStatus

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from packetgate.graph.journal.chain import FORGOTTEN, JournalChain
-from packetgate.graph.journal.database import DatabaseJournal, journal_at, open_journal
+from packetgate.graph.journal import FORGOTTEN, DatabaseJournal, JournalChain, journal_at, open_journal
 from packetgate.graph.settings import Settings
 from packetgate.tools.execution.journal import Entry, Journal, MemoryJournal
 
@@ -150,7 +149,7 @@ async def test_deleted_last_rows_are_detected_after_new_rows(tmp_path: Path) -> 
 
 FORKED = """
 import asyncio, os, sys
-from packetgate.graph.journal.database import journal_at
+from packetgate.graph.journal import journal_at
 from packetgate.tools.execution.journal import Entry
 
 journal = journal_at(sys.argv[1])

@@ -13,8 +13,7 @@ from support.mcp_servers import until
 from support.palettes import NIGHTLY
 
 from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Resuming, Say
-from packetgate.graph.journal.chain import JournalChain
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import JournalChain, open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.state.transitions import ToolExecutionStatus
@@ -148,7 +147,7 @@ async def test_an_unwritable_journal_ends_the_turn_without_an_unknown_call(
     settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The call's outcome is not lost either: on continuing, the user is asked, as after a kill."""
-    monkeypatch.setattr("packetgate.graph.journal.database.SQLITE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("packetgate.graph.journal.SQLITE_TIMEOUT_S", 0.2)
     await asked(settings, "s", 'Book the room "r1"')
     hotel.hold("after")
     turn = asyncio.create_task(events(settings, "s", Reply("yes")))

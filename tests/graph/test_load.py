@@ -12,8 +12,7 @@ from support.palettes import NIGHTLY
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, run_turn
-from packetgate.graph.journal.chain import JournalChain
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import JournalChain, open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 

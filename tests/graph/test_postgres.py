@@ -6,7 +6,7 @@ import pytest
 from psycopg import AsyncConnection
 from support.command_line import CommandLine
 
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.leases import open_leases
 from packetgate.graph.postgres import MAX_CONNECTIONS
 from packetgate.graph.settings import Settings

@@ -34,7 +34,7 @@ from packetgate.connectors.proxy.listing import in_order, listed_tool
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
 from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
 from packetgate.graph.composition import open_tools
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import PROXY

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.options import settings_from
-from packetgate.graph.journal.chain import JournalChain, JournalRow
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import JournalChain, JournalRow, open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.printing import escaped, shorten
 from packetgate.tools.execution.journal import CALL_MARKED, CLAIMED

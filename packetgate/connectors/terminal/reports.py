@@ -23,7 +23,7 @@ from packetgate.connectors.options import (
 )
 from packetgate.connectors.rendering import safe_text, say, table, write_json
 from packetgate.graph.composition import model_names, model_pool, open_tools
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.options import MODEL

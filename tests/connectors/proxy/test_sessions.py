@@ -7,7 +7,7 @@ from fastmcp import FastMCP
 from support.proxies import ClientKind, gateway_over, ledger_server, served, talking
 
 from packetgate.connectors.proxy.sessions import MAX_TRACED_CALLS, EarlierResults, ProxySession, SessionRegistry
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -15,8 +15,7 @@ from support.endpoints import Chat, started
 from support.mcp_servers import until
 
 from packetgate.connectors.serve.conversations import is_question_message
-from packetgate.graph.journal.chain import JournalChain
-from packetgate.graph.journal.database import open_journal
+from packetgate.graph.journal import JournalChain, open_journal
 from packetgate.graph.settings import Settings
 
 pytestmark = pytest.mark.slow

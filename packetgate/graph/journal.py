@@ -1,31 +1,134 @@
-"""The journal in the database that stores the sessions: SQLite or PostgreSQL.
+"""The journal in the database that stores the sessions, SQLite or PostgreSQL: append-only rows, chained by hashes.
+
+A row's hash covers the hash of the previous row and the digest of its own detail, but not the detail itself. So a
+detail can be erased when its session is forgotten, and the chain stays valid. Forgetting a session appends a row, which
+explains the erased details before it.
 
 LangGraph servers store the sessions themselves, and their store cannot guarantee that a row is written once. There, the
 journal is in the database of Packetgate's own settings, which all servers must share.
 """
 
 import asyncio
+import hashlib
+import json
 import os
+import secrets
 import sqlite3
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from packetgate.graph.journal.chain import FORGOTTEN, ChainHead, JournalRow, chained
 from packetgate.graph.postgres import open_pool
 from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import SQLITE_TIMEOUT_S
+from packetgate.state.base import now
 from packetgate.state.errors import ConfigError
 from packetgate.tools.execution.journal import Entry, Journal, Recorded
+from packetgate.tools.spec.tool_spec import digest_of
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
 
 _T = TypeVar("_T")
+
+FORGOTTEN = "session_forgotten"
+_SALT = "salt"
+"""Key of a random value in every detail, so that nobody can guess an erased detail from its digest."""
+
+
+class JournalRow(NamedTuple):
+    """A row, in the order of the table's columns."""
+
+    seq: int
+    at: str
+    session_id: str
+    packet_id: str
+    call_id: str
+    event: str
+    key: str | None
+    digest: str
+    """Digest of the detail."""
+    previous: str
+    """Hash of the previous row; empty in the first."""
+    hash: str
+    detail: str | None
+    """JSON; None if erased."""
+
+    @property
+    def recorded(self) -> Recorded:
+        """The entry with its number and time."""
+        detail = json.loads(self.detail or "{}")
+        detail.pop(_SALT, None)
+        entry = Entry(self.event, self.session_id, self.packet_id, self.call_id, detail, self.key)
+        return Recorded(self.seq, datetime.fromisoformat(self.at), entry)
+
+
+class ChainHead(NamedTuple):
+    """Number and hash of the newest row."""
+
+    seq: int = 0
+    hash: str = ""
+
+
+def chained(entries: Iterable[Entry], head: ChainHead) -> list[JournalRow]:
+    """Return entries as rows that follow `head`."""
+    rows: list[JournalRow] = []
+    for entry in entries:
+        detail = json.dumps({**entry.detail, _SALT: secrets.token_hex(8)}, separators=(",", ":"))
+        digest = hashlib.sha256(detail.encode()).hexdigest()
+        names = (entry.session_id, entry.packet_id, entry.call_id, entry.event, entry.key)
+        row = JournalRow(head.seq + 1, now().isoformat(), *names, digest, head.hash, "", detail)
+        rows.append(row._replace(hash=_hash(row)))
+        head = ChainHead(row.seq, rows[-1].hash)
+    return rows
+
+
+class JournalChain:
+    """Verifies rows from the first to the last."""
+
+    def __init__(self) -> None:
+        self.head = ChainHead()
+        self.erased = 0
+        """Number of erased details."""
+        self._unexplained: dict[str, int] = {}
+        """First erased row by session, for sessions without a later `FORGOTTEN`."""
+
+    def breach(self, row: JournalRow) -> str | None:
+        """Return the problem with the next row, or None."""
+        if row.seq != self.head.seq + 1:
+            return f"row {self.head.seq + 1} is missing: row {row.seq} follows"
+        if row.previous != self.head.hash:
+            return f"row {row.seq} does not follow from row {self.head.seq}"
+        if row.hash != _hash(row):
+            return f"row {row.seq} has been changed"
+        if row.detail is None:
+            self.erased += 1
+            self._unexplained.setdefault(row.session_id, row.seq)
+        elif hashlib.sha256(row.detail.encode()).hexdigest() != row.digest:
+            return f"the detail of row {row.seq} has been changed"
+        elif row.event == FORGOTTEN:
+            self._unexplained.pop(row.session_id, None)
+        self.head = ChainHead(row.seq, row.hash)
+        return None
+
+    def end(self, head: ChainHead) -> str | None:
+        """Return the problem with the end of the rows, given the stored head, or None."""
+        if head != self.head:
+            return f"the journal ended with row {head.seq} ({head.hash[:12]}), and now with row {self.head.seq}"
+        if self._unexplained:
+            first = min(self._unexplained.values())
+            return f"the detail of row {first} was removed, and no later row says that its session was forgotten"
+        return None
+
+
+def _hash(row: JournalRow) -> str:
+    return digest_of([*row[: JournalRow._fields.index("hash")]])
+
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS journal (
@@ -79,7 +182,7 @@ def journal_at(place: str | Path, timeout_s: float | None = None) -> "DatabaseJo
 
 
 class DatabaseJournal(Journal):
-    """A journal in a table."""
+    """A journal in a table. Entries with keys survive a power failure."""
 
     async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
         """Return the entries of one call, oldest first."""
@@ -141,11 +244,9 @@ class _SqliteJournal(DatabaseJournal):
         self._pid, self._thread, self._connection = os.getpid(), ThreadPoolExecutor(1, "journal"), None
 
     async def record(self, *entries: Entry) -> bool:
-        """Append entries and return True; return False if a key exists. Entries with keys survive a power failure."""
         return await self._on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows and append a row that records it, in one transaction."""
         await self._on_thread(self._forget, session_id)
 
     async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]:
@@ -231,10 +332,7 @@ class _PostgresJournal(DatabaseJournal):
         self._url = url
 
     async def record(self, *entries: Entry) -> bool:
-        """Append entries and return True; return False if a key exists. Entries with keys survive a power failure.
-
-        All writers of the journal wait for each other, so the method takes only two round trips.
-        """
+        # All writers of the journal wait for each other, so this takes only two round trips.
         keys = [entry.key for entry in entries if entry.key is not None]
         lasting = "on" if keys or any(entry.is_lasting for entry in entries) else "off"
         async with self._opened() as connection, connection.pipeline(), connection.transaction():
@@ -248,7 +346,6 @@ class _PostgresJournal(DatabaseJournal):
             return True
 
     async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows and append a row that records it, in one transaction."""
         async with self._opened() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
             if (await _cursor(connection, _ERASE, (session_id, FORGOTTEN))).rowcount:

@@ -1,1 +1,0 @@
-"""The journal in the database: append-only, chained by hashes."""
