@@ -1,20 +1,22 @@
-"""Probabilities of the choices in an answer, from the probabilities of its tokens."""
+"""Probabilities of the choices in a JSON answer, from the token probabilities that a server returns."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from packetgate.models.schemas import Choice
 
-TokenWeights = Callable[[Sequence[bytes]], Mapping[bytes, float]]
-"""Given texts that may follow, returns the tokens that `continues` one of them, each with its weight.
-
-TokenWeights are relative: only their ratios matter.
-"""
-
 Path = tuple[str | int, ...]
 
-_SPACE = b" \t\r\n"
-_AFTER_VALUE = b",}]" + _SPACE
+_AFTER_VALUE = b",}] \t\r\n"
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True)
@@ -29,131 +31,135 @@ class MeasuredChoice:
     """The probability of every option."""
 
 
-def continues(token: bytes, text: bytes) -> bool:
-    """Whether a token is a prefix of `text`, or all of it and the end of the value."""
-    if text.startswith(token):
-        return True
-    return token.startswith(text) and token[len(text) : len(text) + 1] in _AFTER_VALUE
-
-
-class ChoiceMeter:
-    """Measures choices token by token; a choice of several tokens over all of them."""
-
-    def __init__(self, choices: Sequence[Choice]) -> None:
-        self.measured: list[MeasuredChoice] = []
-        self._choices = choices
-        self._paths = JsonPaths()
-        self._open: _OpenChoice | None = None
-
-    def feed(self, token: bytes, weights: TokenWeights | None) -> None:
-        """Take the next token and the weights of its alternatives; None: the token was forced."""
-        begun = self._paths.feed(token)
-        self._step(token, 0, weights)
-        for path, offset in begun:
-            choice = next((one for one in self._choices if one.stands_at(path)), None)
-            if choice is not None and self._open is None:
-                self._open = _OpenChoice(path, choice, lead=token[:offset])
-                self._step(token, offset, weights)
-
-    def _step(self, token: bytes, before: int, weights: TokenWeights | None) -> None:
-        if self._open is not None:
-            self._open.step(token, before, weights)
-            if self._open.ended:
-                self.measured += self._open.result()
-                self._open = None
-
-
-class _OpenChoice:
-    def __init__(self, path: Path, choice: Choice, lead: bytes) -> None:
-        self.path = path
-        self.ended = False
-        self._written = b""
-        self._lead = lead
-        self._options = {option: option.encode() for option in choice.options}
-        self._earned = dict.fromkeys(choice.options, 0.0)
-        self._undecided = 1.0
-
-    def step(self, token: bytes, before: int, weights: TokenWeights | None) -> None:
-        if weights is not None:
-            self._weigh(token, before, weights)
-        self._lead = b""
-        self._written += token[before:]
-        self._options = {option: text for option, text in self._options.items() if self._fits(text)}
-        self.ended = all(self._has_ended(text) for text in self._options.values())
-
-    def result(self) -> Iterable[MeasuredChoice]:
-        for option, text in self._options.items():
-            probability = min(1.0, self._earned[option] + self._undecided)
-            if self._has_ended(text) and probability > 0:
-                yield MeasuredChoice(self.path, option, probability, {**self._earned, option: probability})
-
-    def _weigh(self, token: bytes, before: int, weights: TokenWeights) -> None:
-        done = len(self._written)
-        rests = {option: self._lead + text[done:] for option, text in self._options.items()}
-        possible = {one: weight for one, weight in weights(list(rests.values())).items() if len(one) > before}
-        total = sum(possible.values()) or 1.0
-        followed = 0.0
-        for one, weight in possible.items():
-            able = [option for option, rest in rests.items() if continues(one, rest)]
-            if len(able) == 1:
-                self._earned[able[0]] += self._undecided * weight / total
-            elif one == token:
-                followed = weight / total
-        self._undecided *= followed
-
-    def _fits(self, text: bytes) -> bool:
-        return text.startswith(self._written) or continues(self._written, text)
-
-    def _has_ended(self, text: bytes) -> bool:
-        return len(self._written) >= len(text) + text[-1:].isdigit()
-
-
-class JsonPaths:
-    """Finds where each value of a JSON text begins, piece by piece. Results for invalid JSON are undefined."""
-
-    def __init__(self) -> None:
-        self._open: list[str | int | None] = []
-        self._string: bytearray | None = None
-        self._escaped = False
-        self._in_value = False
-
-    def feed(self, piece: bytes) -> list[tuple[Path, int]]:
-        """Read the next piece; return the path and offset of each value that begins in it."""
-        return [(path, at) for at, byte in enumerate(piece) if (path := self._step(byte)) is not None]
-
-    def _step(self, byte: int) -> Path | None:
-        if self._string is not None:
-            self._in_string(self._string, byte)
-            return None
-        char = bytes((byte,))
-        if char in b",}]:":
-            self._in_value = False
-            if char == b"," and self._open:
-                self._open[-1] = self._open[-1] + 1 if isinstance(self._open[-1], int) else None
-            elif char in b"}]":
-                del self._open[-1:]
-            return None
-        if char in _SPACE or self._in_value:
-            return None
-        path = tuple(part for part in self._open if part is not None)
-        if char == b'"':
-            self._string = bytearray()
-            return None if self._wants_key else path
-        if char in b"{[":
-            self._open.append(None if char == b"{" else 0)
-        else:
-            self._in_value = True
-        return path
-
-    def _in_string(self, string: bytearray, byte: int) -> None:
-        if self._escaped or byte != ord('"'):
-            self._escaped = byte == ord("\\") and not self._escaped
-            string.append(byte)
-            return
-        if self._wants_key:
-            self._open[-1] = string.decode("utf-8", "replace")
-        self._string = None
+class _Alternative(BaseModel):
+    token: str
+    raw: list[Annotated[int, Field(ge=0, le=255)]] | None = Field(default=None, alias="bytes")
+    logprob: float
 
     @property
-    def _wants_key(self) -> bool:
-        return self._open[-1:] == [None]
+    def written(self) -> bytes:
+        return bytes(self.raw) if self.raw is not None else self.token.encode("utf-8", "replace")
+
+    @property
+    def weight(self) -> float:
+        return 0.0 if math.isnan(self.logprob) else math.exp(min(self.logprob, 0.0))
+
+
+class _Token(_Alternative):
+    top_logprobs: list[_Alternative] = []
+
+    def weights(self, texts: Sequence[bytes]) -> dict[bytes, float]:
+        """Return the weight of each listed token that continues one of the texts, and of each text without one."""
+        listed: dict[bytes, float] = {}
+        for one in self.top_logprobs:
+            listed[one.written] = listed.get(one.written, 0.0) + one.weight
+        listed.setdefault(self.written, self.weight)
+        weights = {one: weight for one, weight in listed.items() if any(_continues(one, text) for text in texts)}
+        unlisted = [text for text in texts if not any(_continues(one, text) for one in weights)]
+        if unlisted:  # each has at most the least listed probability, and all together the remaining one
+            highest = min(*listed.values(), max(0.0, 1 - sum(listed.values())) / len(unlisted))
+            weights |= dict.fromkeys(unlisted, highest)
+        return weights
+
+
+_TOKENS = TypeAdapter(list[_Token])
+
+
+def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[MeasuredChoice, ...]:
+    """Return the measured choices of an answer that is one JSON object.
+
+    Measurements that contradict the text are dropped: a server may send other tokens than the answer's.
+    """
+    sent = answer.response_metadata.get("logprobs")
+    if not choices or not isinstance(sent, Mapping):
+        return ()
+    try:
+        value = json.loads(text, strict=False)
+        tokens = _TOKENS.validate_python(sent.get("content"))
+        written = b"".join(token.written for token in tokens).decode()
+        if not isinstance(value, dict) or not written.lstrip().startswith("{"):
+            return ()  # thoughts are no part of the text, and may contain drafts
+        spans = list(json_spans(written))
+    except (ValidationError, ValueError, RecursionError):
+        return ()
+    measured = []
+    for path, start, _ in spans:
+        choice = next((one for one in choices if one.stands_at(path)), None)
+        found = _measured(path, choice, tokens, len(written[:start].encode())) if choice else None
+        if found and _value_at(value, path) == json.loads(found.value):
+            measured.append(found)
+    return tuple(measured)
+
+
+def json_spans(text: str, at: int = 0, path: Path = ()) -> Iterator[tuple[Path, int, int]]:
+    """Yield the path, the start and the end of each value of a JSON text, outer values first.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    start = _after_space(text, at)
+    value, end = _DECODER.raw_decode(text, start)
+    yield path, start, end
+    if not isinstance(value, dict | list):
+        return
+    at, number = _after_space(text, start + 1), 0
+    while text[at] not in "}]":
+        key: str | int = number
+        if isinstance(value, dict):
+            key, at = _DECODER.raw_decode(text, at)
+            at = _after_space(text, at) + 1  # the colon
+        spans = list(json_spans(text, at, (*path, key)))
+        yield from spans
+        at = _after_space(text, spans[0][2])
+        at = _after_space(text, at + 1) if text[at] == "," else at
+        number += 1
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _measured(path: Path, choice: Choice, tokens: Sequence[_Token], start: int) -> MeasuredChoice | None:
+    """Return the measurement of the value that begins at a byte of the answer; None if the value is no option."""
+    texts = {option: option.encode() for option in choice.options}
+    earned = dict.fromkeys(choice.options, 0.0)
+    undecided, at, written = 1.0, 0, b""
+    for token in tokens:
+        begin, at = at, at + len(token.written)
+        if at <= start:
+            continue
+        before = token.written[: max(0, start - begin)]
+        rests = {option: before + text[len(written) :] for option, text in texts.items()}
+        weights = {one: weight for one, weight in token.weights([*rests.values()]).items() if len(one) > len(before)}
+        followed, total = 0.0, sum(weights.values()) or 1.0
+        for one, weight in weights.items():
+            possible = [option for option, rest in rests.items() if _continues(one, rest)]
+            if len(possible) == 1:
+                earned[possible[0]] += undecided * weight / total
+            elif one == token.written:
+                followed = weight / total
+        undecided *= followed
+        written += token.written[len(before) :]
+        texts = {option: text for option, text in texts.items() if text.startswith(written) or written.startswith(text)}
+        if all(len(written) >= len(text) for text in texts.values()):
+            break
+    for option, text in texts.items():
+        probability = min(1.0, earned[option] + undecided)
+        if len(written) >= len(text) and probability > 0:
+            return MeasuredChoice(path, option, probability, {**earned, option: probability})
+    return None
+
+
+def _continues(token: bytes, text: bytes) -> bool:
+    """Whether a token is a prefix of `text`, or all of it and the end of the value."""
+    return text.startswith(token) or (token.startswith(text) and token[len(text) : len(text) + 1] in _AFTER_VALUE)
+
+
+def _value_at(value: Any, path: Path) -> Any:
+    for part in path:
+        try:
+            value = value[part]
+        except (LookupError, TypeError):
+            return None
+    return value

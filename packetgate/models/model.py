@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableBinding, RunnableConfig
 
-from packetgate.models.calling import CallAnswer, HeldBy, OfferedTool, Timing, WordProbabilities, WrittenCall
+from packetgate.models.calling import CallAnswer, HeldBy, OfferedTool, WordProbabilities, WrittenCall
 from packetgate.models.choices import MeasuredChoice
 from packetgate.models.decoding import calls_in
 from packetgate.models.options import ModelOptions
@@ -54,10 +54,6 @@ class FormAnswer:
     held_by: HeldBy = "prompt"
     cut_off: bool = False
     choices: tuple[MeasuredChoice, ...] = ()
-    widened: tuple[str, ...] = ()
-    """Parts of the form that only validation checks."""
-    timing: Timing | None = None
-    """None for a model on a server."""
 
     @property
     def measured(self) -> bool:

@@ -1,6 +1,6 @@
 """JSON Schemas: changing those that come from elsewhere, and the form that an answer must have."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,16 +161,10 @@ class AnswerForm:
     """Self-contained schemas, such as tools' own."""
     choices: tuple[Choice, ...] = ()
 
-    def schema(self, widened: Collection[str] = ()) -> Schema:
-        """Return the whole schema; any object fits the `widened` parts."""
-        open_to_any = [{"$ref": f"#/$defs/{name}"} for name in widened]
-        body = map_schema(self.body, lambda one: ANY_OBJECT if one in open_to_any else one) if widened else self.body
-        parts = {
-            name: with_moved_references(part, f"#/$defs/{name}")
-            for name, part in self.parts.items()
-            if name not in widened
-        }
-        return {**body, "$defs": parts} if parts else dict(body)
+    def schema(self) -> Schema:
+        """Return the whole schema."""
+        parts = {name: with_moved_references(part, f"#/$defs/{name}") for name, part in self.parts.items()}
+        return {**self.body, "$defs": parts} if parts else dict(self.body)
 
 
 def object_schema(**properties: Schema) -> Schema:

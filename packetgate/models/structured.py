@@ -29,8 +29,6 @@ class StructuredResult(Generic[T]):
     """Tokens of both rounds."""
     choices: tuple[MeasuredChoice, ...] = ()
     """The measured choices, in the order in which they were written."""
-    widened: tuple[str, ...] = ()
-    """Parts of the form that only validation checked."""
 
     def probability(self, *path: str | int) -> float | None:
         """Return the probability of the choice at a path; None: not measured."""
@@ -99,4 +97,4 @@ def _read(
     objection = validate(value) if validate else None
     if objection:
         raise DecisionError(objection)
-    return StructuredResult(value, usage, answer.choices, answer.widened)
+    return StructuredResult(value, usage, answer.choices)

@@ -5,13 +5,24 @@ from random import Random
 import numpy as np
 from llguidance import LLMatcher
 
-from packetgate.models.llama.grammar import Grammars
+from packetgate.models.calling import OfferedTool
+from packetgate.models.llama.call_syntax import CallSyntax
+from packetgate.models.llama.grammar import CallForm, Grammars
 from packetgate.models.llama.sampling import Mask
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import AnswerForm
+from packetgate.models.schemas import Schema
 
 LONGEST = 3000
 CLOSING = (b'"', b"}", b"]", b",")
+
+
+BARE = CallSyntax("", "", "", "", ",", ":")
+NAME = "t"
+
+
+def call_of(parameters: Schema) -> CallForm:
+    """Return the form of one call: the name `t`, and a JSON object of these parameters."""
+    return CallForm((OfferedTool(NAME, "", parameters),), BARE, most=1)
 
 
 class RandomWriter:
@@ -22,9 +33,9 @@ class RandomWriter:
         self._weights = weights
         self._mask = Mask(weights)
 
-    def write(self, form: AnswerForm, seed: int) -> bytes:
-        """Return an answer in that form, up to its end."""
-        random, matcher = Random(seed), self.grammars.grammar(form).matcher
+    def write(self, parameters: Schema, seed: int) -> bytes:
+        """Return arguments of these parameters, up to their end."""
+        random, matcher = Random(seed), self._matcher(parameters)
         text = b""
         for _ in range(LONGEST):
             allowed = self._allowed(matcher)
@@ -42,21 +53,26 @@ class RandomWriter:
         """Return the text's tokens: bytes, in a tiny model."""
         return self._weights.tokenize(text, special=False)
 
-    def takes(self, form: AnswerForm, text: str) -> bool:
+    def takes(self, parameters: Schema, text: str) -> bool:
         """Whether the text may be written, and be all that is."""
-        matcher, tokens = self.grammars.grammar(form).matcher, self.tokens(text)
+        matcher, tokens = self._matcher(parameters), self.tokens(text)
         return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
 
-    def starts(self, form: AnswerForm, text: str) -> bool:
+    def starts(self, parameters: Schema, text: str) -> bool:
         """Whether what is written may begin with the text."""
-        matcher, tokens = self.grammars.grammar(form).matcher, self.tokens(text)
+        matcher, tokens = self._matcher(parameters), self.tokens(text)
         return matcher.try_consume_tokens(tokens) == len(tokens)
 
-    def following(self, form: AnswerForm, text: str) -> list[bytes]:
+    def following(self, parameters: Schema, text: str) -> list[bytes]:
         """Return the texts of the tokens that may follow; the end has none."""
-        matcher = self.grammars.grammar(form).matcher
+        matcher = self._matcher(parameters)
         assert matcher.consume_tokens(self.tokens(text)), matcher.get_error()
         return [self._weights.pieces[token] for token in self._allowed(matcher)]
+
+    def _matcher(self, parameters: Schema) -> LLMatcher:
+        matcher = self.grammars.grammar(call_of(parameters)).matcher
+        assert matcher.consume_tokens(self.tokens(NAME)), matcher.get_error()
+        return matcher
 
     def _allowed(self, matcher: LLMatcher) -> list[int]:
         logits = np.zeros(self._weights.size, np.float32)

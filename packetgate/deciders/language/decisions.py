@@ -145,15 +145,21 @@ async def _distribution(
     model: Model, about: str, question: str, values: Sequence[bool | str]
 ) -> tuple[list[float], TokenUsage]:
     """Return the probability of each value, and the tokens used."""
-    schema = schemas.object_schema(answer={"type": "boolean"} if values[0] is True else {"enum": [*values]})
-    form = schemas.AnswerForm("decision", schema, choices=(schemas.Choice.among("answer", values=values),))
+    form = "the value alone" if model.tells_odds else 'one JSON object and nothing else: {"answer": ...}'
     user = render("decision_user", about=fenced_text(about), question=question)
-    messages = [SystemMessage(render("decision_system")), HumanMessage(user)]
+    messages = [SystemMessage(render("decision_system", form=form)), HumanMessage(user)]
     if not await model.fits(messages, _MAX_TOKENS):
         raise RequestError(f"the input and the question exceed the context of {model.label}")
-    answer = await model.answer(messages, form, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
+    if model.tells_odds:
+        words = tuple(value if isinstance(value, str) else str(value).lower() for value in values)
+        odds = await model.odds(messages, words)
+        return [*odds.of.values()], odds.usage
+    schema = schemas.object_schema(answer={"type": "boolean"} if values[0] is True else {"enum": [*values]})
+    choice = schemas.Choice.among("answer", values=values)
+    asked = schemas.AnswerForm("decision", schema, choices=(choice,))
+    answer = await model.answer(messages, asked, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
     among = answer.choices[0].among if answer.choices else {}
     total = sum(among.values())
     if not total:
         raise DecisionError(f"{model.label} returns no token probabilities: use another model", answer.usage)
-    return [among.get(option, 0.0) / total for option in form.choices[0].options], answer.usage
+    return [among.get(option, 0.0) / total for option in choice.options], answer.usage

@@ -157,16 +157,13 @@ async def select_by_model(
         max_tokens=max_tokens,
         validate=objection,
     )
-    called = {call.tool for call in answer.value.calls}
-    only_validated = tuple(name for name in (tool_of_part(part, tools) for part in answer.widened) if name in called)
-    return _selection(answer, checked, corrections, only_validated)
+    return _selection(answer, checked, corrections)
 
 
 def _selection(
     answer: StructuredResult[SelectionAnswer],
     checked: Sequence[CheckedCall],
     corrections: Sequence[Correction],
-    only_validated: tuple[str, ...],
 ) -> Selection:
     value = answer.value
     calls = tuple(
@@ -188,7 +185,6 @@ def _selection(
         tool_names=tuple(value.tools) if value.action == "describe" else (),
         question=value.question.strip() if value.action == "clarify" else "",
         corrections=tuple(corrections),
-        only_validated=only_validated,
         confidence=min(known) if is_measured else UNMEASURED,
         confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.UNJUDGED,
         complete=value.complete if value.action == "call" else None,
@@ -242,11 +238,6 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[s
             Choice.among("needs_tool", values=[True, False]),
         ),
     )
-
-
-def tool_of_part(part: str, tools: Sequence[ToolSpec]) -> str:
-    """Return the name of the tool whose arguments a part of a selection form describes."""
-    return tools[int(part.removeprefix("tool_"))].name
 
 
 def _list(items: Schema, most: int) -> Schema:

@@ -2,10 +2,10 @@
 
 import codecs
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from packetgate.models.calling import Timing
-from packetgate.models.choices import ChoiceMeter, MeasuredChoice, continues
 from packetgate.models.decoding import begins_call
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
 from packetgate.models.llama.prompt import Chat, PromptWriter, Tools
-from packetgate.models.llama.sampling import Logits, Mask, Sampler, TokenTexts, ends_in_loop, logits_of, lower_repeated
+from packetgate.models.llama.sampling import Logits, Mask, Sampler, ends_in_loop, logits_of, lower_repeated
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.model import LocalModelInfo
-from packetgate.models.schemas import AnswerForm
 from packetgate.state.errors import DecisionError
 from packetgate.state.private_names import call_before_threads_end
 
@@ -38,11 +36,11 @@ class Request:
     sampling: Mapping[str, Any]
     """`max_tokens` and `temperature`; `top_p` and `seed` may be given.
 
-    `enable_thinking` switches the template's thoughts; by default, the model thinks unless the answer has a form.
-    In a form, a thought ends after `thinking_budget` tokens, which do not count towards the answer's.
+    `enable_thinking` switches the template's thoughts; by default, the model thinks unless it may only call.
+    Before calls, a thought ends after `thinking_budget` tokens, which do not count towards the answer's.
     """
-    form: AnswerForm | CallForm | None = None
-    """The form that the answer, but not the thought before it, must have. Calls must have it once they have begun."""
+    form: CallForm | None = None
+    """The calls that the model may write once it has begun a call."""
     must_call: bool = False
     options: tuple[str, ...] = ()
     """If given, nothing is written, but the probability of each word as the beginning of the answer is measured."""
@@ -63,15 +61,15 @@ _MEASURABLE_PROMPT = 100
 _PEEKED_TOKENS = 8
 _CALL_PROBABILITY = 0.5
 """From this probability of a call on, the answer is a call."""
+_AFTER_WORD = tuple(b",}] \t\r\n"[at : at + 1] for at in range(7))
+"""Bytes that end a word within a token."""
 
 
 class WrittenToken(NamedTuple):
-    """A token of an answer with its text and probability."""
+    """A token with its size in bytes, and its probability among the tokens that a grammar allows."""
 
     size: int
-    """Size in bytes."""
     probability: float
-    """Probability among the tokens that the form allows."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +83,14 @@ class EngineAnswer:
     """Input tokens that were evaluated for an earlier prompt."""
     output_tokens: int
     timing: Timing
-    choices: tuple[MeasuredChoice, ...] = ()
+    words: Mapping[str, float] = field(default_factory=dict)
+    """Probabilities of the request's `options`; they sum to 1."""
     widened: tuple[str, ...] = ()
-    """Parts of the form that no grammar can enforce."""
+    """Tools whose arguments no grammar can enforce in full."""
     thought_tokens: int = 0
-    """Output tokens of a thought before a form."""
+    """Output tokens of a thought before calls."""
     tokens: tuple[WrittenToken, ...] = ()
-    """The tokens of calls."""
+    """The written tokens, without the thought."""
     acts: float | None = None
     """Probability that the answer begins with a call; None: no tools were offered."""
 
@@ -108,11 +107,10 @@ class LlamaEngine:
         options = options or {}
         self.weights = LlamaWeights(path, options)
         self.name = self.weights.name
-        self._seed = options.get("seed")
         self._context = LlamaContext(self.weights, options)
         self.prompts = PromptWriter(self.weights)
         self._grammars = Grammars(self.weights)
-        self._texts = TokenTexts(self.weights)
+        self._word_tokens: dict[tuple[str, ...], list[list[int]]] = {}
         self.local_info = LocalModelInfo(
             self.weights.description,
             self._context.size,
@@ -140,75 +138,105 @@ class LlamaEngine:
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)
         read = perf_counter()
-        if (
-            self.reading_speed is None
-            and len(prompt.tokens) - known >= _MEASURABLE_PROMPT
-            and not request.cancelled.is_set()
-        ):
-            self.reading_speed = (len(prompt.tokens) - known) / (read - begun)
-        written = _Written(request)
+        evaluated = len(prompt.tokens) - known
+        if self.reading_speed is None and evaluated >= _MEASURABLE_PROMPT and not request.cancelled.is_set():
+            self.reading_speed = evaluated / (read - begun)
+        pieces: list[str] = []
+
+        def emit(text: str) -> None:
+            if text:
+                pieces.append(text)
+                request.on_text(text)
+
         if prompt.thought and request.form is None:
-            written.emit(prompt.thought.begin)  # readers of the answer need the begin mark to match the end mark
+            emit(prompt.thought.begin)  # readers of the answer need the begin mark to match the end mark
         reason: FinishReason = "length"
-        seed = request.sampling.get("seed")
-        sampler = Sampler(request.sampling, self._seed if seed is None else seed)
+        sampler = Sampler(request.sampling)
         thought = self._think(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
-        limit = min(request.sampling["max_tokens"], self._context.room)
-        acts: float | None = None
-        if request.options:
-            written.meter.measured += self._word_probabilities(request.options)
-            limit = 0
-        if isinstance(request.form, CallForm):
-            acts = self._call_probability(request)
-            reason, limit = ("words", 0) if acts < _CALL_PROBABILITY and not request.must_call else (reason, limit)
+        limit = 0 if request.options else min(request.sampling["max_tokens"], self._context.room)
+        words = self._word_probabilities(request.options)
+        acts = self._call_probability(request) if request.form else None
+        if acts is not None and acts < _CALL_PROBABILITY and not request.must_call:
+            reason, limit = "words", 0
         if request.words_only and not prompt.thought:
             logits_of(self._context, self.weights)[self._no_words] = -np.inf
-        token_ids: list[int] = []
-        while written.tokens < limit:
-            if request.cancelled.is_set():
-                reason = "cancelled"
-                break
-            if grammar is None and request.sampling["temperature"] > 0:
-                lower_repeated(logits_of(self._context, self.weights), token_ids)
-            tokens, ended = self._next(sampler, grammar, written, limit)
-            token_ids += tokens
-            looped = ends_in_loop(token_ids[-_LOOP_WINDOW:])
-            if ended or looped:
-                reason = "length" if looped and grammar and not ended else "stop"
-                break
-            if written.tokens < limit:
-                self._context.append(tokens)
+        tokens: list[WrittenToken] = []
+        if limit:
+            tokens, reason = self._write(request, grammar, sampler, limit, emit)
         if grammar and grammar.matcher.is_error():
-            raise DecisionError(f"{self.name} does not support this output schema: {grammar.matcher.get_error()}")
+            raise DecisionError(f"{self.name} does not support these tools: {grammar.matcher.get_error()}")
         return EngineAnswer(
-            text=written.text,
+            text="".join(pieces),
             finish_reason=reason,
             input_tokens=len(prompt.tokens),
             cached_tokens=known,
-            output_tokens=thought + written.tokens,
+            output_tokens=thought + len(tokens),
             thought_tokens=thought,
             timing=Timing(reading_s=read - begun, writing_s=perf_counter() - read),
-            choices=tuple(written.meter.measured),
+            words=words,
             widened=grammar.widened if grammar else (),
-            tokens=tuple(written.each),
+            tokens=tuple(tokens),
             acts=acts,
         )
 
-    def _word_probabilities(self, options: Sequence[str]) -> list[MeasuredChoice]:
-        spellings = {
-            option: [text.encode() for one in (option, option.capitalize()) for text in (one, f" {one}")]
-            for option in options
-        }
-        weights = self._texts.weigh(
-            [text for ways in spellings.values() for text in ways], logits_of(self._context, self.weights)
-        )
-        sums = dict.fromkeys(options, 0.0)
-        for piece, weight in weights.items():
-            matching = [option for option, ways in spellings.items() if any(continues(piece, way) for way in ways)]
-            if len(matching) == 1:
-                sums[matching[0]] += weight
-        total = sum(sums.values()) or 1.0
-        return [MeasuredChoice((), option, found / total) for option, found in sums.items()]
+    def _write(
+        self, request: Request, grammar: Grammar | None, sampler: Sampler, limit: int, emit: Callable[[str], None]
+    ) -> tuple[list[WrittenToken], FinishReason]:
+        """Write at most `limit` tokens; return them, and why the answer ended."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        ids: list[int] = []
+        written: list[WrittenToken] = []
+        while len(ids) < limit:
+            if request.cancelled.is_set():
+                return written, "cancelled"
+            logits = logits_of(self._context, self.weights)
+            if grammar:
+                self._mask.hold(grammar.matcher, logits)
+            elif request.sampling["temperature"] > 0:
+                lower_repeated(logits, ids)
+            token = sampler.sample(self._context)
+            if self.weights.is_end(token):
+                return written, "stop"
+            ids.append(token)
+            piece = self.weights.pieces[token]
+            written.append(WrittenToken(len(piece), _probability(token, logits) if grammar else 1.0))
+            emit(decoder.decode(piece))
+            if grammar and grammar.matcher.consume_token(token) and grammar.matcher.is_stopped():
+                return written, "stop"
+            if ends_in_loop(ids[-_LOOP_WINDOW:]):
+                return written, "length" if grammar else "stop"
+            if len(ids) < limit:
+                self._context.append([token])
+        return written, "length"
+
+    def _word_probabilities(self, options: tuple[str, ...]) -> dict[str, float]:
+        if options not in self._word_tokens:
+            self._word_tokens[options] = [self._tokens_of(option, options) for option in options]
+        logits = logits_of(self._context, self.weights).astype(np.float64)
+        weights = np.exp(logits - logits.max())
+        sums = [float(weights[tokens].sum()) for tokens in self._word_tokens[options]]
+        return {option: weight / (sum(sums) or 1.0) for option, weight in zip(options, sums, strict=True)}
+
+    def _tokens_of(self, option: str, options: tuple[str, ...]) -> list[int]:
+        """Return the tokens that begin this option and no other."""
+
+        def spellings(word: str) -> list[bytes]:
+            ways = {word, word.capitalize()} if len(word) > 1 else {word}
+            return [f"{space}{way}".encode() for way in ways for space in ("", " ")]
+
+        def begins(piece: bytes, word: str) -> bool:
+            return any(
+                text.startswith(piece) or (piece.startswith(text) and piece[len(text) :].startswith(_AFTER_WORD))
+                for text in spellings(word)
+            )
+
+        firsts = tuple({text[:1] for text in spellings(option)})
+        others = [one for one in options if one != option]
+        return [
+            token
+            for token, piece in enumerate(self.weights.pieces)
+            if piece.startswith(firsts) and begins(piece, option) and not any(begins(piece, one) for one in others)
+        ]
 
     @cached_property
     def _no_words(self) -> npt.NDArray[np.bool_]:
@@ -263,56 +291,6 @@ class LlamaEngine:
         if self._context.room > len(closing):
             self._context.append(closing)
         return max(taken, 0)
-
-    def _next(
-        self, sampler: Sampler, grammar: Grammar | None, written: "_Written", limit: int
-    ) -> tuple[list[int], bool]:
-        logits = logits_of(self._context, self.weights)
-        if grammar:
-            self._mask.hold(grammar.matcher, logits)
-        token = sampler.sample(self._context)
-        if self.weights.is_end(token):
-            return [], True
-        probability = _probability(token, logits) if isinstance(written.form, CallForm) else 1.0
-        written.add(self.weights.pieces[token], partial(self._texts.weigh, logits=logits), probability)
-        if grammar is None:
-            return [token], False
-        matcher = grammar.matcher
-        matcher.consume_token(token)
-        if isinstance(written.form, CallForm):  # forced tokens are not always those that the model would write
-            return [token], matcher.is_stopped()
-        forced = matcher.compute_ff_tokens()[: limit - written.tokens]
-        for one in forced:
-            matcher.consume_token(one)
-            written.add(self.weights.pieces[one], None)
-        return [token, *forced], matcher.is_stopped()
-
-
-class _Written:
-    def __init__(self, request: Request) -> None:
-        self.tokens = 0
-        self.form = request.form
-        self.each: list[WrittenToken] = []
-        self.meter = ChoiceMeter(request.form.choices if isinstance(request.form, AnswerForm) else ())
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._on_text = request.on_text
-        self._pieces: list[str] = []
-
-    @property
-    def text(self) -> str:
-        return "".join(self._pieces)
-
-    def add(self, piece: bytes, weights: Any, probability: float = 1.0) -> None:
-        self.tokens += 1
-        if isinstance(self.form, CallForm):
-            self.each.append(WrittenToken(len(piece), probability))
-        self.meter.feed(piece, weights)
-        self.emit(self._decoder.decode(piece))
-
-    def emit(self, text: str) -> None:
-        if text:
-            self._pieces.append(text)
-            self._on_text(text)
 
 
 def _probability(token: int, logits: Logits) -> float:

@@ -1,7 +1,7 @@
-"""Grammars that allow a model to write only a given form."""
+"""Grammars that allow a model to write only calls of given tools."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from packetgate.models.calling import OfferedTool, names_of
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import ANY_OBJECT, AnswerForm, Schema, map_schema, with_size_limits
+from packetgate.models.schemas import ANY_OBJECT, Schema, map_schema, with_size_limits
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import compact_json
 
@@ -31,12 +31,12 @@ _LENIENT: Any = {**_COMPACT, "lenient": True, "coerce_one_of": True}
 
 @dataclass(frozen=True)
 class Grammar:
-    """A grammar compiled from a form, with its matcher."""
+    """A compiled grammar."""
 
     matcher: "LLMatcher"
     """Tells which tokens may come next."""
     widened: tuple[str, ...]
-    """Parts whose schema no grammar can enforce in full; validation checks these parts."""
+    """Tools whose arguments no grammar can enforce in full; validation checks them."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,14 @@ class Grammars:
         self._weights = weights
         self._compiled: dict[str, Grammar] = {}
 
-    def grammar(self, form: AnswerForm | CallForm) -> Grammar:
+    def grammar(self, form: CallForm) -> Grammar:
         """Return the form's grammar, with its matcher at the start.
 
         Raises:
-            DecisionError: no grammar can enforce the form as a whole (unlike one of its parts).
+            DecisionError: no grammar can enforce these calls.
         """
-        if isinstance(form, CallForm):
-            return self._kept(form.key, lambda: self._compile_calls(form))
-        return self._kept(compact_json([form.name, form.body, dict(form.parts)]), lambda: self._compile(form))
-
-    def _kept(self, key: str, compile_: Callable[[], Grammar]) -> Grammar:
-        compiled = self._compiled.pop(key, None) or compile_()
-        self._compiled[key] = compiled  # keeps the order of use
+        compiled = self._compiled.pop(form.key, None) or self._compile(form)
+        self._compiled[form.key] = compiled  # keeps the order of use
         if len(self._compiled) > COMPILED:
             del self._compiled[next(iter(self._compiled))]
         return Grammar(compiled.matcher.deep_copy(), compiled.widened)
@@ -84,16 +79,7 @@ class Grammars:
         vocabulary = Vocabulary(self._weights)
         return LLTokenizer(TokenizerWrapper(vocabulary), eos_token=vocabulary.ends)
 
-    def _compile(self, form: AnswerForm) -> Grammar:
-        held = {part: self._held(schema, _as_part) for part, schema in form.parts.items()}
-        body = with_size_limits(form.body, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-        whole = AnswerForm(form.name, body, {part: schema for part, (schema, _) in held.items()}).schema()
-        matcher = self._matcher(whole, _LENIENT)
-        if isinstance(matcher, str):
-            raise DecisionError(f"no grammar can enforce {form.name}: {matcher}")
-        return Grammar(matcher, tuple(part for part, (_, is_widened) in held.items() if is_widened))
-
-    def _compile_calls(self, form: CallForm) -> Grammar:
+    def _compile(self, form: CallForm) -> Grammar:
         from llguidance import LLMatcher
 
         syntax, widened = form.syntax, []
@@ -113,13 +99,13 @@ class Grammars:
             raise DecisionError(f"no grammar can enforce calls of {', '.join(names_of(form.tools))}: {matcher}")
         return Grammar(matcher, tuple(widened))
 
-    def _held(self, schema: Schema, place: Callable[[Schema], Schema] = lambda one: one) -> tuple[Schema, bool]:
+    def _held(self, schema: Schema) -> tuple[Schema, bool]:
         """Return the nearest schema that a grammar can enforce, and whether this schema allows more."""
         schema = with_size_limits(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-        is_widened = self._refused(place(schema), _COMPACT)
-        if self._refused(place(schema), _LENIENT):
+        is_widened = self._refused(schema, _COMPACT)
+        if self._refused(schema, _LENIENT):
             schema = map_schema(schema, self._simpler)
-        return ANY_OBJECT if self._refused(place(schema), _LENIENT) else schema, is_widened
+        return ANY_OBJECT if self._refused(schema, _LENIENT) else schema, is_widened
 
     def _literal(self, text: str) -> str:
         parts = [""]
@@ -144,27 +130,19 @@ class Grammars:
         return schema
 
     def _refused(self, schema: Schema, options: Any) -> bool:
-        return isinstance(self._matcher(schema, options), str)
-
-    def _matcher(self, schema: Schema, options: Any) -> "LLMatcher | str":
-        """Return a matcher of the schema, or why there is none."""
         from llguidance import LLMatcher
 
         try:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
-        except ValueError as error:  # half a surrogate pair
-            return str(error)
-        return self._follower(grammar)
+        except ValueError:  # half a surrogate pair
+            return True
+        return isinstance(self._follower(grammar), str)
 
     def _follower(self, grammar: str) -> "LLMatcher | str":
         from llguidance import LLMatcher
 
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
         return matcher.get_error() or matcher
-
-
-def _as_part(schema: Schema) -> Schema:
-    return AnswerForm("part", {"$ref": "#/$defs/part"}, {"part": schema}).schema()
 
 
 _BEFORE_TEXT = b"\n"

@@ -21,17 +21,16 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
 from packetgate.models.calling import CallAnswer, OfferedTool, WordProbabilities, WrittenCall
-from packetgate.models.choices import JsonPaths
+from packetgate.models.choices import json_spans
 from packetgate.models.decoding import calls_in
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
-from packetgate.models.model import ChatCaller, FormAnswer, LocalModelInfo, Model, ask_chat, was_cut_off
+from packetgate.models.model import ChatCaller, LocalModelInfo, Model, ask_chat, was_cut_off
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
-from packetgate.models.schemas import AnswerForm
 from packetgate.models.stripping import MarkupFilter
 from packetgate.models.thoughts import UNKNOWN_ROOM
 from packetgate.state.printing import compact_json
@@ -39,7 +38,7 @@ from packetgate.state.printing import compact_json
 _SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
 """The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
 
-Beside them, `form`, an `AnswerForm` or a `CallForm`, holds the answer to that form.
+Beside them, `form`, a `CallForm`, holds calls to the offered tools.
 """
 
 _CACHED_COUNTS = 2048
@@ -186,32 +185,13 @@ class LlamaCppModel(Model):
         """Return the options for an answer in words, with these tools in the prompt."""
         return {"tools": [one.for_prompt for one in tools], "words_only": True}
 
-    async def answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
-    ) -> FormAnswer:
-        """Ask once; return an answer in this form with its measured choices."""
-        message = await ask_chat(
-            self.chat, messages, {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form}
-        )
-        known: EngineAnswer = message.response_metadata["answer"]
-        self.thoughts.learn_length(known.thought_tokens)
-        return FormAnswer(
-            message.text,
-            usage_of(message),
-            held_by="grammar",
-            cut_off=was_cut_off(message),
-            choices=known.choices,
-            widened=known.widened,
-            timing=known.timing,
-        )
-
     async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
         """Return the probability of each word as the beginning of the answer; they sum to 1."""
         message = await ask_chat(
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
         )
         known: EngineAnswer = message.response_metadata["answer"]
-        return WordProbabilities({one.value: one.probability for one in known.choices}, usage_of(message), known.timing)
+        return WordProbabilities(known.words, usage_of(message), known.timing)
 
     async def call(
         self,
@@ -268,9 +248,9 @@ def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCal
         return math.prod(one.probability for one, at in tokens if begin <= at < end)
 
     def of_values(begin: int, end: int) -> dict[str, float]:
-        values = JsonPaths().feed(text.encode()[begin:end])
-        found = [(str(path[0]), begin + at) for path, at in values if len(path) == 1]
-        ends = [*(at for _, at in found[1:]), end]
+        spans = json_spans(text, begin)
+        found = [(str(path[0]), byte(at)) for path, at, _ in spans if len(path) == 1]
+        ends = [*(at for _, at in found[1:]), byte(end)]
         # an object without values still has an end
         return {name: probability(at, until) for (name, at), until in zip(found, ends, strict=False)}
 
@@ -282,7 +262,7 @@ def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCal
             one.name,
             one.arguments,
             probability(*map(byte, one.name_at)),
-            of_values(*map(byte, one.arguments_at)),
+            of_values(*one.arguments_at),
         )
         for one in read
     )

@@ -2,16 +2,13 @@
 
 import random
 import weakref
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from packetgate.models.choices import continues
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.weights import LlamaWeights
 
@@ -34,7 +31,8 @@ _PERIODS, _LOOP_TOKENS = 4, 48
 class Sampler:
     """The samplers of one request, in llama.cpp's usual order."""
 
-    def __init__(self, sampling: Mapping[str, Any], seed: int | None) -> None:
+    def __init__(self, sampling: Mapping[str, Any]) -> None:
+        seed = sampling.get("seed")
         self._chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
         weakref.finalize(self, llama_cpp.llama_sampler_free, self._chain)
         if sampling["temperature"] <= 0:
@@ -96,41 +94,3 @@ class Mask:
         """Return a mask of the allowed next tokens, shape (vocabulary,)."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         return np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)
-
-
-class TokenTexts:
-    """Finds tokens by their text."""
-
-    def __init__(self, weights: LlamaWeights) -> None:
-        self._weights = weights
-
-    def weigh(self, texts: Sequence[bytes], logits: Logits) -> dict[bytes, float]:
-        """Return the tokens that continue one of the texts, with weights: `models.choices.TokenWeights`."""
-        found = {piece for text in texts for piece in self._candidates(text)}
-        ids = {piece: self._by_text[piece] for piece in found}
-        highest = max((float(logits[one].max()) for one in ids.values()), default=-np.inf)
-        if highest == -np.inf:
-            return {}
-        return {piece: float(np.exp(logits[one] - highest).sum()) for piece, one in ids.items()}
-
-    def _candidates(self, text: bytes) -> list[bytes]:
-        beginnings = [text[:length] for length in range(1, len(text) + 1) if text[:length] in self._by_text]
-        longer: list[bytes] = []
-        at = bisect_right(self._sorted, text)
-        while at < len(self._sorted) and self._sorted[at].startswith(text):
-            if continues(self._sorted[at], text):
-                longer.append(self._sorted[at])
-            at += 1
-        return beginnings + longer
-
-    @cached_property
-    def _by_text(self) -> dict[bytes, list[int]]:
-        found: dict[bytes, list[int]] = {}
-        for token, piece in enumerate(self._weights.pieces):
-            if piece:
-                found.setdefault(piece, []).append(token)
-        return found
-
-    @cached_property
-    def _sorted(self) -> list[bytes]:
-        return sorted(self._by_text)

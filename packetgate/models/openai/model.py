@@ -7,9 +7,9 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage
 
 from packetgate.models.calling import CallAnswer, OfferedTool
+from packetgate.models.choices import measure
 from packetgate.models.model import ChatCaller, FormAnswer, Model, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
-from packetgate.models.openai.logprobs import measure
 from packetgate.models.openai.schemas import openai_tool, schema_format
 from packetgate.models.options import ModelOptions
 from packetgate.models.requests import usage_of

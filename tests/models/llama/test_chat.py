@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
-from pydantic import BaseModel
-from support.gguf_model import write_tiny_gguf
 
 from packetgate.models.llama.engine import LlamaEngine, Request
-from packetgate.models.llama.model import LlamaCppChat, LlamaCppModel
-from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema
-from packetgate.models.structured import structured_answer
+from packetgate.models.llama.model import LlamaCppChat
 from packetgate.state.errors import DecisionError, ModelError
 
 PROMPTS = ["one", "two and a half", "three little words", "four"]
@@ -117,28 +113,6 @@ async def test_a_too_long_prompt_is_refused(tiny: LlamaCppChat):
 def test_tokens_are_counted_with_the_models_vocabulary(tiny: LlamaCppChat):
     assert tiny.get_num_tokens("abc") == 3
     assert tiny.get_num_tokens("é") == 2
-
-
-async def test_the_model_gives_a_structured_answer(llama_cpp_installed: None, tmp_path: Path):
-    class Verdict(BaseModel):
-        approved: bool
-        confidence: float
-
-    form = AnswerForm(
-        "verdict",
-        object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE),
-        choices=(Choice.among("approved", values=[True, False]),),
-    )
-    path = write_tiny_gguf(tmp_path / "scripted.gguf", '{"approved":true,"confidence":0.9}')
-    model = LlamaCppModel.load(str(path), {"n_ctx": 256})
-    answer = await structured_answer(
-        model, [HumanMessage("Fine?")], Verdict, form, temperature=0.3, max_tokens=60, top_p=0.9
-    )
-    assert answer.value == Verdict(approved=True, confidence=0.9)
-    assert answer.usage.output_tokens > 0
-    verdict = answer.probability("approved")
-    assert verdict is not None
-    assert verdict > 0.99
 
 
 def test_a_missing_file_is_reported(llama_cpp_installed: None, tmp_path: Path):

@@ -1,21 +1,15 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.grammar_walk import RandomWriter
 
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import CONFIDENCE, LARGEST, AnswerForm, object_schema, text_schema
+from packetgate.models.schemas import CONFIDENCE, LARGEST, object_schema, text_schema
 
 
 @pytest.fixture(scope="module")
 def writer(tiny_gguf: Path) -> RandomWriter:
     return RandomWriter(LlamaWeights(str(tiny_gguf), {}))
-
-
-def holding(value: dict[str, Any]) -> AnswerForm:
-    """Return a form that asks for a value of a tool's schema."""
-    return AnswerForm("test", {"$ref": "#/$defs/part"}, {"part": object_schema(value=value)})
 
 
 NUMBERS = {
@@ -39,11 +33,11 @@ NUMBERS = {
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_numbers_are_bounded(writer: RandomWriter, number: str):
-    assert writer.takes(holding({"type": "number"}), f'{{"value":{number}}}') == NUMBERS[number]
+    assert writer.takes(object_schema(value={"type": "number"}), f'{{"value":{number}}}') == NUMBERS[number]
 
 
 def test_a_confidence_has_few_digits(writer: RandomWriter):
-    form = AnswerForm("sure", object_schema(confidence=CONFIDENCE))
+    form = object_schema(confidence=CONFIDENCE)
     assert writer.takes(form, '{"confidence":0.95}')
     assert not writer.starts(form, '{"confidence":0.' + "3" * 20)
 
@@ -66,10 +60,10 @@ TEXTS = {
 
 @pytest.mark.parametrize("inside", TEXTS, ids=[repr(one[:12]) for one in TEXTS])
 def test_texts_are_json_strings(writer: RandomWriter, inside: str):
-    assert writer.takes(holding({"type": "string"}), f'{{"value":"{inside}"}}') == TEXTS[inside]
+    assert writer.takes(object_schema(value={"type": "string"}), f'{{"value":"{inside}"}}') == TEXTS[inside]
 
 
 def test_tokens_without_text_are_never_written(writer: RandomWriter):
-    form = AnswerForm("test", object_schema(t=text_schema(50)))
+    form = object_schema(t=text_schema(50))
     for begun in ('{"t":"', '{"t":"<', '{"t":"<unk', '{"t":"<s'):
         assert b"" not in writer.following(form, begun)

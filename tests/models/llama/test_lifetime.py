@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -10,21 +11,19 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage
+from support.grammar_walk import call_of
 
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.engine import LlamaEngine, Request
+from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.model import LlamaCppChat
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import AnswerForm, Choice, object_schema, text_schema
+from packetgate.models.schemas import object_schema, text_schema
 
-FORM = AnswerForm(
-    "test",
-    object_schema(tool={"enum": ["read", "write"]}, why=text_schema(20)),
-    choices=(Choice.among("tool", values=["read", "write"]),),
-)
+FORM = call_of(object_schema(tool={"enum": ["read", "write"]}, why=text_schema(20)))
 
 
-def request(content: str = "Hello", max_tokens: int = 12, form: AnswerForm | None = None) -> Request:
+def request(content: str = "Hello", max_tokens: int = 12, form: CallForm | None = None) -> Request:
     return Request([{"role": "user", "content": content}], {"max_tokens": max_tokens, "temperature": 0}, form=form)
 
 
@@ -123,20 +122,27 @@ def test_a_context_is_freed_before_its_weights(tiny_gguf: Path):
 def test_hundreds_of_answers_leak_no_memory(tiny_gguf: Path):
     script = (
         "import resource, sys\n"
-        "from packetgate.models.schemas import AnswerForm, object_schema, text_schema\n"
+        "from packetgate.models.schemas import object_schema, text_schema\n"
+        "from support.grammar_walk import call_of\n"
         "from packetgate.models.llama.engine import LlamaEngine, Request\n"
         "engine = LlamaEngine(sys.argv[1], {'n_ctx': 1024})\n"
-        "form = AnswerForm('test', object_schema(tool={'enum': ['read', 'write']}, why=text_schema(20)))\n"
+        "form = call_of(object_schema(tool={'enum': ['read', 'write']}, why=text_schema(20)))\n"
         "def peak_after(times):\n"
         "    for at in range(times):\n"
         "        chat = [{'role': 'user', 'content': f'question {at}'}]\n"
         "        sampling = {'max_tokens': 20, 'temperature': 1.0}\n"
-        "        engine.submit(Request(chat, sampling, form=form if at % 2 else None)).result()\n"
+        "        engine.submit(Request(chat, sampling, form=form if at % 2 else None, must_call=True)).result()\n"
         "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "before = peak_after(100)\n"
         "print(peak_after(400) / before)\n"
     )
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     grown = subprocess.run(
-        [sys.executable, "-c", script, str(tiny_gguf)], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", script, str(tiny_gguf)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env=paths,
     )
     assert float(grown.stdout) < 1.1

@@ -3,16 +3,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from support.gguf_model import write_tiny_gguf
+from support.grammar_walk import call_of
 
-from packetgate.models.choices import continues
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import Grammars
-from packetgate.models.llama.sampling import TOP_K, Mask, Sampler, TokenTexts, ends_in_loop, logits_of
+from packetgate.models.llama.sampling import TOP_K, Mask, Sampler, ends_in_loop, logits_of
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.schemas import AnswerForm, object_schema, text_schema
+from packetgate.models.schemas import object_schema, text_schema
 
 PROMPT = [1, *range(70, 90)]
 
@@ -31,7 +29,7 @@ def context(weights: LlamaWeights) -> LlamaContext:
 
 def sampled(context: LlamaContext, seed: int | None = 1, **sampling: Any) -> list[int]:
     """Return twenty tokens, each chosen by the same logits."""
-    sampler = Sampler(sampling, seed)
+    sampler = Sampler({**sampling, "seed": seed})
     return [sampler.sample(context) for _ in range(20)]
 
 
@@ -70,54 +68,10 @@ def test_sampling_options_limit_the_tokens(context: LlamaContext, weights: Llama
 
 
 def test_only_tokens_that_the_grammar_allows_are_sampled(context: LlamaContext, weights: LlamaWeights):
-    matcher = Grammars(weights).grammar(AnswerForm("test", object_schema(a=text_schema(5)))).matcher
+    matcher = Grammars(weights).grammar(call_of(object_schema(a=text_schema(5)))).matcher
     Mask(weights).hold(matcher, logits_of(context, weights))
     tokens = sampled(context, temperature=50.0)
-    assert {weights.pieces[token] for token in tokens} == {b"{"}
-
-
-@pytest.fixture(scope="module")
-def worded(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -> LlamaWeights:
-    """A vocabulary with tokens of several letters."""
-    path = tmp_path_factory.mktemp("gguf") / "worded.gguf"
-    return LlamaWeights(str(write_tiny_gguf(path, 'truefalse, "fs.read" "fs.re"tru')), {})
-
-
-TEXTS = [
-    [b"true", b"false"],
-    [b'"fs.read"', b'"fs.write"', b'"fs.re"'],
-    [b' "fs', b' "fs.read"'],
-    [b"t"],
-    [b"1", b"12"],
-    ["é🙂".encode()],
-    [b""],
-    [],
-    [b"\xff\xfe"],
-]
-
-
-@pytest.mark.parametrize("texts", TEXTS, ids=[b"|".join(texts).hex() for texts in TEXTS])
-@pytest.mark.parametrize("seed", range(3))
-def test_weights_equal_a_search_of_the_whole_vocabulary(worded: LlamaWeights, texts: list[bytes], seed: int):
-    random = np.random.default_rng(seed)
-    logits = random.normal(0, 5, worded.size).astype(np.float32)
-    logits[random.random(worded.size) < 0.3] = -np.inf
-    probabilities = np.exp(logits.astype(np.float64))
-    wanted: dict[bytes, float] = {}
-    for token, piece in enumerate(worded.pieces):
-        if piece and any(continues(piece, one) for one in texts):
-            wanted[piece] = wanted.get(piece, 0.0) + probabilities[token]
-    found = TokenTexts(worded).weigh(texts, logits)
-    if not sum(wanted.values()):
-        assert sum(found.values()) == 0
-        return
-    assert found.keys() == wanted.keys()
-    for piece, weight in found.items():
-        assert weight / sum(found.values()) == pytest.approx(wanted[piece] / sum(wanted.values()), rel=1e-4)
-
-
-def test_without_allowed_tokens_there_are_no_weights(worded: LlamaWeights):
-    assert TokenTexts(worded).weigh([b"true"], np.full(worded.size, -np.inf, np.float32)) == {}
+    assert {weights.pieces[token] for token in tokens} == {b"t"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A model in this process that thinks before an answer in a form: up to its budget, and then the form holds."""
+"""A model in this process that thinks before calls: up to its budget, and then the grammar holds."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,12 +7,12 @@ import pytest
 from langchain_core.messages import HumanMessage
 from support.gguf_model import write_tiny_gguf
 
+from packetgate.models.calling import OfferedTool
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.options import ModelOptions
 from packetgate.models.pool import ModelPool
-from packetgate.models.schemas import AnswerForm
 
-FORM = AnswerForm("test", {"const": {"a": 5}})
+FIVE = OfferedTool("t", "", {"const": {"a": 5}})
 TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
 OPENS = TEMPLATE + "{% if enable_thinking %}<think>\n{% endif %}"
 KNOWS = TEMPLATE + "{# <think> #}"
@@ -24,7 +24,7 @@ class Case:
     enable: bool | None
     thought: int
     budget: int = 30
-    n_ctx: int = 512
+    n_ctx: int = 4096
 
 
 CASES = {
@@ -33,23 +33,23 @@ CASES = {
     "not asked to think": Case(OPENS, None, 0),
     "asked not to think": Case(OPENS, False, 0),
     "a template that knows of no thoughts": Case(TEMPLATE, True, 0),
-    "no more than there is room for": Case(OPENS, True, 0, n_ctx=256, budget=1_000),
+    "no more than there is room for": Case(OPENS, True, 0, n_ctx=2048, budget=100_000),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_a_thought_precedes_a_structured_answer(case: Case, llama_cpp_installed: None, tmp_path: Path):
+async def test_a_thought_precedes_calls(case: Case, llama_cpp_installed: None, tmp_path: Path):
     file = write_tiny_gguf(tmp_path / "tiny.gguf", template=case.template)
     chat = LlamaCppModel.load(str(file), {"n_ctx": case.n_ctx, "n_threads": 1}).chat
     model = LlamaCppModel(chat, ModelOptions(enable_thinking=case.enable, thinking_budget=case.budget))
-    words = "word " * 40 if case.n_ctx == 256 else "Hello"
-    answer = await model.answer([HumanMessage(words)], FORM, sampling=model.sampling(temperature=0.0, max_tokens=30))
-    assert (answer.text, answer.cut_off) == ('{"a":5}', False)
-    if case.n_ctx == 256:
-        assert 0 < answer.usage.thought_tokens < 30
+    sampling = model.sampling(temperature=0.0, max_tokens=120)
+    answer = await model.call([HumanMessage("Hello")], [FIVE], most=1, sampling=sampling, must=True)
+    assert ([call.arguments for call in answer.calls], answer.cut_off) == ([{"a": 5}], False)
+    if case.n_ctx == 2048:
+        assert 0 < answer.usage.thought_tokens < 2048
     else:
         assert answer.usage.thought_tokens == case.thought
-    assert answer.usage.output_tokens == answer.usage.thought_tokens + len(answer.text)
+    assert answer.usage.output_tokens > answer.usage.thought_tokens
 
 
 async def test_roles_with_different_options_share_a_file(tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch):

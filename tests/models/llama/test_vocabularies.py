@@ -1,6 +1,5 @@
-"""Whatever kind of vocabulary a model has, a grammar holds it, its choices are measured, and prompts are reused."""
+"""With every kind of vocabulary, a grammar holds calls, calls are measured, and prompts are reused."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.palettes import palettes
 from support.vocabularies import VOCABULARIES, Vocabulary, write_gguf
 
-from packetgate.deciders.language.review import review_form
-from packetgate.deciders.language.selection import SelectionAnswer, selection_form
+from packetgate.deciders.language.offer import arguments_of
+from packetgate.models.calling import OfferedTool
 from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.models.llama.weights import LlamaWeights
@@ -21,33 +20,25 @@ TEXTS = ('{"action":"call","calls":[{"tool":"get_weather"', '":true', "true", " 
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
-async def test_selections_and_reviews_work_with_every_vocabulary(
-    kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path
-):
-    model = LlamaCppModel.load(str(write_gguf(tmp_path / "tiny.gguf", kind)), {"n_ctx": 4096, "n_threads": 1})
+async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_installed: None, tmp_path: Path):
+    model = LlamaCppModel.load(str(write_gguf(tmp_path / "tiny.gguf", kind)), {"n_ctx": 8192, "n_threads": 1})
     finished = 0
-    for seed, tools in zip(range(6), palettes(), strict=False):
-        form = selection_form(tools, 2) if seed % 2 else review_form(2)
+    for seed, tools in zip(range(4), palettes(), strict=False):
+        offered = [OfferedTool(tool.name, tool.brief, arguments_of(tool)) for tool in tools[:4]]
         asked = [*MESSAGES, HumanMessage(f"What is the weather in Paris on day {seed}?")]
         sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 600, "seed": seed}
-        answer = await model.answer(asked, form, sampling=sampling)
-        assert seed == 0 or answer.usage.cached_tokens > 20
-        if answer.cut_off:
-            continue
-        finished += 1
-        measured = {one.path: one.probability for one in answer.choices}
-        assert all(0 < probability <= 1 for probability in measured.values())
-        if form.name == "review":
-            assert len(json.loads(answer.text)["reviews"]) == 2
-            assert measured.keys() == {("reviews", "1", "approved"), ("reviews", "2", "approved")}
-            continue
-        value = SelectionAnswer.model_validate(json.loads(answer.text))
-        assert ("action",) in measured
-        for at, call in enumerate(value.calls):
-            assert ("calls", at, "tool") in measured
-            problems = check_call(call.tool, call.params, frozenset(tool.name for tool in tools), Catalogue(tools))
+        answer = await model.call(asked, offered, most=2, sampling=sampling, must=True)
+        finished += not answer.cut_off
+        for call in answer.calls:
+            assert call.name_probability is not None
+            assert 0 < call.name_probability <= 1
+            assert call.probabilities.keys() == call.arguments.keys()
+            problems = check_call(call.name, call.arguments, frozenset(tool.name for tool in tools), Catalogue(tools))
             assert answer.widened or not problems
-    assert finished >= 3
+    assert finished >= 2
+    assert (await model.call(asked, offered, most=1, sampling=sampling)).usage.cached_tokens > 20
+    odds = await model.odds(MESSAGES, ("yes", "no"))
+    assert sum(odds.of.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
