@@ -3,7 +3,7 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -11,52 +11,33 @@ from typing import Any, get_args
 from packetgate.state.codes import Code
 from packetgate.state.errors import RequestError
 from packetgate.state.sections import ApprovalOutcome, Remember
+from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.words import stem_of, words_of
 
 ANSWER = "answer"
 """Name of the argument for an answer's text. agent-chat-ui has no `respond`; it shows the argument as an edit field."""
-SHORT = 80
+_SHORT = 80
 """Longest argument value, in characters, whose words may identify its call in a reply."""
 
-_WORDS = {
-    meaning: frozenset(word.replace("_", " ") for word in words.split())
-    for meaning, words in tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8")).items()
-}
-YES = _WORDS["yes"] | {
-    *("do it", "go for it", "run it", "just do it", "please do", "please do it"),
-    *("vas-y", "allez-y", "mach das", "mach es", "bien sûr"),
-}
-_RETRACTS = _WORDS["retract"] | {
-    *("never mind", "forget it", "forget that", "leave it", "not now"),
-    *("lass es", "lass das", "laisse tomber", "lascia stare", "déjalo"),
-}
-NO = _WORDS["no"] | _RETRACTS | {"do not", "no thanks", "no thank you", "no way", "no gracias"}
-SKIP = _WORDS["skip"]
-ACKNOWLEDGES = _WORDS["acknowledge"]
+_STORED: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+_WORDS = {meaning: [word.replace("_", " ") for word in words.split()] for meaning, words in _STORED.items()}
+YES, SKIP = frozenset(_WORDS["yes"] + _WORDS["yes_phrases"]), frozenset(_WORDS["skip"])
+NO = frozenset(_WORDS["no"] + _WORDS["retract"])
+ACKNOWLEDGES = frozenset(_WORDS["acknowledge"])
 """Words of `YES` that may only acknowledge."""
-_THANKS = _WORDS["thanks"]
-AROUND = _WORDS["around"] | _THANKS
+AROUND = frozenset(_WORDS["around"] + _WORDS["thanks"])
 """Polite words that a verdict may contain."""
-ALL = frozenset("all both every everything each alle alles beide tout tous toutes todo todos todas tutti".split())
-_OF_TWO = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
-LIMITS = frozenset(
-    "not but only except without if unless instead other another more less than until after before".split()
+ALL, LIMITS, _ONLY = frozenset(_WORDS["all"]), frozenset(_WORDS["limits"]), frozenset(_WORDS["only"])
+_PAIRS = frozenset(
+    word
+    for meaning in ("yes", "no", "skip", "acknowledge", "retract", "thanks", "around")
+    for word in _WORDS[meaning]
+    if word.count(" ") == 1
 )
-"""Words that limit or take back a verdict."""
-_PAIRS = frozenset(word for words in (*_WORDS.values(), NO) for word in words if word.count(" ") == 1)
-_REMEMBERED: dict[str, tuple[ApprovalOutcome, Remember]] = {
-    **dict.fromkeys(
-        ("session", "this session", "for this session", "yes for this session", "yes session"),
-        (ApprovalOutcome.APPROVED, "session"),
-    ),
-    **dict.fromkeys(("always", "yes always", "always allow", "allow always"), (ApprovalOutcome.APPROVED, "always")),
-    **dict.fromkeys(("never", "no never", "never allow", "deny always"), (ApprovalOutcome.DENIED, "always")),
-}
-_ORDINALS = {name: at for at, name in enumerate("first second third fourth fifth sixth seventh eighth ninth".split())}
-_SPLITS = frozenset({",", ";", "and", "&", "/"})
-_TO_THEM = frozenset("to of for them und et e y".split())
-_LINKS = _TO_THEM | frozenset("the call calls with in on at is number no. nr one zu zum zur für le la les el".split())
-_ONLY = frozenset("only just nur seulement solo".split())
+_ORDINALS = {name: at for at, name in enumerate(_WORDS["ordinals"])}
+_LINKS = frozenset(_WORDS["links"])
+_BETWEEN = frozenset([*_WORDS["links"], *_WORDS["to_them"], *_WORDS["only"], ",", ";", "and", "&", "/"]) | ALL | AROUND
+"""Words that decide nothing themselves, beside verdicts and numbers."""
 _SIGN_VARIANTS = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\u2640\u2642]")
 _ASKS = frozenset("?؟¿")
 _STOPS = ".!。:)([]#\"'“”¡।"
@@ -86,6 +67,11 @@ class CallReply:
     remember: Remember = ""
 
 
+_REMEMBERED = {
+    **dict.fromkeys(_WORDS["session"], CallReply(ApprovalOutcome.APPROVED, remember="session")),
+    **dict.fromkeys(_WORDS["always"], CallReply(ApprovalOutcome.APPROVED, remember="always")),
+    **dict.fromkeys(_WORDS["never"], CallReply(ApprovalOutcome.DENIED, remember="always")),
+}
 AskedAbout = tuple[str, dict[str, Any]]
 """Tool name and arguments of a call in a question."""
 
@@ -156,9 +142,10 @@ def decisions_in(text: str, calls: Sequence[AskedAbout]) -> list[CallReply] | No
     if len(names) < 2 or _ASKS & {*_normal(text)}:
         return None
     tokens = tokens_of(text)
-    of_two = _OF_TWO.get(" ".join(token for token in tokens if token not in AROUND)) if len(names) == 2 else None
-    if of_two:
-        return [CallReply(of_two)] * 2
+    of_two = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
+    words = " ".join(token for token in tokens if token not in AROUND)
+    if len(names) == 2 and words in of_two:
+        return [CallReply(of_two[words])] * 2
     each = _each(tokens, names)
     return [CallReply(outcome) for outcome in each] if each else None
 
@@ -241,12 +228,11 @@ def _verdict_in(text: str, names: frozenset[str]) -> CallReply | None:
         return None
     tokens = [token for token in tokens_of(text) if token not in {",", ";"}]
     rest = [token for token in tokens if token not in AROUND]
-    if _THANKS & {*tokens} and rest and {*rest} <= ACKNOWLEDGES:
+    if not {*tokens}.isdisjoint(_WORDS["thanks"]) and rest and {*rest} <= ACKNOWLEDGES:
         return None
     for words in (" ".join(tokens), " ".join(rest)):
         if words in _REMEMBERED:
-            outcome, remember = _REMEMBERED[words]
-            return CallReply(outcome, remember=remember)
+            return _REMEMBERED[words]
         if verdict := verdict_of(words):
             return CallReply(verdict)
     verdicts = {verdict_of(token) for token in rest if not _is_name(token, names)}
@@ -268,8 +254,8 @@ def _each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[Approv
         return [ApprovalOutcome.APPROVED if at in numbers else ApprovalOutcome.DENIED for at in range(count)]
     if not numbers:
         in_order = verdicts if len(verdicts) == count else [*{*verdicts}] * count
-        retracts = bool(_RETRACTS & {*tokens}) and len({*verdicts}) > 1
-        unclear = retracts or {*tokens} & (_LINKS - _TO_THEM)
+        retracts = not {*tokens}.isdisjoint(_WORDS["retract"]) and len({*verdicts}) > 1
+        unclear = retracts or {*tokens} & _LINKS
         return in_order if len(in_order) == count and not unclear else None
     verdict_first = isinstance(parts[0], ApprovalOutcome)
     if not verdicts or verdict_first == isinstance(parts[-1], ApprovalOutcome):
@@ -299,7 +285,7 @@ def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[int |
             parts.append(at)
         elif verdict:
             parts.append(verdict)
-        elif word not in _SPLITS | _LINKS | AROUND | ALL | _ONLY and not (word == "but" and _ONLY & {*tokens}):
+        elif word not in _BETWEEN and not (word == "but" and _ONLY & {*tokens}):
             return None
     return parts
 
@@ -312,19 +298,11 @@ def _index(word: str, count: int) -> int | None:
 
 def _names_of(tool: str, params: dict[str, Any]) -> frozenset[str]:
     names = {stem_of(word) for word in words_of(tool)}
-    for value in _leaves(params):
-        text = str(value).casefold()
-        if len(text) <= SHORT:
+    for leaf in leaves(params):
+        text = str(leaf.value).casefold()
+        if len(text) <= _SHORT:
             names |= {text, *map(stem_of, tokens_of(text)), *map(stem_of, words_of(text))}
     return frozenset(names - LIMITS)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
-    elif value is not None:
-        yield value
 
 
 def _is_name(token: str, names: frozenset[str]) -> bool:
