@@ -1,6 +1,5 @@
 """Offer to remember an approval: the offered terms are shown before the answer, and exactly these are stored."""
 
-from collections import defaultdict
 from datetime import timedelta
 from hashlib import sha256
 from posixpath import dirname
@@ -19,7 +18,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.grants import ID_LENGTH, Grant
 from packetgate.tools.execution.permission import need_of
 from packetgate.tools.policy.patterns import ANYTHING, is_moment, literal_pattern
-from packetgate.tools.provenance.roles import is_id, is_program, is_quantity, role_of
+from packetgate.tools.provenance.roles import is_id, is_program, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 Word = Literal["session", "always", "never"]
@@ -107,7 +106,7 @@ def _terms(word: Word, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
         payloads = {name: ANYTHING for name, role in roles.items() if role is ArgumentRole.PAYLOAD}
         return {"arguments": patterns | payloads}
     arguments: dict[str, str] = {}
-    leeway: defaultdict[str, list[str]] = defaultdict(list)
+    leeway: dict[str, list[str]] = {"from_user": [], "from_server": []}
     for name in dict.fromkeys([*call.params, *spec.parameters]):
         role = roles.get(name) or role_of((name,), spec.parameters[name], None)
         if _may_be_anything(name, call.params.get(name), role):
@@ -116,7 +115,8 @@ def _terms(word: Word, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
             leeway["from_user"].append(name)
         else:
             if "*" not in patterns[name]:
-                leeway[_leeway(name, role)].append(name)
+                is_field = role is ArgumentRole.DESTINATION or is_id(name)
+                leeway["from_server" if is_field else "from_user"].append(name)
             if "*" in patterns[name] or not call.is_from_user(name):
                 arguments[name] = patterns[name]
     return {"arguments": arguments, **leeway}
@@ -126,12 +126,6 @@ def _may_be_anything(name: str, value: Any, role: ArgumentRole) -> bool:
     if role is ArgumentRole.PAYLOAD:
         return not is_program(name)
     return role is ArgumentRole.OTHER and is_moment(value) and not is_id(name)
-
-
-def _leeway(name: str, role: ArgumentRole) -> Literal["from_user", "from_server", "any_number"]:
-    if role is ArgumentRole.DESTINATION or is_id(name):
-        return "from_server"
-    return "any_number" if role is ArgumentRole.OTHER and is_quantity(name) else "from_user"
 
 
 def _pattern(value: Any, role: ArgumentRole) -> str:

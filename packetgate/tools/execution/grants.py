@@ -13,7 +13,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.execution.journal import Entry, Journal
-from packetgate.tools.policy.patterns import ANYTHING, fits, is_moment, is_number, may_fit
+from packetgate.tools.policy.patterns import ANYTHING, fits, is_moment, may_fit
 from packetgate.tools.policy.rules import arguments_line
 from packetgate.tools.provenance.actions import is_requested
 
@@ -37,8 +37,6 @@ class Grant(Section):
     """Arguments that may also be any value in the user's words."""
     from_server: tuple[str, ...] = ()
     """Arguments that may also be a field of an output of the tool's server, or a value in the user's words."""
-    any_number: tuple[str, ...] = ()
-    """Arguments that may also be any number that does not come only from free text."""
     channel: str
     person: str
     """The person whose calls the grant covers, as in the packet's header."""
@@ -69,7 +67,6 @@ class Grant(Section):
         server = self.tool.partition(".")[0]
         leeway = dict.fromkeys(self.from_user, "from your words")
         leeway |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
-        leeway |= dict.fromkeys(self.any_number, "any number that does not come only from free text")
         return f"{self.effect} {self.tool}{arguments_line(self.arguments, leeway)}"
 
     def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:
@@ -91,7 +88,6 @@ class Grant(Section):
             (wanted is not None and fits(value, wanted))
             or (name in {*self.from_user, *self.from_server} and call.is_from_user(name))
             or (name in self.from_server and call.is_from_server(name))
-            or (name in self.any_number and is_number(value) and not call.is_in_text(name))
         )
 
 

@@ -78,11 +78,6 @@ def is_moment(value: Any) -> bool:
         return False
 
 
-def is_number(value: Any) -> bool:
-    """Return whether a value is a number, and not a flag or a text."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class _Site:
     """The parts of an address, or of a pattern of addresses."""

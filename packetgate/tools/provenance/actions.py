@@ -19,10 +19,11 @@ _ASKING = frozenset(
 """Words after which a verb is an instruction. A verb at the start of a clause is an instruction too."""
 _FIELD_NAME = re.compile(r"[\"']?\s?[:=]")
 _CLAUSE_START = re.compile(r"(?:^|[.!?:;,\n\"'()\[\]{}<>*#|/-])\s*$")
-_DELEGATES = re.compile(
+DELEGATES = re.compile(
     r"\b(?:do|follow|perform|execute|complete|handle|finish|carry out|go through|work (?:through|off))\b[^.!?\n]{0,60}"
     r"\b(?:instructions?|tasks?|actions?|steps?|to-?dos?|orders?|directions?|what (?:it|they|he|she) says?)\b"
 )
+"""Words of the user that ask to follow the instructions of a document."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CLAUSE_ENDS = re.compile(
     r"[,;:]\s+|\s[-\u2013\u2014]+\s"
@@ -49,19 +50,9 @@ _TOPIC = re.compile(r"\b(?:about|concerning|regarding|who|whom|whose|whether|wha
 """The part of a clause that says what something is about."""
 
 
-def delegates_to_document(words: str) -> bool:
-    """Return whether folded words of the user ask to follow the instructions of a document."""
-    return _DELEGATES.search(words) is not None
-
-
 def mentions_action(action: str, words: str) -> bool:
     """Return whether folded words mention the action of a tool with this name."""
     return not _verbs_of(action)[1].isdisjoint(map(stem_of, _WORD.findall(words)))
-
-
-def asks_for(action: str, passage: str) -> bool:
-    """Return whether a folded passage instructs somebody to do the action."""
-    return instruction_span(action, passage) is not None
 
 
 def instruction_span(action: str, passage: str) -> tuple[int, int] | None:
@@ -79,7 +70,7 @@ def instruction_span(action: str, passage: str) -> tuple[int, int] | None:
     return None
 
 
-def requested_clauses(action: str, words: str) -> str:
+def _requested_clauses(action: str, words: str) -> str:
     """Return the clauses of the user's words, folded, that ask for the action, from their verb on.
 
     Questions, reports, negations and topics are left out.
@@ -106,7 +97,7 @@ def is_requested(call: ToolCall, words: str) -> bool:
     The user's words need not state a path, a default, or a field of the tool's own server, unless they mention it
     elsewhere.
     """
-    requested, all_words = requested_clauses(call.tool_name.partition(".")[2], words), fold_text(words)
+    requested, all_words = _requested_clauses(call.tool_name.partition(".")[2], words), fold_text(words)
     if not requested:
         return False
     for name, value in call.params.items():

@@ -26,10 +26,6 @@ _ROUNDS = 2
 
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"[^\s\"'<>(){}\[\],;]+")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
-_BASE32 = re.compile(r"[A-Z2-7]{16,}={0,6}", re.IGNORECASE)
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:]?){6,}")
-_CODES = re.compile(r"\d{2,3}(?:[\s,.;_-]+\d{2,3}){5,}")
 
 
 def find_leak(texts: Iterable[str], sources: SourceTexts, *, together: bool = False) -> Finding | None:
@@ -122,9 +118,8 @@ def _decoded(text: str) -> Iterator[str]:
     if unquoted != text:
         yield unquoted
     yield codecs.encode(text, "rot13")
-    for pattern, decode in ((_HEX, _from_hex), (_BASE64, _from_base64), (_BASE32, _from_base32), (_CODES, _from_codes)):
-        parts = [decoded for match in pattern.finditer(text) if (decoded := decode(match[0]))]
-        if parts:
+    for pattern, decode in _DECODERS:
+        if parts := [part for part in map(decode, pattern.findall(text)) if part]:
             yield " ".join(parts)
     bare = re.sub(r"[^A-Za-z0-9+/_=-]", "", text)
     if bare != text and (whole := _from_base64(bare)):
@@ -139,15 +134,6 @@ def _from_base64(text: str) -> str:
     return " ".join(filter(None, decoded))
 
 
-def _from_base32(text: str) -> str:
-    bare = text.rstrip("=").upper()
-    return _text_of(base64.b32decode, bare + "=" * (-len(bare) % 8))
-
-
-def _from_hex(text: str) -> str:
-    return _text_of(bytes.fromhex, re.sub(r"[^0-9a-fA-F]", "", text))
-
-
 def _from_codes(text: str) -> str:
     codes = [int(code) for code in re.findall(r"\d+", text)]
     return "".join(map(chr, codes)) if all(9 <= code < 127 for code in codes) else ""
@@ -160,3 +146,17 @@ def _text_of(decode: Callable[[str], bytes], encoded: str) -> str:
         return ""
     readable = sum((char.isprintable() and char != "\ufffd") or char.isspace() for char in text)
     return text if len(text) >= 4 and readable >= 0.9 * len(text) else ""
+
+
+_DECODERS: tuple[tuple[re.Pattern[str], Callable[[str], str]], ...] = (
+    (
+        re.compile(r"(?:[0-9a-fA-F]{2}[\s:]?){6,}"),
+        lambda text: _text_of(bytes.fromhex, re.sub(r"[^0-9a-fA-F]", "", text)),
+    ),
+    (re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}"), _from_base64),
+    (
+        re.compile(r"[A-Z2-7]{16,}", re.IGNORECASE),
+        lambda text: _text_of(base64.b32decode, text.upper() + "=" * (-len(text) % 8)),
+    ),
+    (re.compile(r"\d{2,3}(?:[\s,.;_-]+\d{2,3}){5,}"), _from_codes),
+)

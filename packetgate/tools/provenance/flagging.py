@@ -1,20 +1,26 @@
-"""Flag the arguments that the user must see before a call runs, with the reasons."""
+"""_Trace each value of a call to the texts that contain it, and flag the arguments that the user must see."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk
-from packetgate.tools.provenance.actions import asks_for, delegates_to_document, instruction_span, mentions_action
-from packetgate.tools.provenance.exfiltration import find_leak
-from packetgate.tools.provenance.roles import sensitive_part
-from packetgate.tools.provenance.sources import Finding, SourceTexts, TextPlace
-from packetgate.tools.provenance.tracing import Trace, traces_of
+from packetgate.tools.provenance.actions import DELEGATES, instruction_span, mentions_action
+from packetgate.tools.provenance.exfiltration import find_leak, phrases_in
+from packetgate.tools.provenance.roles import role_of, sensitive_part
+from packetgate.tools.provenance.sources import Finding, OutputField, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import (
     URL,
+    Form,
+    Leaf,
+    addresses_in,
+    find_words,
     fold_text,
+    forms_of,
     host_of,
+    is_account,
     is_address,
     is_mail,
     leaves,
@@ -26,13 +32,40 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 THE_CALL = ""
 """Key of a finding about the whole call, used if no argument can be flagged."""
+_WORST_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
+_SEPARATOR = re.compile(r"\s*[,;\n]\s*")
+_ABSENT = object()
+_MAX_PARTS = 200
+"""Most addresses of one argument that are traced."""
+_HOST_CHARS = 253
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """The source of one part of an argument."""
+
+    kind: OriginKind
+    role: ArgumentRole
+    text: str
+    """The part, folded."""
+    tool: str = ""
+    place: TextPlace | None = None
+    """The place of the part in free text, even if a field contains the part too."""
+    is_address: bool = False
+    worded: bool = False
+    """Whether the field that contains it is free text."""
+
+    @property
+    def badness(self) -> int:
+        """A rank of distrust; higher is less trustworthy."""
+        return _WORST_LAST.index(self.kind)
 
 
 def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
     """Return the origin of each argument, flagged or not. Blocking: the time grows with the size of the sources."""
     traces = {
         name: [
-            trace for leaf in leaves(value, name) for trace in traces_of(leaf, spec.parameters.get(name, {}), sources)
+            trace for leaf in leaves(value, name) for trace in _traces_of(leaf, spec.parameters.get(name, {}), sources)
         ]
         for name, value in params.items()
     }
@@ -46,8 +79,8 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
     return {name: _origin(parts, findings.get(name), spec.server) for name, parts in named.items()}
 
 
-def _origin(traces: Iterable[Trace], finding: Finding | None, server: str) -> Origin:
-    parts = [*traces] or [Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
+def _origin(traces: Iterable[_Trace], finding: Finding | None, server: str) -> Origin:
+    parts = [*traces] or [_Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
     worst = max(parts, key=lambda trace: (trace.badness, trace.worded, trace.tool.partition(".")[0] != server))
     is_destination = any(trace.role is ArgumentRole.DESTINATION for trace in parts)
     role = ArgumentRole.DESTINATION if is_destination else worst.role
@@ -66,7 +99,7 @@ def _sensitive(name: str, value: Any) -> Finding | None:
     return Finding(f"{part} contains keys or secrets, or configures what may run here") if part else None
 
 
-def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts) -> dict[str, Finding]:
+def _of_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts) -> dict[str, Finding]:
     action = spec.upstream_name
     requested = mentions_action(action, sources.user.folded)
     findings = {
@@ -92,7 +125,7 @@ def _of_change(spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: Sourc
 
 def _order(action: str, sources: SourceTexts) -> TextPlace | None:
     """Return the place of an instruction for this action, except in a document that the user asked to follow."""
-    delegated = delegates_to_document(sources.user.folded)
+    delegated = DELEGATES.search(sources.user.folded) is not None
     for passage in sources.passages:
         span = None if delegated and passage.is_named else instruction_span(action, passage.folded)
         if span:
@@ -100,7 +133,7 @@ def _order(action: str, sources: SourceTexts) -> TextPlace | None:
     return None
 
 
-def _of_value(action: str, traces: Iterable[Trace], sources: SourceTexts, *, requested: bool) -> Finding | None:
+def _of_value(action: str, traces: Iterable[_Trace], sources: SourceTexts, *, requested: bool) -> Finding | None:
     for trace in traces:
         is_destination, is_text = trace.role is ArgumentRole.DESTINATION, trace.kind is OriginKind.TEXT
         if is_destination and is_text and not _is_named_person(trace, sources):
@@ -119,7 +152,7 @@ def _of_value(action: str, traces: Iterable[Trace], sources: SourceTexts, *, req
     return None
 
 
-def _asking_place(action: str, trace: Trace, sources: SourceTexts, *, requested: bool) -> TextPlace | None:
+def _asking_place(action: str, trace: _Trace, sources: SourceTexts, *, requested: bool) -> TextPlace | None:
     """Return a place of a value beside an instruction, except in a document that the user named.
 
     The instruction may be in the sentence before, unless the value is a field, a number or a date.
@@ -128,12 +161,12 @@ def _asking_place(action: str, trace: Trace, sources: SourceTexts, *, requested:
     places = [*sources.places_of(trace.text)] or ([trace.place] if trace.place else [])
     for place in places:
         is_named = requested and place.passage.is_named and trace.role is not ArgumentRole.DESTINATION
-        if not is_named and asks_for(action, place.sentences(before=0 if is_bare else 1)):
+        if not is_named and instruction_span(action, place.sentences(before=0 if is_bare else 1)):
             return place
     return None
 
 
-def _is_named_person(trace: Trace, sources: SourceTexts) -> bool:
+def _is_named_person(trace: _Trace, sources: SourceTexts) -> bool:
     """Return whether a mail address of a document that the user named contains a name from the user's words."""
     if trace.place is None or not trace.place.passage.is_named or "@" not in trace.text:
         return False
@@ -142,7 +175,7 @@ def _is_named_person(trace: Trace, sources: SourceTexts) -> bool:
 
 
 def _of_read(
-    params: Mapping[str, Any], spec: ToolSpec, traces: Mapping[str, list[Trace]], sources: SourceTexts
+    params: Mapping[str, Any], spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts
 ) -> dict[str, Finding]:
     texts = {name: [str(leaf.value) for leaf in leaves(value)] for name, value in params.items()}
     if not (spec.reaches_outside or any(_points_outside(text) for parts in texts.values() for text in parts)):
@@ -164,7 +197,9 @@ def _points_outside(text: str) -> bool:
     return URL.search(line) is not None or (is_address(line) and not is_mail(line))
 
 
-def _of_outbound(texts: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, sources: SourceTexts) -> Finding | None:
+def _of_outbound(
+    texts: Iterable[str], traces: Iterable[_Trace], spec: ToolSpec, sources: SourceTexts
+) -> Finding | None:
     """Return a finding if an argument of an outbound read leaks tool output or has an address of a text."""
     harmless: set[str] = set()
     for trace in traces:
@@ -179,7 +214,7 @@ def _of_outbound(texts: Iterable[str], traces: Iterable[Trace], spec: ToolSpec, 
     return find_leak([without_host(text) for text in texts if fold_text(text) not in harmless], sources)
 
 
-def _of_address(trace: Trace, sources: SourceTexts, *, is_own: bool) -> Finding | None:
+def _of_address(trace: _Trace, sources: SourceTexts, *, is_own: bool) -> Finding | None:
     if trace.kind is OriginKind.TEXT:
         return Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
     if trace.kind is OriginKind.STRUCTURED and not is_own:
@@ -197,3 +232,106 @@ def _of_address(trace: Trace, sources: SourceTexts, *, is_own: bool) -> Finding 
 
 def _is_known_host(host: str, sources: SourceTexts) -> bool:
     return not host or sources.user.contain(host) or any(host in text for text in sources.fields_by_text)
+
+
+def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> list[_Trace]:
+    """Return the sources of the parts of a value in an argument with this schema."""
+    role, value = role_of(leaf.keys, schema, leaf.value), leaf.value
+    is_empty = isinstance(value, str) and not value.strip()
+    if is_empty or any(value == schema.get(key, _ABSENT) for key in ("default", "const")):
+        return [_Trace(OriginKind.DEFAULT, role, str(value))]
+    if isinstance(value, bool):
+        return [_Trace(OriginKind.NOBODY, role, str(value).lower())]
+    text = str(value)
+    trace = _trace(text, role, sources)
+    if trace.kind.is_given:
+        return [trace]
+    addresses = addresses_in(plain_text(text))
+    if role is ArgumentRole.DESTINATION:
+        parts = addresses or [part for part in _SEPARATOR.split(text) if part.strip()]
+        if len(parts) > _MAX_PARTS:
+            return [replace(trace, kind=OriginKind.NOBODY, is_address=True)]
+        return [_trace(part, role, sources) for part in parts] if parts and parts != [text] else [trace]
+    if isinstance(value, str):
+        links = [_trace(address, role, sources) for address in addresses[:_MAX_PARTS]]
+        return [_with_phrases(trace, sources), *(link for link in links if link.kind is not OriginKind.NOBODY)]
+    return [trace]
+
+
+def _trace(text: str, role: ArgumentRole, sources: SourceTexts) -> _Trace:
+    folded = fold_text(text)
+    has_address = is_address(plain_text(text)) or is_account(folded)
+    spellings = [folded, folded.strip(" .,;:!?\"'()<>[]")]
+    if has_address:
+        bare = folded.removeprefix("mailto:")
+        bare = bare.partition("://")[2] or bare
+        spellings += [bare, bare.rstrip("/"), bare.rstrip("/").removeprefix("www.")]
+    spellings = [spelling for spelling in dict.fromkeys(spellings) if spelling]
+    place = next((place for spelling in spellings if (place := _place(spelling, sources))), None)
+    trace = _Trace(OriginKind.NOBODY, role, folded, place=place, is_address=has_address)
+    if _is_from_user(folded, spellings, role, sources):
+        return replace(trace, kind=OriginKind.USER)
+    field = _field(folded, spellings, sources, has_address=has_address)
+    if field is not None:
+        return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, worded=field.worded)
+    if place is not None:
+        return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool)
+    return trace
+
+
+def _is_from_user(text: str, spellings: Sequence[str], role: ArgumentRole, sources: SourceTexts) -> bool:
+    user, forms = sources.user, forms_of(text)
+    if any(map(user.contain, spellings)) or (forms and all(not user.forms.isdisjoint(any_of) for any_of in forms)):
+        return True
+    if role is not ArgumentRole.DESTINATION or "@" in text:
+        return False
+    if is_address(text):
+        return _names_host(host_of(text), user.folded)
+    name = text.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    return len(name) > 3 and name != text and user.contain(name)
+
+
+def _names_host(host: str, words: str) -> bool:
+    """Return whether words contain a host or its domain."""
+    if not host or len(host) > _HOST_CHARS:
+        return False
+    labels = host.removeprefix("www.").split(".")
+    return any(find_words(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
+
+
+def _field(text: str, spellings: Sequence[str], sources: SourceTexts, *, has_address: bool) -> OutputField | None:
+    for spelling in spellings:
+        field = sources.fields_by_text.get(spelling)
+        if field is not None and not (has_address and field.worded):
+            return field
+    return next((field for form in _first_forms(text) if (field := sources.fields_by_form.get(form))), None)
+
+
+def _place(text: str, sources: SourceTexts) -> TextPlace | None:
+    """Return the first place where free text contains a value in any form."""
+    first = next(sources.places_of(text), None)
+    forms = _first_forms(text) if first is None else ()
+    places = (TextPlace(one, *one.forms[form]) for one in sources.passages for form in forms if form in one.forms)
+    return first or next(places, None)
+
+
+def _first_forms(text: str) -> tuple[Form, ...]:
+    return next(iter(forms_of(text)), ())
+
+
+def _with_phrases(trace: _Trace, sources: SourceTexts) -> _Trace:
+    """Return the trace of a longer text that contains a phrase of free text."""
+    if trace.kind is not OriginKind.NOBODY:
+        return trace
+    phrases = [phrase for phrase in phrases_in(trace.text) if not sources.user.contain(phrase)]
+    place = _first_place(phrases, sources)
+    return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool, place=place) if place else trace
+
+
+def _first_place(phrases: Sequence[str], sources: SourceTexts) -> TextPlace | None:
+    for passage in sources.passages:
+        for phrase in phrases:
+            at = find_words(passage.folded, phrase)
+            if at >= 0:
+                return TextPlace(passage, at, at + len(phrase))
+    return None

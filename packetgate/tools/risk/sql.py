@@ -86,6 +86,8 @@ def statement_in(text: str) -> tuple[int, int] | None:
 
     A statement that could be plain words needs capital letters or a mark of SQL.
     """
+    from sqlglot import exp
+
     for word in islice(_KEYWORDS.finditer(text[:_MAX_CHARS]), _MAX_TRIES):
         rest = _POLITE.sub("", text[word.start() : word.start() + _MAX_STATEMENT])
         if not _BEGINS.match(rest) or not (word.group().isupper() or _MARKS.search(rest)):
@@ -93,7 +95,8 @@ def statement_in(text: str) -> tuple[int, int] | None:
         cuts = (len(rest), *(match.start() for match in _CUTS.finditer(rest)))
         ends = sorted({len(rest[:cut].rstrip(" .?!,;")) for cut in cuts}, reverse=True)
         for end in ends[:_MAX_TRIES]:
-            if _is_one_statement(rest[:end]):
+            parsed = _parsed(rest[:end], "") if _BEGINS.match(rest[:end]) else None
+            if parsed is not None and len(parsed) == 1 and not isinstance(parsed[0], exp.Command):
                 return word.start(), word.start() + end
     return None
 
@@ -126,13 +129,6 @@ def change_in(text: str) -> str:
         if begins.match(bare) and (changes.search(text[:_MAX_CHARS]) or changes.search(bare)):
             return what
     return ""
-
-
-def _is_one_statement(text: str) -> bool:
-    from sqlglot import exp
-
-    parsed = _parsed(text, "") if _BEGINS.match(text) else None
-    return parsed is not None and len(parsed) == 1 and not isinstance(parsed[0], exp.Command)
 
 
 def _parsed(text: str, dialect: str) -> "list[exp.Expr] | None":
