@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from packetgate.connectors.serve.answers import event
+from packetgate.connectors.serve.protocol import event
 
 TITLE, TAG, NEXT = "Plan of the day", "planning", "Which line is the last?"
 """What the model says where a client asks for a title, for tags, and for what the user may say next."""

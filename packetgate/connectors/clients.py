@@ -39,8 +39,6 @@ class Clients(ConfigTable):
 
     TABLE: ClassVar[str]
     """The table's name in the file."""
-    SETTINGS: ClassVar[str]
-    """The error message for an unknown name in the table."""
 
     clients: dict[NonEmpty, ClientTable] = {}
 
@@ -78,21 +76,16 @@ class ServeConfig(Clients):
     """The table `[serve]`."""
 
     TABLE: ClassVar[str] = "serve"
-    SETTINGS: ClassVar[str] = (
-        "unknown: `[serve]` accepts `[serve.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
-    )
 
 
 class ProxyConfig(Clients):
     """The table `[proxy]`."""
 
     TABLE: ClassVar[str] = "proxy"
-    SETTINGS: ClassVar[str] = (
-        "unknown: `[proxy]` accepts `[proxy.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
-    )
 
 
 C = TypeVar("C", bound=Clients)
+T = TypeVar("T", bound=ConfigTable)
 
 
 def load_clients(kind: type[C], path: Path | None) -> C:
@@ -101,13 +94,24 @@ def load_clients(kind: type[C], path: Path | None) -> C:
     Raises:
         ConfigError: the file cannot be read, or the table is invalid.
     """
-    table = {} if path is None else read_file(path).get(kind.TABLE, {})
+    accepted = f"`[{kind.TABLE}.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
+    return load_table(kind, path, kind.TABLE, accepted)
+
+
+def load_table(kind: type[T], path: Path | None, name: str, accepted: str) -> T:
+    """Return a table of `packetgate.toml`; without a table, its defaults. `accepted` describes the known settings.
+
+    Raises:
+        ConfigError: the file cannot be read, or the table is invalid.
+    """
+    table = {} if path is None else read_file(path).get(name, {})
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: {kind.TABLE}: must be a table: write [{kind.TABLE}]")
+        raise ConfigError(f"{path}: {name}: must be a table: write [{name}]")
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        raise config_error(path or Path("packetgate.toml"), error, kind.SETTINGS, kind.TABLE) from error
+        known = f"unknown: `[{name}]` accepts {accepted}"
+        raise config_error(path or Path("packetgate.toml"), error, known, name) from error
 
 
 def client_of(token: str, tokens: Mapping[str, str]) -> str | None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Any
 
 import discord
@@ -85,8 +84,7 @@ class Approvals:
             await interaction.response.edit_message(content=EXPIRED, view=None)
             return
         if action in {"edit", "answer"} and not fields:
-            submit = partial(self._submitted, action=action, question_id=question_id)
-            await interaction.response.send_modal(DecisionForm(question, action, submit))
+            await interaction.response.send_modal(DecisionForm(question, action))
             return
         rights = await self._rights_of(asker, interaction)
         if rights is None or not state.still_allows_calls(rights):
@@ -94,11 +92,6 @@ class Approvals:
         value, outcome = _reply(action, question, fields)
         await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
         await self._conversations.reply(Reply(value, question_id), message, asker, rights)
-
-    async def _submitted(
-        self, interaction: discord.Interaction[Any], fields: Sequence[str], *, action: Action, question_id: str
-    ) -> None:
-        await interaction.client.decide(interaction, action, question_id, fields)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
         """Return the settings for the turns of the user who asked; an approver's own rights do not count."""

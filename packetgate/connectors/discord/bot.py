@@ -49,7 +49,7 @@ class PacketBot(discord.Client):
         """Users who were told about their rate limit."""
         self._running: set[asyncio.Task[None]] = set()
         self._tree = app_commands.CommandTree(self)
-        add_commands(self._tree, self._conversations, config, settings)
+        add_commands(self._tree, self._conversations, config)
 
     async def setup_hook(self) -> None:
         """Register the buttons and the slash commands."""

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr
 
+from packetgate.connectors.clients import load_table
 from packetgate.state.context import RoutingContext, intersect_patterns
-from packetgate.state.errors import ConfigError
-from packetgate.tools.catalogue.config_file import ConfigTable, Pattern, config_error, read_file
+from packetgate.tools.catalogue.config_file import ConfigTable, Pattern
 
 Id = Annotated[int, Field(gt=0, lt=2**63)]
 """A Discord id, in the form that Discord's developer mode copies."""
 
 KNOWN_SETTINGS = (
-    "unknown: `[discord]` accepts `question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
+    "`question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
     "(each with users, roles, channels), `tools` (patterns by channel) and `rate` (turns, seconds)"
 )
 
@@ -98,15 +98,5 @@ class DiscordConfig(ConfigTable):
 
 
 def load_discord_config(path: Path | None) -> DiscordConfig:
-    """Return the `[discord]` table; without a table, every user is denied.
-
-    Raises:
-        ConfigError: the file cannot be read, or the table is invalid.
-    """
-    table = {} if path is None else read_file(path).get("discord", {})
-    if path is not None and not isinstance(table, dict):
-        raise ConfigError(f"{path}: discord: must be a table: write [discord]")
-    try:
-        return DiscordConfig.model_validate(table)
-    except ValidationError as error:
-        raise config_error(path or Path("packetgate.toml"), error, KNOWN_SETTINGS, "discord") from error
+    """Return the `[discord]` table; without a table, every user is denied. Raise ConfigError if it is invalid."""
+    return load_table(DiscordConfig, path, "discord", KNOWN_SETTINGS)

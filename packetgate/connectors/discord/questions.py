@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, Self, get_args
 
@@ -121,15 +121,12 @@ def buttons(question: Mapping[str, Any]) -> discord.ui.View:
     return view
 
 
-Submit = Callable[[discord.Interaction[Any], Sequence[str]], Coroutine[Any, Any, None]]
-
-
 class DecisionForm(discord.ui.Modal):
     """The form that a button opens, with the arguments of each call as JSON, or with a field for text."""
 
-    def __init__(self, question: Mapping[str, Any], action: Action, submit: Submit) -> None:
+    def __init__(self, question: Mapping[str, Any], action: Action) -> None:
         super().__init__(title="Your answer" if action == "answer" else "Arguments, as JSON")
-        self._submit = submit
+        self._action, self._question_id = action, str(question["question_id"])
         self._inputs: list[discord.ui.TextInput[Any]] = []
         fields = [("In your words", "")]
         if action == "edit":
@@ -146,8 +143,9 @@ class DecisionForm(discord.ui.Modal):
             self.add_item(field)
 
     async def on_submit(self, interaction: discord.Interaction[Any], /) -> None:
-        """Submit the texts of the fields."""
-        await self._submit(interaction, [field.value for field in self._inputs])
+        """Pass the texts of the fields to the bot."""
+        fields = [field.value for field in self._inputs]
+        await interaction.client.decide(interaction, self._action, self._question_id, fields)
 
 
 def _json(value: Any) -> str:

@@ -1,9 +1,8 @@
-"""Slash commands: `/tools`, `/why`, `/model` and `/reset`. Only the user sees the reply."""
+"""Slash commands: `/tools`, `/why` and `/reset`. Only the user sees the reply."""
 
 import io
 import logging
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import discord
@@ -16,7 +15,6 @@ from packetgate.connectors.discord.conversations import DiscordConversations, se
 from packetgate.connectors.discord.messages import code_block, split
 from packetgate.connectors.discord.questions import BLOCK_COLUMNS
 from packetgate.connectors.rendering import trace_table
-from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 
@@ -28,7 +26,7 @@ Interaction = discord.Interaction[Any]
 
 
 def add_commands(
-    tree: app_commands.CommandTree[Any], conversations: DiscordConversations, config: DiscordConfig, settings: Settings
+    tree: app_commands.CommandTree[Any], conversations: DiscordConversations, config: DiscordConfig
 ) -> None:
     """Register the slash commands."""
 
@@ -37,9 +35,6 @@ def add_commands(
 
     async def why(session: str, _rights: RoutingContext) -> str:
         return _trace_text((await conversations.sessions.state(session)).packet)
-
-    async def model(_session: str, _rights: RoutingContext) -> str:
-        return model_text(settings)
 
     async def reset(session: str, _rights: RoutingContext) -> str:
         await conversations.forget(session)
@@ -61,7 +56,6 @@ def add_commands(
     for reply, about in (
         (tools, "The tools that may be used here"),
         (why, "The trace of the last answer here"),
-        (model, "The models in use"),
         (reset, "Delete this conversation"),
     ):
         tree.command(name=reply.__name__, description=about)(command(reply))
@@ -99,16 +93,3 @@ def _trace_text(packet: CognitionPacket) -> str:
     console = Console(file=page, width=BLOCK_COLUMNS, no_color=True, markup=False, highlight=False, emoji=False)
     console.print(trace_table(packet))
     return code_block("\n".join(line.rstrip() for line in page.getvalue().splitlines()))
-
-
-def model_text(settings: Settings) -> str:
-    """Return a text with the lite and prime models. A model file appears only by its name."""
-    if settings.url:
-        return f"The models are those of the server's assistant `{settings.assistant}`."
-    lite, prime = (_without_folder(settings.lite), _without_folder(settings.prime))
-    return f"Intent and selection (lite): `{lite}`\nReview and answer (prime): `{prime}`"
-
-
-def _without_folder(model: str) -> str:
-    kind, _, name = model.partition(":")
-    return f"{kind}:{Path(name).name}" if kind == "llamacpp" else model

@@ -15,20 +15,19 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_of
-from packetgate.connectors.serve.answers import AnswerFormat, answer_format
 from packetgate.connectors.serve.background import answer_background, is_background
 from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece, Progress, TurnEnd
 from packetgate.connectors.serve.decisions import DecisionRequest, answer_questions
 from packetgate.connectors.serve.protocol import (
     MAX_BODY_BYTES,
     SERVED_MODEL,
+    AnswerFormat,
     AnswerRequest,
     ApiError,
     ChatRequest,
     ResponsesRequest,
-    history_of,
     read_request,
-    system_prompt,
+    unknown_model,
 )
 from packetgate.connectors.serve.threads import ConversationOwner
 from packetgate.connectors.sessions import Sessions
@@ -68,12 +67,10 @@ class ServeEndpoint:
         """Return the list with the one model, or the model itself."""
         self._client(request)
         model = {"id": SERVED_MODEL, "object": "model", "created": 0, "owned_by": SERVED_MODEL}
-        name = request.path_params.get("name")
-        if name not in {None, SERVED_MODEL}:
-            raise ApiError(
-                f"there is no model {name!r}: use {SERVED_MODEL!r}", status=404, param="model", code="model_not_found"
-            )
-        return JSONResponse(model if name else {"object": "list", "data": [model]})
+        name = request.path_params.get("name", SERVED_MODEL)
+        if name != SERVED_MODEL:
+            raise unknown_model(name)
+        return JSONResponse(model if request.path_params else {"object": "list", "data": [model]})
 
     async def chat(self, request: Request) -> Response:
         """Answer the last message of a conversation with a chat completion."""
@@ -101,10 +98,10 @@ class ServeEndpoint:
         is_task = is_background(parsed)
         pieces = self._in_task(self._background(parsed) if is_task else self._turn(request, client, parsed))
         if not parsed.stream:
-            return await _unless_disconnected(request, _complete(answer_format(parsed), pieces))
+            return await _unless_disconnected(request, _complete(parsed.answer_format(), pieces))
         first = await anext(pieces)
         return StreamingResponse(
-            _events(answer_format(parsed), first, pieces),
+            _events(parsed.answer_format(), first, pieces),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
@@ -115,16 +112,15 @@ class ServeEndpoint:
         yield TurnEnd(usage)
 
     def _turn(self, request: Request, client: str, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
-        messages = parsed.wire_messages
-        history = history_of(messages)
+        history = parsed.history
         if not history or history[-1].role != "user":
             raise ApiError("the last message must be from the user", param="messages")
-        last = [message for message in messages if message.role == "user"][-1]
+        last = [message for message in parsed.wire_messages if message.role == "user"][-1]
         names = (value for name in CONVERSATION_HEADERS if (value := request.headers.get(name)))
         user = parsed.user or parsed.safety_identifier or request.headers.get(USER_HEADER, "")
         owner = ConversationOwner(client, next(names, parsed.conversation_id), user)
         rights = self._config.settings_of(client, self._context)
-        persona = "\n\n".join(filter(None, (rights.persona.strip(), system_prompt(messages))))
+        persona = "\n\n".join(filter(None, (rights.persona.strip(), parsed.system_prompt)))
         if len(persona) > MAX_PERSONA_CHARS:
             raise ApiError(f"the system prompt has {len(persona):,} characters; the limit is {MAX_PERSONA_CHARS:,}")
         rights = rights.model_copy(update={"persona": persona})

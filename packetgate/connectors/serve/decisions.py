@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from langchain_core.decisions import Question
 from pydantic import BaseModel, BeforeValidator, Field
 
-from packetgate.connectors.serve.protocol import SERVED_MODEL, ApiError
+from packetgate.connectors.serve.protocol import SERVED_MODEL, ApiError, unknown_model
 from packetgate.deciders.language.decisions import answer_by_probability
 from packetgate.models.decisions import state_text
 from packetgate.models.model import Model
@@ -39,13 +39,13 @@ async def answer_questions(request: DecisionRequest, model: Model | None) -> dic
     """
     if request.images or request.assets:
         raise ApiError("images: pictures are not supported", param="images", code="unsupported_content")
-    if model is None or request.model not in {SERVED_MODEL, model.name}:
-        problem = (
+    if model is None:
+        message = (
             "no model here returns probabilities: start `packetgate serve` with one, such as --prime llamacpp:FILE.gguf"
-            if model is None
-            else f"there is no model {request.model!r}: use {SERVED_MODEL!r}"
         )
-        raise ApiError(problem, status=404, param="model", code="model_not_found")
+        raise ApiError(message, status=404, param="model", code="model_not_found")
+    if request.model not in {SERVED_MODEL, model.name}:
+        raise unknown_model(request.model)
     try:
         response = await answer_by_probability(model, state_text(request.state), request.questions)
     except DecisionError as error:

@@ -1,20 +1,22 @@
-"""Requests in OpenAI's two formats, chat completions and responses, and the API's errors."""
+"""OpenAI's two formats, chat completions and responses: requests, answers and errors."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from time import time
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from packetgate.state.base import storable
+from packetgate.state.base import TokenUsage, new_id, storable
 from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json
 
 SERVED_MODEL = "packetgate"
 MAX_BODY_BYTES = 20_000_000
 MAX_NAME_CHARS = 256
+UNSUPPORTED = ("logprobs", "previous_response_id", "background", "conversation", "prompt")
+"""Fields that are refused if they are set."""
 
 BoundedName = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 
@@ -72,11 +74,18 @@ def _marker(part: dict[str, Any]) -> str:
     return f"[{part.get('type')} {sha256(compact_json(part).encode(errors='replace')).hexdigest()[:8]}]"
 
 
-class AnswerRequest(BaseModel):
-    """Fields that both formats share; unknown fields are ignored."""
+@dataclass(frozen=True)
+class HistoryMessage:
+    """One message of a conversation."""
 
-    unsupported: ClassVar[tuple[str, ...]] = ()
-    """Fields that are refused if they are set."""
+    role: Literal["user", "assistant"]
+    text: str
+
+
+class AnswerRequest(BaseModel):
+    """Fields that both formats share."""
+
+    model_config = ConfigDict(extra="allow")
 
     model: str
     stream: bool | None = None
@@ -86,13 +95,12 @@ class AnswerRequest(BaseModel):
     metadata: dict[str, Any] | None = None
 
     @property
-    def wire_messages(self) -> Sequence[WireMessage]:
+    def wire_messages(self) -> list[WireMessage]:
         """All messages, including the system's."""
         raise NotImplementedError
 
-    @property
-    def output_format(self) -> tuple[str, dict[str, Any] | None]:
-        """The name of the field that sets the answer's format, and the field's value."""
+    def answer_format(self) -> "AnswerFormat":
+        """Return the format of the answer."""
         raise NotImplementedError
 
     @property
@@ -101,19 +109,33 @@ class AnswerRequest(BaseModel):
         name = (self.metadata or {}).get("conversation_id")
         return name[:MAX_NAME_CHARS] if isinstance(name, str) else ""
 
+    @property
+    def history(self) -> tuple[HistoryMessage, ...]:
+        """The messages of the user and the assistant, which identify a conversation."""
+        return tuple(
+            HistoryMessage(message.role, message.marked_text)
+            for message in self.wire_messages
+            if message.role == "user" or message.role == "assistant"  # noqa: PLR1714  narrows the type
+        )
+
+    @property
+    def system_prompt(self) -> str:
+        """The words of the system's and the developer's messages."""
+        words = [message.words.strip() for message in self.wire_messages if message.role in {"system", "developer"}]
+        return "\n\n".join(filter(None, words))
+
     def check(self) -> None:
         """Raise ApiError for another model or an unsupported field."""
         if self.model != SERVED_MODEL:
-            raise ApiError(
-                f"there is no model {self.model!r}: use {SERVED_MODEL!r}",
-                status=404,
-                param="model",
-                code="model_not_found",
-            )
-        names = [name for name in self.unsupported if getattr(self, name)]
-        format_field, output_format = self.output_format
-        if (output_format or {}).get("type", "text") != "text":
-            names.append(format_field)
+            raise unknown_model(self.model)
+        fields = self.model_extra or {}
+        names = [name for name in UNSUPPORTED if fields.get(name)]
+        text = fields.get("text")
+        formats = {
+            "response_format": fields.get("response_format"),
+            "text.format": text.get("format") if isinstance(text, dict) else None,
+        }
+        names += [name for name, form in formats.items() if form and form != {"type": "text"}]
         if names:
             raise ApiError(f"{names[0]}: not supported: leave it out", param=names[0], code="unsupported_parameter")
 
@@ -121,72 +143,42 @@ class AnswerRequest(BaseModel):
 class ChatRequest(AnswerRequest):
     """A request for a chat completion."""
 
-    unsupported: ClassVar[tuple[str, ...]] = ("logprobs",)
-
     messages: list[WireMessage] = Field(min_length=1)
     stream_options: dict[str, Any] | None = None
     n: Annotated[int, Field(le=1)] | None = None
-    logprobs: bool | None = None
-    response_format: dict[str, Any] | None = None
 
     @property
-    def wire_messages(self) -> Sequence[WireMessage]:
+    def wire_messages(self) -> list[WireMessage]:
         """All messages, including the system's."""
         return self.messages
 
-    @property
-    def output_format(self) -> tuple[str, dict[str, Any] | None]:
-        """The name of the field that sets the answer's format, and the field's value."""
-        return "response_format", self.response_format
+    def answer_format(self) -> "AnswerFormat":
+        """Return a chat completion."""
+        return _ChatCompletion(with_usage=bool((self.stream_options or {}).get("include_usage")))
 
 
 class ResponsesRequest(AnswerRequest):
     """A request for a response."""
 
-    unsupported: ClassVar[tuple[str, ...]] = ("previous_response_id", "background", "conversation", "prompt")
-
     input: str | list[dict[str, Any]] = Field(min_length=1)
     instructions: str | None = None
-    previous_response_id: BoundedName | None = None
-    background: bool | None = None
-    conversation: Any = None
-    prompt: Any = None
-    text: dict[str, Any] | None = None
 
     @property
-    def wire_messages(self) -> Sequence[WireMessage]:
+    def wire_messages(self) -> list[WireMessage]:
         """All messages, including the instructions; items that are not messages are left out."""
         items = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
         messages = [WireMessage.model_validate(item) for item in items if item.get("type", "message") == "message"]
         return [WireMessage(role="system", content=self.instructions), *messages] if self.instructions else messages
 
-    @property
-    def output_format(self) -> tuple[str, dict[str, Any] | None]:
-        """The name of the field that sets the answer's format, and the field's value."""
-        return "text.format", (self.text or {}).get("format")
+    def answer_format(self) -> "AnswerFormat":
+        """Return a response."""
+        return _ResponseObject(self.instructions)
 
 
-@dataclass(frozen=True)
-class HistoryMessage:
-    """One message of a conversation."""
-
-    role: Literal["user", "assistant"]
-    text: str
-
-
-def history_of(messages: Sequence[WireMessage]) -> tuple[HistoryMessage, ...]:
-    """Return the messages of the user and the assistant, which identify a conversation."""
-    return tuple(
-        HistoryMessage(message.role, message.marked_text)
-        for message in messages
-        if message.role == "user" or message.role == "assistant"  # noqa: PLR1714  narrows the type
-    )
-
-
-def system_prompt(messages: Sequence[WireMessage]) -> str:
-    """Return the words of the system's and the developer's messages."""
-    words = [message.words.strip() for message in messages if message.role in {"system", "developer"}]
-    return "\n\n".join(filter(None, words))
+def unknown_model(name: str) -> ApiError:
+    """Return the error for another model than the served one."""
+    message = f"there is no model {name!r}: use {SERVED_MODEL!r}"
+    return ApiError(message, status=404, param="model", code="model_not_found")
 
 
 R = TypeVar("R", bound=BaseModel)
@@ -202,3 +194,125 @@ def read_request(kind: type[R], body: bytes) -> R:
             where = ".".join(map(str, first["loc"])) or "the body"
             raise ApiError(f"{where}: {first['msg']}", param=where) from error
         raise ApiError("the body is not JSON") from error
+
+
+def event(data: dict[str, Any]) -> str:
+    """Return a server-sent event."""
+    return f"data: {compact_json(data)}\n\n"
+
+
+class _ChatCompletion:
+    def __init__(self, *, with_usage: bool) -> None:
+        self._id, self._created, self._with_usage = f"chatcmpl-{new_id()}", int(time()), with_usage
+
+    def complete(self, text: str, usage: TokenUsage) -> dict[str, Any]:
+        message = {"role": "assistant", "content": text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return self._object("chat.completion", [choice], usage=_chat_usage(usage))
+
+    def begin(self) -> str:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def piece(self, text: str) -> str:
+        return self._chunk({"content": text})
+
+    def end(self, usage: TokenUsage) -> str:
+        usage_event = event(self._object("chat.completion.chunk", [], usage=_chat_usage(usage)))
+        return self._chunk({}, "stop") + (usage_event if self._with_usage else "") + "data: [DONE]\n\n"
+
+    def failed(self, error: ApiError) -> str:
+        return event(error.body)
+
+    def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return event(self._object("chat.completion.chunk", [choice]))
+
+    def _object(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        shared = {"id": self._id, "object": kind, "created": self._created, "model": SERVED_MODEL}
+        return {**shared, "choices": choices, **more}
+
+
+def _chat_usage(usage: TokenUsage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+class _ResponseObject:
+    def __init__(self, instructions: str | None) -> None:
+        self._id, self._message_id, self._created = f"resp_{new_id()}", f"msg_{new_id()}", time()
+        self._instructions = instructions
+        self._events, self._text = 0, ""
+
+    def complete(self, text: str, usage: TokenUsage) -> dict[str, Any]:
+        return self._object("completed", text, usage)
+
+    def begin(self) -> str:
+        return (
+            self._event("response.created", response=self._object("in_progress"))
+            + self._event("response.output_item.added", output_index=0, item=self._message("in_progress"))
+            + self._part_event("response.content_part.added", part=_text_part(""))
+        )
+
+    def piece(self, text: str) -> str:
+        self._text += text
+        return self._part_event("response.output_text.delta", delta=text, logprobs=[])
+
+    def end(self, usage: TokenUsage) -> str:
+        return (
+            self._part_event("response.output_text.done", text=self._text, logprobs=[])
+            + self._part_event("response.content_part.done", part=_text_part(self._text))
+            + self._event("response.output_item.done", output_index=0, item=self._message("completed", self._text))
+            + self._event("response.completed", response=self._object("completed", self._text, usage))
+        )
+
+    def failed(self, error: ApiError) -> str:
+        reason = {"code": "server_error" if error.status >= 500 else "invalid_prompt", "message": error.message}
+        return self._event("response.failed", response=self._object("failed") | {"error": reason})
+
+    def _event(self, kind: str, **fields: Any) -> str:
+        number, self._events = self._events, self._events + 1
+        return f"event: {kind}\n{event({**fields, 'type': kind, 'sequence_number': number})}"
+
+    def _part_event(self, kind: str, **fields: Any) -> str:
+        return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
+
+    def _message(self, status: str, text: str | None = None) -> dict[str, Any]:
+        content = [] if text is None else [_text_part(text)]
+        return {"id": self._message_id, "type": "message", "role": "assistant", "status": status, "content": content}
+
+    def _object(self, status: str, text: str = "", usage: TokenUsage | None = None) -> dict[str, Any]:
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "model": SERVED_MODEL,
+            "status": status,
+            "output": [self._message("completed", text)] if status == "completed" else [],
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
+            "instructions": self._instructions,
+            "previous_response_id": None,
+            "usage": _response_usage(usage) if usage is not None else None,
+        }
+
+
+def _response_usage(usage: TokenUsage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+AnswerFormat = _ChatCompletion | _ResponseObject

@@ -9,9 +9,8 @@ from support.discord_server import EPHEMERAL, NOTE, DiscordStandIn
 from support.turn_places import Place, answering, wanting
 
 from packetgate.connectors.discord.bot import INTENTS
-from packetgate.connectors.discord.slash_commands import NOT_ALLOWED, model_text
+from packetgate.connectors.discord.slash_commands import NOT_ALLOWED
 from packetgate.connectors.opening import open_sessions
-from packetgate.graph.settings import Settings
 
 WRITE = 'Write "hello" to notes.txt'
 
@@ -19,7 +18,7 @@ WRITE = 'Write "hello" to notes.txt'
 async def test_why_shows_the_trace_and_reset_deletes_the_conversation(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot({**ADA_ALONE, "writes": {"users": [ADA]}}):
         (synced,) = [one.body for one in discord.arrived if one.path == f"/applications/{BOT}/commands"]
-        assert {one["name"] for one in synced} == {"tools", "why", "reset", "model"}  # type: ignore[index]
+        assert {one["name"] for one in synced} == {"tools", "why", "reset"}  # type: ignore[index]
         await discord.say(ADA, ADAS, "Read plan.txt")
         await discord.answer(ADAS, "opens at seven")
         why = await discord.command(ADA, ADAS, "why")
@@ -50,23 +49,9 @@ async def test_tools_lists_the_allowed_tools(discord: DiscordStandIn, workshop: 
     ]
 
 
-@pytest.mark.parametrize(
-    ("settings", "shown", "hidden"),
-    [
-        (Settings(), "`reflex`", "secret"),
-        (Settings(lite="llamacpp:/home/ada/secret/tiny.gguf", prime="openai:large"), "`llamacpp:tiny.gguf`", "secret"),
-        (Settings(url="http://inside:8123", assistant="mine"), "`mine`", "inside"),
-    ],
-)
-def test_model_hides_folders_and_addresses(settings: Settings, shown: str, hidden: str):
-    text = model_text(settings)
-    assert shown in text
-    assert hidden not in text
-
-
 async def test_strangers_get_no_reply(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(ADA_ALONE):
-        for name in ("tools", "why", "reset", "model"):
+        for name in ("tools", "why", "reset"):
             reply = await discord.interact(BEN, LOBBY, 2, {"id": "1", "name": name, "type": 1})
             assert (reply["type"], reply["data"]["content"], reply["data"]["flags"]) == (NOTE, NOT_ALLOWED, EPHEMERAL)
 
