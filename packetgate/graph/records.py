@@ -5,7 +5,8 @@ If the store fails, the record is lost and the turn continues.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cache
 from itertools import count
@@ -19,7 +20,6 @@ from packetgate.models.endpoint import Role
 from packetgate.models.requests import ModelRequest
 from packetgate.state.base import Section, new_id
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.sections import Header
 from packetgate.tools.evaluation.passport import CaseResult, Passport, PlayedCall
 from packetgate.tools.usage.calibration import Calibration, read_calibration
 from packetgate.tools.usage.learning import Learned
@@ -69,34 +69,25 @@ def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, Bas
     turns = count(1)
 
     async def record(ended: CognitionPacket, store: BaseStore) -> None:
-        with guarded(ended.header.packet_id):
-            async with asyncio.timeout(TIMEOUT_S):
-                if days:
-                    await store_record(store, record_of(ended))
-                    await store_uses(store, ended)
-                if next(turns) % PRUNE_EVERY == 0:
-                    await prune_records(store, days, prompt_days)
+        async with _in_time(ended):
+            if days:
+                await store_record(store, record_of(ended))
+                await store_uses(store, ended)
+            if next(turns) % PRUNE_EVERY == 0:
+                await prune_records(store, days, prompt_days)
 
     return record
 
 
 async def record_requests(
-    header: Header, stage: str, role: Role, requests: list[ModelRequest], store: BaseStore
+    packet: CognitionPacket, stage: str, role: Role, requests: list[ModelRequest], store: BaseStore
 ) -> None:
     """Record a stage's requests to its model."""
-    with guarded(header.packet_id):
-        async with asyncio.timeout(TIMEOUT_S):
-            await save_prompts(
-                store,
-                StagePrompts(
-                    session_id=header.session_id,
-                    packet_id=header.packet_id,
-                    stage=stage,
-                    role=role,
-                    at=requests[0].at,
-                    exchanges=tuple(requests),
-                ),
-            )
+    session_id, packet_id = packet.header.session_id, packet.header.packet_id
+    exchanges, at = tuple(requests), requests[0].at
+    async with _in_time(packet):
+        names = {"session_id": session_id, "packet_id": packet_id, "stage": stage}
+        await save_prompts(store, StagePrompts(**names, role=role, at=at, exchanges=exchanges))
 
 
 async def save_prompts(store: BaseStore, prompts: StagePrompts) -> None:
@@ -130,31 +121,34 @@ async def forget_records(store: BaseStore, session_id: str) -> None:
 
 async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
     """Return what the ranking learned from the user's confirmed calls; None if the store does not answer."""
-    learned = None
     if store is not None:
-        with guarded(packet.header.packet_id):
-            async with asyncio.timeout(TIMEOUT_S):
-                learned = await read_learned(store, packet.header)
-    return learned
+        async with _in_time(packet):
+            return await read_learned(store, packet.header)
+    return None
 
 
 async def calibration_by(
     packet: CognitionPacket, store: BaseStore | None, known_as: KnownAs | None = None
 ) -> Calibration:
-    """Return the calibration curves for a turn; empty if the store does not answer."""
+    """Return the curves that were fitted to the user's answers, otherwise those of the model's passport.
+
+    They are empty if the store does not answer.
+    """
     if store is not None:
-        with guarded(packet.header.packet_id):
-            async with asyncio.timeout(TIMEOUT_S):
-                return await calibration_for(store, known_as)
+        async with _in_time(packet):
+            name = await known_as() if known_as else None
+            passport = await read_passport(store, name) if name else None
+            curves = passport.curves if passport and passport.version == evaluation_version() else {}
+            return Calibration(curves=curves | (await read_calibration(store)).curves)
     return Calibration()
 
 
-async def calibration_for(store: BaseStore, known_as: KnownAs | None) -> Calibration:
-    """Return a model's curves, fitted to the user's answers. If there are few answers, return the passport's curves."""
-    name = await known_as() if known_as else None
-    passport = await read_passport(store, name) if name else None
-    curves = passport.curves if passport and passport.version == evaluation_version() else {}
-    return Calibration(curves=curves | (await read_calibration(store)).curves)
+@asynccontextmanager
+async def _in_time(packet: CognitionPacket) -> AsyncIterator[None]:
+    """Bound the time for the store, and catch its errors."""
+    with guarded(packet.header.packet_id):
+        async with asyncio.timeout(TIMEOUT_S):
+            yield
 
 
 @cache

@@ -90,7 +90,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
                 raise
             finally:
                 if requests and self.role and runtime.store is not None:
-                    await record_requests(packet.header, self.name, self.role, requests, runtime.store)
+                    await record_requests(packet, self.name, self.role, requests, runtime.store)
             with guarded(change.after.header.packet_id):
                 finished = change.event(self.name, took)
                 runtime.stream_writer(finished)

@@ -19,7 +19,6 @@ from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
     from aiosqlite import Connection
-    from psycopg import AsyncConnection
 
 SQLITE_TIMEOUT_S = 60.0
 """Longest wait for another connection that writes."""
@@ -40,10 +39,9 @@ async def open_checkpointer(
 
         class PostgresSaver(AtomicSaver, AsyncPostgresSaver): ...
 
-        async def set_up(connection: "AsyncConnection[Any]") -> None:
-            await AsyncPostgresSaver(connection).setup()
-
-        async with open_pool(settings.database_url, "checkpoints", set_up) as pool:
+        async with open_pool(
+            settings.database_url, "checkpoints", lambda connection: AsyncPostgresSaver(connection).setup()
+        ) as pool:
             postgres = PostgresSaver(pool, serde=PacketSerializer())
             postgres.lock = cast("asyncio.Lock", nullcontext())  # needed for one connection only, not for a pool
             yield postgres
@@ -68,10 +66,9 @@ async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) ->
     if settings.database_url:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
-        async def set_up(connection: "AsyncConnection[Any]") -> None:
-            await AsyncPostgresStore(connection).setup()
-
-        async with open_pool(settings.database_url, "store", set_up) as pool:
+        async with open_pool(
+            settings.database_url, "store", lambda connection: AsyncPostgresStore(connection).setup()
+        ) as pool:
             yield AsyncPostgresStore(pool)
         return
     import aiosqlite

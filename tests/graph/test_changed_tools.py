@@ -1,16 +1,12 @@
 """An approval applies to one definition on one server: a call that changed since the question is asked about again."""
 
-import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from langgraph.checkpoint.memory import InMemorySaver
-from support.command_line import CommandLine
 from support.graphs import session
 from support.scripted_deciders import call, scripted
 
@@ -61,14 +57,6 @@ def with_a_default(desk: Desk) -> Callable[..., Any]:
     return write_note
 
 
-def another(desk: Desk) -> Callable[..., Any]:
-    def erase_note(name: str) -> str:
-        """Erase a note."""
-        return f"no {name}"
-
-    return erase_note
-
-
 @pytest.mark.parametrize(
     "after",
     [lambda: Desk(redescribed), lambda: Desk(with_a_default), lambda: Desk(where="elsewhere")],
@@ -101,28 +89,3 @@ async def test_a_call_changed_in_the_stored_state_is_asked_about_again():
         assert CHANGED in again.question["problem"]
         assert again.question["action_requests"][0]["args"] == {"text": "goodbye"}
     assert desk.written == []
-
-
-def test_a_different_server_of_the_same_name_is_asked_about_again(cli: CommandLine) -> None:
-    """`mcp.json` was edited between the question and the answer."""
-    script = Path(__file__).parents[1] / "support" / "stdio_server.py"
-    folders = [cli.folder / "one", cli.folder / "other"]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "may_start").touch()
-
-    def configure(folder: Path) -> None:
-        entry = {"command": sys.executable, "args": [str(script), str(folder)]}
-        (cli.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"desk": entry}}))
-
-    configure(folders[0])
-    asked = cli.run("ask", 'desk.write_line with line "hello"', "--session", "s", "--allow-writes")
-    assert asked.status == 3, asked.out + asked.err
-    configure(folders[1])
-    again = cli.run("answer", "yes", "--session", "s")
-    assert again.status == 3, again.out + again.err
-    assert "changed after you" in " ".join(again.out.split())
-    assert not (folders[1] / "written").exists()
-    assert cli.run("answer", "yes", "--session", "s").status in {0, 1}
-    assert (folders[1] / "written").read_text() == "hello\n"
-    assert not (folders[0] / "written").exists()

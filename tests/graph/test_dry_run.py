@@ -1,5 +1,8 @@
-"""Disabled writes and commands change nothing."""
+"""Disabled writes change nothing; the question about a write shows its difference."""
 
+from pathlib import Path
+
+import pytest
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
@@ -7,6 +10,7 @@ from support.scripted_deciders import ScriptedReviewer, approving, call, scripte
 from packetgate.connectors.turn import Reply
 from packetgate.state.codes import Code
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.opening import BuiltinServer, builtin_servers
 
 SAVE = call("notebook.save_note", name="a", text="avocado")
 
@@ -72,3 +76,63 @@ async def test_an_approval_applies_to_exactly_its_arguments(notebook: Notebook):
     assert [params["dry_run"] for _, params in notebook.calls] == [True]
     assert after.calls[0].status is ToolExecutionStatus.FAILED
     assert after.calls[0].result.code is Code.APPROVAL_MISSING
+
+
+WRITE = call("ai.write", path="plan.txt", content="new\n", mode="overwrite")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> BuiltinServer:
+    (tmp_path / "plan.txt").write_text("old\n")
+    return builtin_servers(tmp_path)["ai"]
+
+
+async def test_the_question_shows_the_difference_and_exactly_that_runs(files: BuiltinServer, tmp_path: Path):
+    async with session(scripted(WRITE), files, allow_write_tools=True) as talk:
+        asked = await talk.ask("Write new to plan.txt")
+        (request,) = asked.question["action_requests"]
+        assert request["preview"].startswith("Would overwrite plan.txt: 1 line, 4 bytes\n--- plan.txt now")
+        assert request["preview"].endswith("@@ -1 +1 @@\n-old\n+new")
+        assert request["description"].endswith(f"```diff\n{request['preview']}\n```")
+        assert request["args"] == {"path": "plan.txt", "content": "new\n", "mode": "overwrite"}
+        again = await talk.ask_again({"type": "edit", "args": {"args": {"path": 7}}})
+        assert again.question["action_requests"][0]["preview"] == request["preview"]
+        packet = await talk.reply("yes")
+    assert (tmp_path / "plan.txt").read_text() == "new\n"
+    assert [one.params for one in packet.routing.all_calls] == [request["args"]]
+    assert "@@" not in packet.model_dump_json()
+    trail = ["dry_run_passed", "call_approved", "call_executed"]
+    assert [one.event for one in packet.governance.audit] == trail
+
+
+async def test_the_preview_is_the_tools_own_dry_run(files: BuiltinServer, tmp_path: Path):
+    edit = call("ai.edit", path="the plan", old_text="old", new_text="new")
+    async with session(scripted(edit), files, allow_write_tools=True) as talk:
+        asked = await talk.ask("Replace old with new in the plan")
+        (request,) = asked.question["action_requests"]
+        assert request["args"]["path"] == "plan.txt", "what is approved is what is meant"
+        assert request["preview"].splitlines()[0] == "Would change 1 place in plan.txt"
+        assert request["preview"].endswith("-old\n+new")
+        assert (tmp_path / "plan.txt").read_text() == "old\n"
+        packet = await talk.reply("yes")
+    assert (tmp_path / "plan.txt").read_text() == "new\n"
+    assert [one.event for one in packet.governance.audit] == [
+        "dry_run_passed",
+        "call_approved",
+        "call_executed",
+    ]
+
+
+@pytest.mark.parametrize(("path", "shown"), [("plan.txt", True), (".env", False), ("link.txt", False)])
+async def test_the_preview_does_not_show_a_file_of_secrets(
+    files: BuiltinServer, tmp_path: Path, path: str, shown: bool
+):
+    (tmp_path / ".env").write_text("KEY=hush-hush\nold\n")
+    (tmp_path / "link.txt").symlink_to(".env")
+    edit = call("ai.edit", path=path, old_text="old", new_text="new")
+    async with session(scripted(edit), files, allow_write_tools=True) as talk:
+        asked = await talk.ask(f"Replace old with new in {path}")
+    (request,) = asked.question["action_requests"]
+    assert bool(request["preview"]) == shown
+    assert "hush" not in str(asked.question)
+    assert any("contains keys or secrets" in str(warning) for warning in request["warnings"]) != shown

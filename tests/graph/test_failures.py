@@ -1,16 +1,13 @@
 """A failure is reported, and does not affect other calls and servers."""
 
-import asyncio
 import sys
 
-import pytest
 from fastmcp.client.transports import StdioTransport
 from support.dying_server import dying
 from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 
-from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
@@ -56,14 +53,3 @@ async def test_a_server_that_dies_during_a_call_does_not_affect_others(notebook:
     assert [one.status.value for one in packet.routing.all_calls] == ["unknown", "executed", "executed"]
     assert "bread" in packet.response.candidate
     assert "it is not known whether it finished" in packet.response.candidate
-
-
-@pytest.mark.parametrize("count", [2, 4])
-async def test_independent_calls_run_concurrently(notebook: Notebook, count: int):
-    """Each read waits until all have started."""
-    notebook.barrier = asyncio.Barrier(count)
-    each = [wanted("notebook.read_note", name=name) for name in "abcd"[:count]]
-    packet = await run_once(scripted(calls(*each)), "Read a, b, c and d", notebook)
-    assert [one.status for one in packet.routing.all_calls] == [ToolExecutionStatus.EXECUTED] * count
-    assert packet.routing.reinjection_count == 1
-    assert len(packet.content.data_fields) == count

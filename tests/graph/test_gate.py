@@ -38,21 +38,6 @@ async def test_the_threshold_is_inclusive(
     assert (notebook.called, packet.routing.execution_status) == (["read_note"] if runs else [], status)
 
 
-async def test_an_unreviewed_call_never_runs(notebook: Notebook):
-    deciders = scripted(READ_A, reviewer=ScriptedReviewer(lambda call: None))
-    packet = await run_once(deciders, "Read a", notebook, confidence_threshold=0.0)
-    assert (notebook.called, packet.routing.execution_status) == ([], ToolExecutionStatus.SKIPPED)
-    assert {one.label for one in packet.reasoning.evaluations} == {"not_approved"}
-
-
-async def test_a_call_that_is_not_approved_never_passes(notebook: Notebook):
-    deciders = scripted(READ_A, reviewer=ScriptedReviewer(approving(0.99, approved=False)))
-    packet = await run_once(deciders, "Read a", notebook)
-    assert packet.routing.calls[0].review_confidence == 0.5
-    (evaluation,) = packet.reasoning.evaluations
-    assert (evaluation.score, evaluation.label) == (0.5, "not_approved")
-
-
 class _Raising:
     def __init__(self, error: Exception) -> None:
         self._error = error

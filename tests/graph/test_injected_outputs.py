@@ -1,6 +1,5 @@
 """Tool output never affects the palette, the settings, the approvals or the risk."""
 
-import sys
 from typing import Any
 
 import pytest
@@ -47,9 +46,3 @@ async def test_an_injected_output_has_no_effect(kind: str, harmless: dict[str, A
     assert (came_to["approvals"], came_to["status"]) == ((), ToolExecutionStatus.AWAITING_APPROVAL)
     assert notebook.called == ["read_note"]
     assert notebook.notes["b"] == "bread"
-
-
-def test_many_kinds_of_injections_are_tested(capsys: pytest.CaptureFixture[str]):
-    with capsys.disabled():
-        sys.stdout.write(f"\n{len(KINDS)} kinds of injected outputs\n")
-    assert len(KINDS) >= 50

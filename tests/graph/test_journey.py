@@ -1,13 +1,22 @@
-"""A complete turn without a model: from the request to an answer from the tool's text."""
+"""A complete turn without a model; small talk uses no selection and no tool, and starts no server."""
 
+import sys
+
+import pytest
+from fastmcp.client.transports import StdioTransport
 from support.graphs import session, stages
 from support.notebook import Notebook
+from support.openai_models import model_at
 from support.origins import words
+from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.connectors.turn import Asked, Finished, Say
-from packetgate.deciders.choosing import reflex_deciders
+from packetgate.connectors.turn import Finished, Say
+from packetgate.deciders.choosing import language_deciders, reflex_deciders
+from packetgate.models.source import ModelSource
 from packetgate.state.sections import Access, PacketState, SystemTask
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.connection import Connection
 
 
 async def test_a_read_runs_and_is_answered(notebook: Notebook):
@@ -33,23 +42,6 @@ async def test_a_read_runs_and_is_answered(notebook: Notebook):
     assert decided == {"detect_intent", "select_tool", "review_selection", "respond"}
 
 
-async def test_an_enabled_write_is_asked_about(notebook: Notebook):
-    async with session(reflex_deciders(), notebook, allow_write_tools=True) as talk:
-        events = await talk.events(Say("Write note name=b text=butter"))
-        assert isinstance(events[-1], Asked)
-        assert notebook.notes["b"] == "bread"
-        packet = await talk.reply("yes")
-    assert notebook.notes["b"] == "butter"
-    assert packet.routing.execution_status is ToolExecutionStatus.EXECUTED
-
-
-async def test_a_request_without_a_matching_tool_is_answered(notebook: Notebook):
-    async with session(reflex_deciders(), notebook) as talk:
-        packet = await talk.say("What is the meaning of life?")
-    assert packet.tool_routing is None
-    assert notebook.calls == []
-
-
 async def test_two_sessions_do_not_mix(notebook: Notebook):
     async with session(reflex_deciders(), notebook) as talk:
         await talk.say("Read note name=b")
@@ -59,3 +51,59 @@ async def test_two_sessions_do_not_mix(notebook: Notebook):
     assert packet.header.parent_packet_id is None
     assert packet.context.recent_tools == ("notebook.list_notes",)
     assert len(packet.messages) == 2
+
+
+GREETINGS = ["Hello", "hi there!", "Thank you very much", "Good morning, how are you?", "ok bye"]
+QUIET = ["open_packet", "detect_intent", "respond"]
+
+
+@pytest.fixture
+def model(scripted_openai: ScriptedOpenAI) -> ModelSource:
+    async def source():
+        return await model_at(scripted_openai)
+
+    return source
+
+
+@pytest.mark.parametrize("words", GREETINGS)
+async def test_without_a_model_small_talk_is_answered(notebook: Notebook, words: str):
+    async with session(reflex_deciders(), notebook) as talk:
+        events = await talk.events(Say(words))
+        packet = events[-1].packet  # type: ignore[union-attr]
+    assert stages(events) == QUIET
+    assert packet.tool_routing is None
+    assert packet.context.palette == ()
+    assert notebook.calls == []
+    assert packet.response.candidate.startswith("Hello!")
+
+
+@pytest.mark.parametrize("words", GREETINGS)
+async def test_with_a_model_only_the_answer_is_requested(
+    notebook: Notebook, model: ModelSource, scripted_openai: ScriptedOpenAI, words: str
+):
+    scripted_openai.script("Hello to you.")
+    async with session(language_deciders(model, model), notebook) as talk:
+        events = await talk.events(Say(words))
+    assert stages(events) == QUIET
+    (request,) = scripted_openai.requests
+    assert request["messages"][-1]["content"].strip() == words
+    assert "You answer the user" in request["messages"][0]["content"]
+    assert notebook.calls == []
+
+
+async def test_a_greeting_does_not_wait_for_a_server_that_never_starts():
+    command = ["-c", "import sys; sys.stdin.read()"]
+    silent = Connection(ServerConfig("silent", {}), lambda: StdioTransport(sys.executable, command))
+    async with session(reflex_deciders(), silent) as talk:
+        packet = await talk.say("Hello")
+        assert silent.session == 0, "it was not even started"
+    assert packet.response.candidate.startswith("Hello!")
+    assert packet.context.servers == ()
+
+
+async def test_disabled_routing_only_answers(notebook: Notebook):
+    async with session(reflex_deciders(), notebook, enabled=False) as talk:
+        packet = await talk.say("Read note name=a")
+        assert await talk.steps() == QUIET
+    assert notebook.calls == []
+    assert not packet.intent.needs_tool

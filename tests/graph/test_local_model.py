@@ -1,4 +1,4 @@
-"""The complete graph on llama.cpp: its prompt cache across turns and sessions."""
+"""The complete graph on llama.cpp: random weights, and a real model with 135M parameters."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.pool import ModelPool
 from packetgate.state.packet import CognitionPacket
-
-pytestmark = pytest.mark.slow
+from packetgate.state.routing import Risk
+from packetgate.state.transitions import ToolExecutionStatus
 
 Load = Callable[..., Deciders]
-
 OPTIONS = {"n_ctx": 16_384, "n_threads": 1, "seed": 6}
 
 
@@ -38,6 +38,7 @@ def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
     return loaded
 
 
+@pytest.mark.slow
 async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, capsys: pytest.CaptureFixture[str]):
     async with session(load(), notebook, on_low_confidence="skip") as talk:
         first, second = [await talk.say(text) for text in ("Tell me of the sea", "Tell me of the sea")]
@@ -49,40 +50,36 @@ async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, 
     assert again <= 0.2 * whole
 
 
-async def test_a_cancelled_turn_frees_the_model(llama_cpp_installed: None, tmp_path: Path, notebook: Notebook):
-    """Its answers rarely end, so only the cancellation can end one before the limit."""
-    file = write_tiny_gguf(tmp_path / "endless.gguf", seed=6)
-    model = LlamaCppModel.load(str(file), {**OPTIONS, "n_ctx": 32_768})
-    finished: list[str] = []
-    answering = asyncio.Event()
-    submit = model.chat._engine.submit
-
-    def watched(request):
-        future = submit(request)
-        future.add_done_callback(
-            lambda done: finished.append("dropped" if done.cancelled() else done.result().finish_reason)
-        )
-        if request.words_only:
-            answering.set()  # submitting happens on the event loop
-        return future
-
-    model.chat._engine.submit = watched  # type: ignore[method-assign]
-
-    async def source() -> LlamaCppModel:
-        return model
-
-    async with session(language_deciders(source, source), notebook, answer_max_tokens=8_000) as talk:
-        turn = asyncio.create_task(talk.events(Say("Why is the sky blue?")))
-        await answering.wait()
-        turn.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await turn
-    answer = await model.chat.ainvoke("Hello", max_tokens=4)
-    assert answer.usage_metadata is not None
-    assert answer.usage_metadata["output_tokens"] <= 4
-    assert {"cancelled", "dropped"} & set(finished[:-1])
-
-
 def evaluated(packet: CognitionPacket) -> int:
     """Return how many prompt tokens of the turn were evaluated."""
     return sum(usage.input_tokens - usage.cached_tokens for usage in packet.metrics.token_usage.values())
+
+
+REQUESTS = ("Read note a", "Write hello into note b", "Hello", "Delete note a", "Who wrote Hamlet?")
+
+
+@pytest.fixture(scope="module")
+def model(smollm2: Path) -> LlamaCppModel:
+    model = asyncio.run(ModelPool(f"llamacpp:{smollm2}?n_threads=1&n_ctx=8192&seed=1").get("lite"))
+    assert isinstance(model, LlamaCppModel)
+    return model
+
+
+@pytest.fixture
+def deciders(model: LlamaCppModel) -> Deciders:
+    async def source() -> LlamaCppModel:
+        return model
+
+    return language_deciders(source, source)
+
+
+@pytest.mark.slow
+async def test_turns_end_and_only_reads_run_without_a_question(deciders: Deciders, notebook: Notebook):
+    async with session(deciders, notebook, answer_max_tokens=40) as talk:
+        for request in REQUESTS:
+            packet = (await talk.events(Say(request)))[-1].packet
+            for call in packet.tool_routing.all_calls if packet.tool_routing else ():
+                assert call.tool_name in packet.context.palette_names
+                ran = call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}
+                assert call.risk is Risk.READ or not ran
+                assert call.evidence.keys() >= {"acts", "judged"}

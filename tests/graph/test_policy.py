@@ -1,16 +1,24 @@
-"""Policy rules and remembered approvals on the real graph."""
+"""Policy rules, and remembered approvals of each user, on the real graph."""
 
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 from support.graphs import Session, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, none, scripted
+from support.vouching import worded
 
+from packetgate.connectors.turn import Asked, Finished, Reply, Say
+from packetgate.graph.building import build_graph
+from packetgate.graph.checkpoints import PacketSerializer
+from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.packet import CognitionPacket
+from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.execution.grants import GIVEN, USED, Grants
 from packetgate.tools.execution.journal import MemoryJournal
+from packetgate.tools.servers.hub import McpHub
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
 AGAIN = call("notebook.write_note", name="a", text="artichoke")
@@ -110,3 +118,52 @@ async def test_a_session_grant_ends_with_its_session_and_a_revoked_grant_at_once
     assert not await Grants(journal).revoke(standing.grant.grant_id)
     async with session(scripted(AGAIN), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
         await talk.ask(ASK)
+
+
+RULES = Preferences.model_validate({"policy": {"remember": "always"}})
+ANN, BEN, NAMELESS = (TurnRequest(origin="discord", person=person) for person in ("ann", "ben", ""))
+
+
+async def run(notebook: Notebook, journal: MemoryJournal, by: TurnRequest, word: str = "") -> dict[str, Any] | str:
+    """Request a note; return the question about it, which `word` answers, or the status of its call."""
+    write = scripted(call("notebook.write_note", name="a", text="avocado"))
+    async with session(write, notebook, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
+        last = (await talk.events(Say("Write avocado to a", by)))[-1]
+        if isinstance(last, Finished):
+            return last.packet.routing.all_calls[-1].status.value
+        assert isinstance(last, Asked)
+        if word:
+            await talk.events(Reply(word))
+        return dict(last.question["action_requests"][0])
+
+
+@pytest.mark.parametrize("word", ["always", "session"])
+async def test_an_approval_applies_to_its_user(notebook: Notebook, word: str):
+    journal = MemoryJournal()
+    asked = await run(notebook, journal, ANN, word)
+    assert isinstance(asked, dict)
+    assert ", asked by ann in discord: " in asked["remember"][word]
+    for other in (BEN, NAMELESS):
+        assert isinstance(await run(notebook, journal, other), dict)
+    assert await run(notebook, journal, ANN) == "executed"
+    (standing,) = await Grants(journal).all()
+    assert standing.used == 1
+    assert standing.grant.line.endswith("asked by ann in discord")
+
+
+async def test_a_refusal_applies_to_its_user(notebook: Notebook):
+    journal = MemoryJournal()
+    await run(notebook, journal, ANN, "never")
+    assert await run(notebook, journal, ANN) == "skipped"
+    assert isinstance(await run(notebook, journal, BEN), dict)
+
+
+async def test_the_servers_authenticated_user_overrides_the_clients_claim(notebook: Notebook):
+    async with McpHub([notebook.connection()], preferences=worded()) as hub:
+        saver = InMemorySaver(serde=PacketSerializer())
+        graph = ServerGraph.from_graph(build_graph(scripted(none()), hub).compile(checkpointer=saver))
+        for number, (known, person) in enumerate([("ann", "ann"), ("", "ben")]):
+            config: Any = {"configurable": {"thread_id": f"t{number}", "langgraph_auth_user_id": known}}
+            given: Any = {"messages": [{"role": "user", "content": "Hello"}], "request": {"person": "ben"}}
+            packet = CognitionPacket.model_validate(await graph.ainvoke(given, config))
+            assert (packet.header.origin, packet.header.person) == ("server", person)

@@ -101,7 +101,3 @@ async def test_a_lock_is_taken_again_if_its_connection_breaks_during_a_turn(post
                     break
         async with open_leases(settings) as others:
             assert await others.is_taken("a")
-
-
-async def nothing(connection: AsyncConnection) -> None:
-    """Create no tables."""

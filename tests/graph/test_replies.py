@@ -1,11 +1,14 @@
-"""Each reply has its outcome and status, and an unreadable reply repeats the question."""
+"""Each reply and each typed message to a question has its outcome; an unreadable reply repeats the question."""
 
 import pytest
 from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, none, scripted
 
-from packetgate.state.sections import ApprovalOutcome, PacketState
+from packetgate.connectors.turn import Answering, Aside, Asked, Finished, Reply, Say
+from packetgate.state.context import RoutingContext
+from packetgate.state.request import TurnRequest
+from packetgate.state.sections import ApprovalOutcome, Attachment, PacketState
 from packetgate.state.transitions import ToolExecutionStatus
 
 WRITE = call("notebook.write_note", name="a", text="avocado")
@@ -87,17 +90,6 @@ async def test_a_call_rejected_in_words_is_not_repeated(notebook: Notebook):
     assert "asked about or denied" in packet.response.candidate
 
 
-async def test_the_reason_of_a_rejection_goes_to_selection(notebook: Notebook):
-    """agent-chat-ui offers no other field for text."""
-    deciders = scripted(WRITE, call("notebook.read_note", name="b"))
-    async with session(deciders, notebook, allow_write_tools=True) as talk:
-        await talk.ask(ASK)
-        packet = await talk.reply({"decisions": [{"type": "reject", "message": "read b instead"}]})
-    assert deciders.selector.seen[1].content.clarifications == ("read b instead",)  # type: ignore[attr-defined]
-    assert [one.status.value for one in packet.routing.all_calls] == ["user_denied", "executed"]
-    assert notebook.called == ["read_note"]
-
-
 async def test_an_expired_question_runs_nothing(notebook: Notebook):
     async with session(scripted(WRITE), notebook, allow_write_tools=True, ask_timeout_s=1e-6) as talk:
         asked = await talk.ask(ASK)
@@ -146,10 +138,58 @@ async def test_an_unreadable_reply_repeats_the_question(notebook: Notebook, repl
     assert notebook.notes["a"] == "avocado"
 
 
-async def test_the_record_contains_the_edited_call(notebook: Notebook):
+@pytest.mark.parametrize(
+    ("words", "status", "note"),
+    [
+        ("yes", "executed", "avocado"),
+        (" Yes!\n", "executed", "avocado"),
+        ("no", "user_denied", "apples"),
+        ("skip", "skipped", "apples"),
+    ],
+)
+async def test_yes_no_and_skip_answer(notebook: Notebook, words: str, status: str, note: str):
+    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
+        asked = await talk.ask(ASK)
+        packet = await talk.say(words)
+    assert (packet.routing.all_calls[0].status.value, notebook.notes["a"]) == (status, note)
+    assert packet.header == asked.packet.header, "it is the turn that asked"
+    assert [message.text for message in packet.conversation[:2]] == [ASK, words.strip()]
+    assert packet.governance.question is None
+
+
+async def test_a_yes_with_an_attachment_is_a_new_request(notebook: Notebook):
     async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
         await talk.ask(ASK)
-        packet = await talk.reply([{"type": "edit", "args": {"name": "b", "text": "butter"}}])
-    assert packet.routing.all_calls[0].params == {"name": "b", "text": "butter"}
-    assert packet.governance.approvals[0].params == {"name": "b", "text": "butter"}
-    assert notebook.calls == [("write_note", {"name": "b", "text": "butter", "mode": "replace"})]
+        *_, aside, asked = await talk.events(
+            Say("yes", TurnRequest(attachments=(Attachment(name="a.txt", text="do as this says"),)))
+        )
+    assert isinstance(aside, Aside)
+    assert isinstance(asked, Asked)
+    assert notebook.calls == []
+
+
+async def test_the_settings_of_the_asking_run_apply_to_the_reply(notebook: Notebook):
+    async with session(scripted(WRITE, none()), notebook, allow_write_tools=True) as talk:
+        await talk.ask(ASK)
+        talk.context = RoutingContext()
+        packet = await talk.reply("yes")
+        assert packet.routing.all_calls[0].status.value == "executed"
+        assert (await talk.say("Hello")).governance.settings == RoutingContext(), "for its reply, and no longer"
+    assert notebook.called == ["write_note"]
+
+
+@pytest.mark.parametrize("meant", ["", "0123"])
+@pytest.mark.parametrize("turn", [Reply, lambda words, question_id: Say(words, question_id=question_id)])
+async def test_an_answer_to_another_question_is_not_used(notebook: Notebook, turn, meant: str):
+    """It answers a question that was shown before, or no question was shown."""
+    async with session(scripted(WRITE), notebook, allow_write_tools=True) as talk:
+        first = await talk.ask(ASK)
+        (again,) = await talk.events(turn("yes", meant))
+        assert isinstance(again, Asked)
+        assert {**again.question, "problem": None} == {**first.question, "problem": None}
+        assert "your reply was for another question" in again.question["problem"]
+        assert notebook.calls == []
+        answering, *_, end = await talk.events(turn("yes", first.question["question_id"][:8]))
+    assert isinstance(answering, Answering)
+    assert isinstance(end, Finished)
+    assert notebook.called == ["write_note"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from support.langgraph_server import GRAPH, LangGraphServer, ask, reply
+from support.langgraph_server import LangGraphServer, ask, reply
 
 PATH = "written.txt"
 EDITED = {"path": PATH, "content": "an owl, edited"}
@@ -111,34 +111,3 @@ def test_a_reply_that_names_another_question_or_call_approves_nothing(
     assert before == {}
     assert packet["tool_routing"]["calls"][0]["status"] == "executed"
     assert on_disk(langgraph_server) == {PATH: "hello owl"}
-
-
-@pytest.mark.parametrize("late", ["yes", {"decisions": [{"type": "approve"}]}], ids=str)
-def test_a_question_expires(langgraph_server: LangGraphServer, late: Any) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        return await reply(client, await asked(client, ask_timeout_s=1e-6), late, allow_write_tools=True)
-
-    packet = langgraph_server.talk(conversation)
-    assert [call["status"] for call in packet["tool_routing"]["calls"]] == ["skipped"]
-    assert "expired" in packet["messages"][-1]["content"]
-    assert on_disk(langgraph_server) == {}
-
-
-@pytest.mark.parametrize("then", [{"decisions": [{"type": "reject"}]}, {"decisions": [{"type": "approve"}]}], ids=str)
-def test_a_fork_of_a_checkpoint_with_a_question_asks_again(langgraph_server: LangGraphServer, then: Any) -> None:
-    """LangGraph passes the accepted answer to the fork."""
-
-    async def conversation(client: LangGraphClient) -> Any:
-        thread = await asked(client)
-        waiting = await client.threads.get_state(thread)
-        await reply(client, thread, "yes")
-        (langgraph_server.root / PATH).unlink()
-        forked = {"checkpoint": waiting["checkpoint"], "command": {"resume": then}}
-        again = question(await client.runs.wait(thread, GRAPH, **forked))  # type: ignore[call-overload]
-        return again, on_disk(langgraph_server), await reply(client, thread, {"decisions": [{"type": "approve"}]})
-
-    again, before, packet = langgraph_server.talk(conversation)
-    assert "already answered" in again["problem"]
-    assert before == {}, "the approval was used"
-    assert packet["tool_routing"]["calls"][0]["status"] == "executed"
-    assert on_disk(langgraph_server) == {PATH: "hello owl"}, "the new question was given an answer of its own"

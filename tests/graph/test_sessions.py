@@ -1,21 +1,15 @@
 """Sections that a new turn resets, and sections that the session keeps."""
 
-from pathlib import Path
-
 import pytest
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
 
-from packetgate.connectors.turn import Aside, Asked, Reply, Say
+from packetgate.connectors.turn import Aside, Asked, Say
 from packetgate.deciders.choosing import reflex_deciders
-from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.errors import RequestError
-from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import Attachment
-from packetgate.state.transitions import ToolExecutionStatus
 
 
 def read(name: str):
@@ -61,26 +55,6 @@ async def test_a_question_stays_open_during_a_new_turn(notebook: Notebook):
     assert packet.header.packet_id == asked.packet.header.packet_id
     assert packet.context.recent_tools == ("notebook.write_note", "notebook.read_note")
     assert (packet.parked, notebook.notes["a"]) == ((), "x")
-
-
-async def test_a_pending_question_survives_the_process(notebook: Notebook, tmp_path: Path, monkeypatch):
-    """Asked in one process and answered in another, from the same file, in strict mode."""
-    monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
-    write = call("notebook.write_note", name="a", text="avocado")
-    for turn in (Say("Write avocado to a"), Reply("yes")):
-        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as saver:
-            saver.serde = PacketSerializer()
-            deciders = scripted(*([write] if isinstance(turn, Say) else []))
-            async with session(deciders, notebook, checkpointer=saver, allow_write_tools=True) as talk:
-                last = (await talk.events(turn))[-1]
-    assert last.packet.routing.execution_status is ToolExecutionStatus.EXECUTED  # type: ignore[union-attr]
-    assert notebook.notes["a"] == "avocado"
-
-
-async def test_a_packet_round_trips_through_json(notebook: Notebook):
-    async with session(scripted(read("a")), notebook) as talk:
-        packet = await talk.say("Read a")
-    assert CognitionPacket.model_validate_json(packet.model_dump_json()) == packet
 
 
 async def test_the_connectors_request_data_reach_the_packet(notebook: Notebook):

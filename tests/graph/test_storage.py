@@ -1,7 +1,19 @@
-"""Storage of sessions, and errors if it is unusable."""
+"""Storage of sessions: restored, private to its owner, shared by processes, and errors if it is unusable."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.command_line import CommandLine
+from support.killed_turn import forking
+from support.usage import record_many
+
+from packetgate.graph.settings import Settings
+from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.tools.usage.store import read_usage
 
 
 def fails(cli: CommandLine, **variables: str) -> str:
@@ -39,3 +51,71 @@ def test_a_corrupt_database_is_named_and_kept(cli: CommandLine, content: bytes) 
 def test_a_home_that_is_a_file_is_named(cli: CommandLine) -> None:
     cli.home.write_text("in the way\n")
     assert f"{cli.home / 'packetgate.db'}: cannot store sessions" in fails(cli)
+
+
+PROCESSES, TURNS = 4, 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+async def test_concurrent_processes_create_a_database_and_record(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str
+) -> None:
+    url = request.getfixturevalue("postgres") if database == "postgres" else None
+    settings = Settings(home=tmp_path, database_url=url)
+    together = forking().Barrier(PROCESSES)
+    started = [
+        forking().Process(target=record_many, args=(settings, f"session {number}", TURNS, together))
+        for number in range(PROCESSES)
+    ]
+    for process in started:
+        process.start()
+    await asyncio.to_thread(lambda: [process.join() for process in started])
+    assert [process.exitcode for process in started] == [0] * PROCESSES
+    async with open_store(settings) as store:
+        assert len((await read_usage(store)).records) == PROCESSES * TURNS
+        assert len((await read_usage(store, "session 1")).records) == TURNS
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def kept(home: Path) -> set[int]:
+    """Return the modes of all files while the database is open."""
+    settings = Settings(home=home)
+    async with open_checkpointer(settings), open_store(settings):
+        files = await asyncio.to_thread(lambda: [file for file in home.iterdir() if "packetgate.db" in file.name])
+        assert {file.name for file in files} >= {"packetgate.db", "packetgate.db-wal"}
+        return {mode(file) for file in files}
+
+
+@pytest.fixture(autouse=True)
+def usual_umask() -> Iterator[None]:
+    """Set the usual umask, under which new files are readable by all."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def test_new_files_are_private(tmp_path: Path):
+    assert asyncio.run(kept(tmp_path / "home")) == {0o600}
+    assert mode(tmp_path / "home") == 0o700
+
+
+def test_existing_files_are_closed_to_others(tmp_path: Path):
+    home = tmp_path / "home"
+    asyncio.run(kept(home))
+    home.chmod(0o755)
+    for file in (home / "packetgate.db", home / "packetgate.db-wal"):
+        file.touch()
+        file.chmod(0o644)
+    assert asyncio.run(kept(home)) == {0o600}
+    assert mode(home) == 0o700
+
+
+def test_a_folder_with_other_files_keeps_its_mode(tmp_path: Path):
+    (tmp_path / "mine.txt").touch()
+    tmp_path.chmod(0o755)
+    assert asyncio.run(kept(tmp_path)) == {0o600}
+    assert mode(tmp_path) == 0o755

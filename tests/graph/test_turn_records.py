@@ -1,4 +1,4 @@
-"""Each turn is recorded after its answer; if the store fails, only the record is lost."""
+"""Each turn is recorded after its answer, and executed calls are learned; a failing store loses only the record."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from packetgate.graph.composition import open_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.routing import ToolExecutionStatus as Status
-from packetgate.tools.usage.store import read_usage, store_record
+from packetgate.tools.usage.store import LEARNED, read_usage, store_record
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 
@@ -98,3 +98,14 @@ async def test_opening_a_graph_prunes_old_records(tmp_path: Path, days: int, lef
     async with open_graph(settings) as opened:
         assert opened.graph.store is not None
         assert [record.packet_id for record in (await read_usage(opened.graph.store)).records] == left
+
+
+async def test_executed_calls_are_learned_and_failed_or_denied_calls_are_not(notebook: Notebook) -> None:
+    store = InMemoryStore()
+    deciders = scripted(call(READ, name="a"), call(WEATHER, city="Bern"), call(WRITE, name="a", text="x"))
+    async with recording(deciders, store, notebook, allow_write_tools=True, max_reinjections=1) as talk:
+        await talk.say("Cheer me up with a")
+        await talk.say("Is it nice out in Bern")
+        await talk.ask("Jot it down")
+        await talk.reply("no")
+    assert [item.value["tool"] for item in await store.asearch(LEARNED)] == [READ]
