@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from packetgate.state.errors import ConfigError
-from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
+from packetgate.tools.servers.config import UnusableEntryError, read_server_entry
 from packetgate.tools.text.documents import read_json_text, replace_json_value
 
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")

@@ -9,8 +9,7 @@ from typing import Any
 from packetgate.connectors.client_settings import ENTRY, SettingsFile, SettingsPlace, is_ours, write
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
-from packetgate.tools.servers.config import entries_in
-from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
+from packetgate.tools.servers.config import UnusableEntryError, entries_in, read_server_entry
 
 
 def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from packetgate.models.options import MODEL
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.tools.catalogue.config_file import read_file
-from packetgate.tools.servers.config import entries_in
-from packetgate.tools.servers.entries import UnusableEntryError, read_server_entry
+from packetgate.tools.servers.config import UnusableEntryError, entries_in, read_server_entry
 
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
 NOTHING_FOUND = (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from packetgate.state.base import Confidence, Section, now
-from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve, auroc, model_curves, wilson_interval
+from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve, auroc, fit_curves, wilson_interval
 
 ENOUGH_RIGHT = 0.95
 MIN_CALLS = 20
@@ -54,6 +54,11 @@ class Share(NamedTuple):
     right: int
     of: int
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether a setting can be recommended by these calls."""
+        return self.of >= MIN_CALLS and self.right >= ENOUGH_RIGHT * self.of
+
     def __str__(self) -> str:
         """Return the share as text, with its confidence interval."""
         low, high = wilson_interval(self.right, self.of) if self.of else (0, 1)
@@ -78,47 +83,50 @@ class Passport(Section):
     own_language: bool
     """Whether the model calls tools in its own syntax; otherwise it answers in JSON."""
     threshold: Confidence
-    """The gate's threshold."""
     of: int
     """Number of all cases; fewer may have been evaluated."""
     rows: tuple[CaseResult, ...]
     curves: dict[str, Curve]
 
     @property
+    def calls(self) -> list[PlayedCall]:
+        """The calls of all cases."""
+        return [call for row in self.rows for call in row.calls]
+
+    @property
     def answers(self) -> list[tuple[float, bool]]:
         """The review's confidence in each call, and whether the call was right."""
-        return [(call.score, call.right) for row in self.rows for call in row.calls]
+        return [(call.score, call.right) for call in self.calls]
 
     @property
     def auroc(self) -> float | None:
         """How often a right call has a higher confidence than a wrong one."""
-        scores = {right: [score for score, is_right in self.answers if is_right is right] for right in (True, False)}
-        return auroc(scores[True], scores[False])
+        return auroc(self.answers)
 
     @property
     def passed(self) -> Share:
         """The result for the calls that passed the gate."""
-        return _share(call.right for row in self.rows for call in row.calls if call.passed)
+        return _share(call.right for call in self.calls if call.passed)
 
     @property
     def reads(self) -> Share:
         """The calls whose review `review = "risky"` would skip."""
-        return _share(call.right for row in self.rows for call in row.calls if call.only_reads)
+        return _share(call.right for call in self.calls if call.only_reads)
 
     @property
     def review(self) -> str:
         """The recommended setting `review`."""
-        return "risky" if self.reads.of >= MIN_CALLS and self.reads.right >= ENOUGH_RIGHT * self.reads.of else "all"
+        return "risky" if self.reads.is_enough else "all"
 
     @property
     def fitting(self) -> tuple[float, Share] | None:
         """The lowest calibrated threshold above which enough calls were right, and their share; or None."""
         calibration = Calibration(curves=self.curves)
-        calls = [call for row in self.rows for call in row.calls if call.score >= NOT_APPROVED]
+        calls = [call for call in self.calls if call.score >= NOT_APPROVED]
         decisions = [(calibration.confidence(call.review, call.score), call.right) for call in calls]
         for least in sorted({int(confidence * 100) / 100 for confidence, _ in decisions}):
             share = _share(right for confidence, right in decisions if confidence >= least)
-            if share.of >= MIN_CALLS and share.right >= ENOUGH_RIGHT * share.of:
+            if share.is_enough:
                 return least, share
         return None
 
@@ -142,12 +150,11 @@ class Passport(Section):
 
 
 def curves_of(rows: Sequence[CaseResult]) -> dict[str, Curve]:
-    """Return the calibration curves of a model by the results of its cases."""
-    return model_curves(
-        [AnsweredCall(call.review, call.score, call.right) for row in rows for call in row.calls]
-    ).curves
+    """Return the calibration curves of a model by its cases, shrunk by their number of calls."""
+    answers = [AnsweredCall(call.review, call.score, call.right) for row in rows for call in row.calls]
+    return {kind: curve.shrunk() for kind, curve in fit_curves(answers).curves.items()}
 
 
 def _share(right: Iterable[bool]) -> Share:
-    found = list(right)
-    return Share(sum(found), len(found))
+    calls = list(right)
+    return Share(sum(calls), len(calls))

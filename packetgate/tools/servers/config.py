@@ -1,35 +1,145 @@
-"""Read `mcp.json`."""
+"""Read `mcp.json`, in the forms that MCP clients write it."""
 
+import json
+import os
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from dotenv import dotenv_values
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
 from packetgate.tools.catalogue.config_file import read_file
-from packetgate.tools.servers.entries import (
-    UnusableEntryError,
-    read_server_entry,
-    variables_in,
-    with_variables,
-)
 
 BUILT_IN_NAMES = ("ai", "embedding")
 """Names of the built-in servers, reserved beside them."""
 MAX_REMARK = 300
+MIN_TIMEOUT_MS = 1000
+"""A smaller time-out is in seconds: no server starts in so few milliseconds."""
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _KEYS = ("mcpServers", "servers")
 """Keys under which clients keep servers; VS Code uses the second one."""
 _STARTS = frozenset({"command", "url"})
+_TRANSPORTS = {"http": "http", "streamable-http": "http", "sse": "sse"}
+_VARIABLE = re.compile(
+    r"\$\{(?:(?P<folder>workspaceFolder|userHome)|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
+)
+_EDITOR_VARIABLE = re.compile(r"\$\{((?:input|command|config|secret|prompt):[^}]*)\}")
+
+
+class UnusableEntryError(ValueError):
+    """An entry cannot be used; the message says why."""
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, list):
+        return [inner for inner in value if inner is not None]
+    return {key: inner for key, inner in value.items() if inner is not None} if isinstance(value, dict) else value
+
+
+_Text = Annotated[str, BeforeValidator(lambda value: json.dumps(value) if isinstance(value, int | float) else value)]
+_Texts = Annotated[list[_Text], BeforeValidator(_without_nulls)]
+_TextsByName = Annotated[dict[str, _Text], BeforeValidator(_without_nulls)]
+
+
+class _Fields(BaseModel):
+    """The fields of an entry that are read; all others are kept unchanged."""
+
+    model_config = ConfigDict(extra="allow")
+
+    command: str | None = None
+    args: _Texts = []
+    env: _TextsByName = {}
+    cwd: _Text | None = None
+    url: Annotated[str, Field(pattern=r"^(https?://|\$\{)")] | None = None
+    headers: _TextsByName = {}
+    transport: Literal["http", "sse"] | None = None
+    timeout: int | None = None
+    trusted: bool | None = None
+
+
+@dataclass(frozen=True)
+class ServerEntry:
+    """An entry in canonical form."""
+
+    fields: dict[str, Any]
+    """`command`, `args`, `env`, `cwd`, or `url`, `headers`, `transport`; other fields unchanged."""
+    enabled: bool = True
+    tools: tuple[str, ...] = ()
+    """Patterns of the tools to offer; empty: all."""
+    hidden_tools: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """One phrase for each value that was interpreted."""
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """The fields that identify the server."""
+        return {key: self.fields.get(key) for key in ("command", "args", "env", "cwd", "url", "headers")}
+
+
+def read_server_entry(raw: Any) -> ServerEntry:
+    """Return an entry in canonical form.
+
+    Raises:
+        UnusableEntryError: the entry has no server, or a value of the wrong type.
+    """
+    if not isinstance(raw, dict):
+        raise UnusableEntryError(f"must be an object, not {type(raw).__name__}")
+    if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts(raw))), None):
+        raise UnusableEntryError(f"an editor asks for ${{{match[1]}}}: write ${{NAME}} and set that variable")
+    notes: list[str] = []
+    raw = {key: value for key, value in raw.items() if value is not None and value != ""}
+    raw["transport"] = _TRANSPORTS.get(str(raw.pop("type", None) if "transport" not in raw else raw["transport"]))
+    raw["timeout"] = _timeout_ms(raw.get("timeout"), notes)
+    if not isinstance(raw.get("trusted"), bool | None):
+        notes.append(f'"trusted" must be true or false, not {ascii(raw.pop("trusted"))[:60]}: it is not trusted')
+    if "url" in raw and ("command" not in raw or raw["transport"]):
+        unused = {"type", "command", "args", "env", "cwd"}
+    elif "command" in raw:
+        unused = {"type", "url", "headers", "transport"}
+    else:
+        raise UnusableEntryError('needs either a "command" to start or a "url" to reach')
+    try:
+        fields = _Fields.model_validate({key: value for key, value in raw.items() if key not in unused})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UnusableEntryError(f'"{".".join(map(str, first["loc"]))}": {first["msg"]}') from error
+    kept = {key: value for key, value in fields.model_dump(exclude_defaults=True).items() if value not in ([], {})}
+    enabled = raw.get("enabled", True) is True and raw.get("disabled", False) is False
+    return ServerEntry(kept, enabled, _names(raw.get("includeTools")), _names(raw.get("excludeTools")), tuple(notes))
+
+
+def _timeout_ms(value: Any, notes: list[str]) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**12:
+        notes.append(f"timeout {ascii(value)[:60]} is not a number of milliseconds: the default applies")
+        return None
+    if value >= MIN_TIMEOUT_MS:
+        return round(value)
+    notes.append(f"timeout {value} is read as {value:g} seconds")
+    return max(1, round(1000 * value))
+
+
+def _names(names: Any) -> tuple[str, ...]:
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 @dataclass(frozen=True)
@@ -46,7 +156,6 @@ class ServerConfig:
     tools: tuple[str, ...] = ()
     """Patterns of the tools to offer, by the server's names; empty: all."""
     hidden_tools: tuple[str, ...] = ()
-    """Patterns of tools to hide."""
 
     def offers(self, tool: str) -> bool:
         """Whether a tool of the server is offered."""
@@ -68,9 +177,9 @@ class ServerConfig:
         """Return the entry with its variables filled in.
 
         Raises:
-            ServerError: a variable is not set, or its `envFile` cannot be read.
+            ServerError: a variable is not set and has no default, or the `envFile` cannot be read.
         """
-        entry: dict[str, Any] = with_variables(self.entry, self.folder)
+        entry: dict[str, Any] = self._with_variables(self.entry)
         for key in ("command", "cwd", "envFile"):
             if isinstance(entry.get(key), str) and entry[key].startswith("~"):
                 entry[key] = str(Path(entry[key]).expanduser())
@@ -78,9 +187,26 @@ class ServerConfig:
             entry["env"] = {**_read_variables(Path(entry["envFile"])), **entry.get("env", {})}
         return entry
 
+    def _with_variables(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._with_variables(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._with_variables(inner) for inner in value]
+        return _VARIABLE.sub(self._value_of, value) if isinstance(value, str) else value
+
+    def _value_of(self, match: re.Match[str]) -> str:
+        if match["folder"]:
+            return str(Path.home() if match["folder"] == "userHome" else self.folder.absolute())
+        name, default = match["name"], match["default"]
+        value = os.environ.get(name)
+        if value is None and default is None:
+            raise ServerError(f"the environment variable {name} is not set: set it, or take it out")
+        return value or default or ""
+
     def variables(self) -> dict[str, str]:
-        """Return the environment variables of the entry, with their values."""
-        return variables_in(self.entry)
+        """Return the environment variables of the entry with their values; empty if not set."""
+        names = [match["name"] for text in _texts(self.entry) for match in _VARIABLE.finditer(text) if match["name"]]
+        return {name: os.environ.get(name, "") for name in names}
 
     def conceal(self, text: str) -> str:
         """Return a text with `${NAME}` in place of the values of variables."""
@@ -100,7 +226,7 @@ class Remark:
 
     def __str__(self) -> str:
         what = "left out: " if self.kind == "left out" else ""
-        return f"server {self.name!r}: {what}{self.how}"
+        return f"server {self.name!r}: {what}{printable(self.how)[:MAX_REMARK]}"
 
 
 @dataclass(frozen=True)
@@ -173,14 +299,14 @@ def _servers(
         try:
             entry = read_server_entry(raw)
         except UnusableEntryError as error:
-            remarks.append(Remark(written, _line(str(error)), "left out"))
+            remarks.append(Remark(written, str(error), "left out"))
             continue
         if not entry.enabled:
             remarks.append(Remark(written, "switched off", "disabled"))
             continue
         name = names[written]
         if notes := [*([] if name == written else [f"renamed to {name}"]), *entry.notes]:
-            remarks.append(Remark(written, _line("; ".join(notes)), "repaired"))
+            remarks.append(Remark(written, "; ".join(notes), "repaired"))
         servers.append(ServerConfig(name, entry.fields, str(path), folder, entry.tools, entry.hidden_tools))
     return tuple(servers), tuple(remarks)
 
@@ -197,10 +323,6 @@ def _usable_names(written: Collection[str], reserved: Collection[str]) -> dict[s
         names[name] = next(candidate for candidate in candidates if candidate not in taken)
         taken.add(names[name])
     return names
-
-
-def _line(text: str) -> str:
-    return printable(text)[:MAX_REMARK]
 
 
 def _read_variables(path: Path) -> dict[str, str]:

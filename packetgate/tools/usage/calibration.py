@@ -1,6 +1,6 @@
 """Calibrate a review's confidence by the user's answers, with Platt's method.
 
-A call that a person approved unchanged was right. A call that a person denied, edited or answered otherwise was wrong.
+A call that a person approved unchanged was right; one that was denied, edited or answered otherwise was wrong.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +20,7 @@ from packetgate.tools.usage.record import UsageRecord
 MIN_ANSWERS = 20
 """With fewer answers than this, no curve is fitted."""
 FOLDS = 5
+BINS = 10
 HALF_WEIGHT = 100
 """Number of evaluated calls with which half of a curve's raise is applied."""
 PRIOR = 1.0
@@ -98,11 +99,6 @@ def fit_curves(answers: Sequence[AnsweredCall]) -> Calibration:
     return Calibration(curves={kind: curve for kind, curve in curves.items() if curve})
 
 
-def model_curves(answers: Sequence[AnsweredCall]) -> Calibration:
-    """Return the curves of an evaluated model, shrunk by their number of calls."""
-    return Calibration(curves={kind: one.shrunk() for kind, one in fit_curves(answers).curves.items()})
-
-
 def held_out_confidences(answers: Sequence[AnsweredCall]) -> list[tuple[float, bool]]:
     """Return for each answer the confidence by curves that were fitted without it, and whether the call was right."""
     parts = [answers[fold::FOLDS] for fold in range(FOLDS)]
@@ -150,9 +146,6 @@ def _logistic(value: float) -> float:
     return 1 / (1 + exp(-min(max(value, -30.0), 30.0)))
 
 
-BINS = 10
-
-
 @dataclass(frozen=True)
 class Bin:
     """The decisions with a confidence from `low` up to `high`; the last bin includes 1.0."""
@@ -173,14 +166,8 @@ def reliability(decisions: Iterable[tuple[float, bool]]) -> list[Bin]:
         at = int(confidence * BINS + 1e-9)  # 0.7 * 10 falls short of 7
         placed.setdefault(min(at, BINS - 1), []).append((confidence, right))
     return [
-        Bin(
-            low=at / BINS,
-            high=(at + 1) / BINS,
-            count=len(held),
-            confidence=fmean(confidence for confidence, _ in held),
-            right=sum(right for _, right in held) / len(held),
-        )
-        for at, held in sorted(placed.items())
+        Bin(at / BINS, (at + 1) / BINS, len(pairs), *(fmean(values) for values in zip(*pairs, strict=True)))
+        for at, pairs in sorted(placed.items())
     ]
 
 
@@ -195,11 +182,11 @@ def calibration_error(bins: Sequence[Bin]) -> float:
     return sum(one.count * abs(one.confidence - one.right) for one in bins) / decisions if decisions else 0.0
 
 
-def auroc(right: Sequence[float], wrong: Sequence[float]) -> float | None:
+def auroc(decisions: Sequence[tuple[float, bool]]) -> float | None:
     """Return how often a right decision has the higher confidence; ties count half. None without both kinds."""
-    if not right or not wrong:
-        return None
-    return sum((one > other) + (one == other) / 2 for one in right for other in wrong) / (len(right) * len(wrong))
+    right, wrong = ([confidence for confidence, is_right in decisions if is_right is kind] for kind in (True, False))
+    pairs = [(one > other) + (one == other) / 2 for one in right for other in wrong]
+    return fmean(pairs) if pairs else None
 
 
 def wilson_interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
