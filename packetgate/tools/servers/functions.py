@@ -14,7 +14,7 @@ from packetgate.state.base import ms_since
 from packetgate.state.errors import InputError
 from packetgate.state.routing import ToolResult
 from packetgate.tools.servers.results import to_json_text, to_result_async
-from packetgate.tools.servers.server import Keep, Server
+from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -25,14 +25,13 @@ HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 class FunctionServer(Server):
     """Functions as the tools of one server. The hints in their metadata are trusted."""
 
-    def __init__(self, name: str, tools: Iterable[BaseTool | Callable[..., Any]], keep: Keep | None = None) -> None:
+    def __init__(self, name: str, tools: Iterable[BaseTool | Callable[..., Any]]) -> None:
         """Accept sync or async functions with docstrings and annotations, and LangChain tools.
 
         Raises:
             InputError: a value is not a tool, or two tools have the same name.
         """
         super().__init__(name)
-        self._keep = keep
         self._tools: dict[str, BaseTool] = {}
         for made in map(as_tool, tools):
             if made.name in self._tools:
@@ -47,13 +46,13 @@ class FunctionServer(Server):
         """Call a tool. An exception becomes a failed result that names it."""
         started = time.perf_counter()
         try:
-            value, is_error = await self._tools[tool].ainvoke(params), False
+            value, failed = await self._tools[tool].ainvoke(params), False
         except Exception as error:  # noqa: BLE001  foreign code: its exceptions must not end the turn
-            value, is_error = f"{type(error).__name__}: {error}", True
+            value, failed = f"{type(error).__name__}: {error}", True
         text = value if isinstance(value, str) else to_json_text(value)
-        structured = value if isinstance(value, dict) and not is_error else None
-        options: dict[str, Any] = {"is_error": is_error, "complete": True, "keep": self._keep}
-        return await to_result_async(text, structured, ms_since(started), **options)
+        structured = value if isinstance(value, dict) and not failed else None
+        took_ms = ms_since(started)
+        return await to_result_async(text, structured, took_ms, is_error=failed, complete=True)
 
 
 def reads(function: BaseTool | Callable[..., Any]) -> BaseTool:

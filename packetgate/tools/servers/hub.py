@@ -53,11 +53,12 @@ class McpHub:
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Tasks that start servers or list their tools, by server."""
-        self._waited: set[str] = set()
+        self._awaited: set[str] = set()
         """Servers for whose task a turn has already waited."""
         self._started_ahead = False
-        self._catalogue = Catalogue(preferences=preferences, meaning=meaning)
-        self._known: tuple[object, ...] = ()
+        self.known = Catalogue(preferences=preferences, meaning=meaning)
+        """The last catalogue."""
+        self._known_specs: tuple[object, ...] = ()
         self._updating = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -81,11 +82,6 @@ class McpHub:
         """Names of the starting servers, sorted."""
         running = (name for name, task in self._tasks.items() if not task.done())
         return tuple(sorted(name for name in running if self._servers[name].state == "connecting"))
-
-    @property
-    def known(self) -> Catalogue:
-        """The last catalogue."""
-        return self._catalogue
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,22 +114,22 @@ class McpHub:
                 task = asyncio.create_task(work, name=f"server {server.name}")
                 task.add_done_callback(lambda _: self.changed.set())
                 self._tasks[server.name] = task
-                self._waited.discard(server.name)
+                self._awaited.discard(server.name)
 
     async def live(self) -> Catalogue:
         """Return the tools of the servers that are connected now, without waiting."""
         self._collect_finished()
         async with self._updating:  # so that a concurrent turn does not use an outdated catalogue
-            known = tuple(server.specs for server in self._visible().values())
-            if known != self._known:
-                specs = [spec for specs in known for spec in specs]
-                self._catalogue = await asyncio.to_thread(self._catalogue.updated, specs)
-                self._known = known
-            return self._catalogue
+            by_server = tuple(server.specs for server in self._visible().values())
+            if by_server != self._known_specs:
+                specs = [spec for specs in by_server for spec in specs]
+                self.known = await asyncio.to_thread(self.known.updated, specs)
+                self._known_specs = by_server
+            return self.known
 
     async def settled(self, *names: str) -> None:
         """Wait until servers have started or listed their changed tools, at most as long as a turn."""
-        self._waited -= {*names}
+        self._awaited -= {*names}
         await self._wait(names, self._patience_s)
 
     async def started(self, patience_s: float) -> None:
@@ -168,7 +164,7 @@ class McpHub:
                 something has changed; the call did not run.
             LostCallError: the call was sent, but no answer came.
         """
-        spec = self._catalogue.get(tool_name)
+        spec = self.known.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
         server = self._servers[spec.server]
@@ -193,16 +189,13 @@ class McpHub:
 
     async def _wait(self, names: Collection[str], limit_s: float, *, mark: bool = True) -> None:
         """Wait for the tasks of servers, once for each task; `mark` notes that it was waited for."""
-        pending = {
-            name: self._tasks[name]
-            for name in [*names]
-            if name in self._tasks and name not in self._waited and not self._tasks[name].done()
-        }
+        names = [name for name in names if name not in self._awaited]
+        pending = {name: self._tasks[name] for name in names if name in self._tasks and not self._tasks[name].done()}
         ready = {name for name in pending if self._servers[name].state == "ready"}
         for group, group_limit_s in ((pending.keys() - ready, limit_s), (ready, min(limit_s, REFRESH_PATIENCE_S))):
             if group:
                 await asyncio.wait([pending[name] for name in group], timeout=group_limit_s)
-        self._waited.update(pending if mark else ready)
+        self._awaited.update(pending if mark else ready)
         self._collect_finished()
 
     def _collect_finished(self) -> None:

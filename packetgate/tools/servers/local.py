@@ -1,4 +1,4 @@
-"""Servers whose tools run in this process without a protocol: built-in tools and chains."""
+"""The servers of built-in tools and of chains."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -43,12 +43,12 @@ class BuiltinServer(Server):
         """Call a built-in tool and return its result."""
         started, structured = time.perf_counter(), None
         try:
-            (text, structured), is_error = await self._tools[tool].call(params), False
+            (text, structured), failed = await self._tools[tool].call(params), False
         except (ToolFailure, ValidationError) as error:
-            text, is_error = str(error), True
+            text, failed = str(error), True
         keep = self._kept.keep if self._kept and not self._tools[tool].reads_on else None
-        options: dict[str, Any] = {"is_error": is_error, "complete": True, "keep": keep}
-        return await to_result_async(text, structured, ms_since(started), **options)
+        took_ms = ms_since(started)
+        return await to_result_async(text, structured, took_ms, is_error=failed, complete=True, keep=keep)
 
 
 class ChainServer(Server):

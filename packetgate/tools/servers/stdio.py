@@ -15,6 +15,7 @@ from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import TransportOptions
 from mcp import ClientSession
 from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
@@ -138,7 +139,8 @@ class LoggedTransport(ClientTransport):
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
                         self.flaw = f"it was stopped because of a line of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
-                        _signal(process, signal.SIGKILL)
+                        with suppress(ProcessLookupError, PermissionError):
+                            os.killpg(process.pid, signal.SIGKILL)
                         return
 
 
@@ -165,18 +167,10 @@ async def _end(process: Process) -> None:
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         if process.stdin is not None:
             await process.stdin.aclose()
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with anyio.move_on_after(_GRACE_S):
-            await process.wait()
-            break
-        _signal(process, number)
-    _signal(process, signal.SIGKILL)
+    with anyio.move_on_after(_GRACE_S):
+        await process.wait()
+    await terminate_posix_process_tree(process, _GRACE_S)
     with anyio.move_on_after(_GRACE_S):
         await process.wait()
     if process.stdout is not None:
         await process.stdout.aclose()
-
-
-def _signal(process: Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)

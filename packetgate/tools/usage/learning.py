@@ -51,9 +51,9 @@ def confirmed_uses(packet: CognitionPacket) -> Iterator[ConfirmedUse]:
     """Yield the uses of an ended turn."""
     approved = {one.call_id for one in packet.governance.approvals if one.outcome is ApprovalOutcome.APPROVED}
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
-        weight = (1.0 if call.call_id in approved else UNASKED_WEIGHT) * _weight(call, packet.context.palette)
-        if weight and call.chain is None and not call.foreign:
-            use = _use(call, packet.content.original_prompt, weight, packet.header)
+        weight = 1.0 if call.call_id in approved else UNASKED_WEIGHT
+        use = _use(call, packet.content.original_prompt, packet.context.palette, weight, packet.header)
+        if use and call.chain is None and not call.foreign:
             yield use.changed(context_type=packet.context.context_type)
 
 
@@ -64,18 +64,17 @@ def shown_use(
 
     The agent's model words the arguments; a call with arguments from free text does not count.
     """
-    weight *= _weight(call, palette)
     is_led = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
-    return _use(call, asked, weight, header) if asked and weight and not is_led and not call.is_flagged else None
+    return _use(call, asked, palette, weight, header) if asked and not is_led and not call.is_flagged else None
 
 
-def _weight(call: ToolCall, palette: Sequence[PaletteEntry]) -> float:
+def _use(
+    call: ToolCall, asked: str, palette: Sequence[PaletteEntry], weight: float, header: Header
+) -> ConfirmedUse | None:
     scores = {entry.tool_name: entry.score for entry in palette}
-    missing = rank_surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
-    return missing if call.status is ToolExecutionStatus.EXECUTED else 0.0
-
-
-def _use(call: ToolCall, asked: str, weight: float, header: Header) -> ConfirmedUse:
+    weight *= rank_surprise(scores.get(call.tool_name, 0.0), max(scores.values(), default=0.0))
+    if call.status is not ToolExecutionStatus.EXECUTED or not weight:
+        return None
     return ConfirmedUse(
         tool=call.tool_name,
         asked=asked[:RECORDED_CHARS],

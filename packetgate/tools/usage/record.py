@@ -36,7 +36,7 @@ class CallRecord(_Record):
     tool: str
     risk: Risk
     arguments: tuple[str, ...] = ()
-    """Names of the arguments."""
+    """Names, not values."""
     selection_confidence: Confidence
     selection_confidence_source: ConfidenceSource
     review_confidence: Confidence | None = None
@@ -138,12 +138,13 @@ class ToolUsage(Section):
 
 def proxy_sessions(records: Iterable[UsageRecord]) -> tuple[int, int]:
     """Return how many proxy sessions with a call set a context, and how many there are."""
-    has_context: dict[tuple[str, ...], bool] = {}
-    for record in records:
-        if record.origin == PROXY:
-            session = tuple(record.session_id.split("-")[:2])  # without the thread of a waiting call
-            has_context[session] = has_context.get(session, False) or bool(record.asked)
-    return sum(has_context.values()), len(has_context)
+    proxied = [record for record in records if record.origin == PROXY]
+    sessions = {_session(record) for record in proxied}
+    return len({_session(record) for record in proxied if record.asked}), len(sessions)
+
+
+def _session(record: UsageRecord) -> tuple[str, ...]:
+    return tuple(record.session_id.split("-")[:2])  # without the thread of a waiting call
 
 
 def by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:
@@ -152,21 +153,20 @@ def by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:
     for record in records:
         for call in record.calls:
             calls.setdefault(call.tool, []).append((record.at, call))
-    tools = [_counted(tool, found) for tool, found in calls.items()]
+    tools = []
+    for tool, uses in calls.items():
+        outcomes = Counter(call.status for _, call in uses)
+        reviews = [call.review_confidence for _, call in uses if call.review_confidence is not None]
+        usage = ToolUsage(
+            tool=tool,
+            asked=len(uses),
+            executed=outcomes[ToolExecutionStatus.EXECUTED],
+            failed=outcomes[ToolExecutionStatus.FAILED],
+            denied=outcomes[ToolExecutionStatus.USER_DENIED],
+            skipped=outcomes[ToolExecutionStatus.SKIPPED],
+            unknown=outcomes[ToolExecutionStatus.UNKNOWN],
+            review_confidence=fmean(reviews) if reviews else None,
+            last_used=max(at for at, _ in uses),
+        )
+        tools.append(usage)
     return sorted(tools, key=lambda usage: (-usage.asked, -usage.executed, usage.tool))
-
-
-def _counted(tool: str, calls: list[tuple[datetime, CallRecord]]) -> ToolUsage:
-    outcomes = Counter(call.status for _, call in calls)
-    reviews = [call.review_confidence for _, call in calls if call.review_confidence is not None]
-    return ToolUsage(
-        tool=tool,
-        asked=len(calls),
-        executed=outcomes[ToolExecutionStatus.EXECUTED],
-        failed=outcomes[ToolExecutionStatus.FAILED],
-        denied=outcomes[ToolExecutionStatus.USER_DENIED],
-        skipped=outcomes[ToolExecutionStatus.SKIPPED],
-        unknown=outcomes[ToolExecutionStatus.UNKNOWN],
-        review_confidence=fmean(reviews) if reviews else None,
-        last_used=max(at for at, _ in calls),
-    )

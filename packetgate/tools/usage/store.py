@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -32,14 +32,11 @@ _Model = TypeVar("_Model", bound=Section)
 _CACHE: WeakKeyDictionary[BaseStore, dict[str, tuple[float, Learned]]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Usage records read from a store, and the number of invalid ones."""
+class Usage(NamedTuple):
+    """Usage records, oldest first, and the number of other records, which are invalid."""
 
     records: tuple[UsageRecord, ...] = ()
-    """Oldest first."""
     unreadable: int = 0
-    """Number of other, invalid records."""
 
 
 async def store_record(store: BaseStore, record: UsageRecord) -> None:
@@ -53,7 +50,7 @@ async def read_usage(store: BaseStore, session: str | None = None) -> Usage:
     items = await store.asearch(USAGE if session is None else namespace(USAGE, session), limit=_ALL)
     records = _valid(UsageRecord, items)
     ordered = sorted(records, key=lambda record: (record.at, record.packet_id))
-    return Usage(records=tuple(ordered), unreadable=len(items) - len(records))
+    return Usage(tuple(ordered), len(items) - len(records))
 
 
 async def delete_old_items(store: BaseStore, days: int, most: int = MAX_RECORDS, root: tuple[str, ...] = USAGE) -> None:
@@ -128,12 +125,9 @@ def _user(header: Header) -> str:
 
 
 def _valid(model: type[_Model], items: Sequence[Item]) -> list[_Model]:
-    found = []
+    valid = []
     for item in items:
-        try:
-            found.append(
-                model.model_validate({key: item.value[key] for key in model.model_fields if key in item.value})
-            )
-        except ValidationError:
-            continue
-    return found
+        with suppress(ValidationError):
+            fields = {key: item.value[key] for key in model.model_fields if key in item.value}
+            valid.append(model.model_validate(fields))
+    return valid
