@@ -4,24 +4,14 @@ A complete call counts without its end mark, which servers often cut off as a st
 not to the next mark, because strings may quote marks.
 """
 
-import ast
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
 from packetgate.models.call_formats import CALLS, CHANNEL_END, CONTROL, ECHOES, THOUGHT_BEGIN, THOUGHT_END
-from packetgate.models.json_text import (
-    JsonReading,
-    literal_value,
-    parse_python,
-    python_extent,
-    read_json_at,
-    read_loose_json_at,
-    whole_json,
-)
+from packetgate.models.json_text import JsonReading, read_json_at, whole_json
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
 
@@ -57,7 +47,7 @@ def decode_json(text: str) -> dict[str, Any]:
     """Return the last complete JSON object: drafts and examples come before the answer.
 
     Consecutive calls, in native markup or in a list, count as one object of the form
-    `{"tool_calls": [{"name": ..., "arguments": {...}}]}`. Python literals are read only if there is no JSON.
+    `{"tool_calls": [{"name": ..., "arguments": {...}}]}`.
 
     Raises:
         DecisionError: there is no object, or its calls cannot be read.
@@ -69,8 +59,6 @@ def decode_json(text: str) -> dict[str, Any]:
     readings = read_answer(text)
     problem = next((reading.problem for reading in reversed(readings) if reading.problem), "")
     values = [one.value for one in readings if one.value is not None]
-    if not any(values):
-        values += [one.value for one in read_answer(text, read_loose_json_at) if one.value is not None]
     if any(value != () for value in values):
         return _normal(values)
     raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
@@ -142,7 +130,7 @@ def looks_like_call(entry: object) -> bool:
 
 
 def is_only_calls(text: str) -> bool:
-    """Whether a text is nothing but calls: JSON, the wire format of calls, or Pythonic."""
+    """Whether a text is nothing but calls, or the wire format of calls."""
     text = text.strip()
     readings = read_answer(text)
     if len(readings) != 1 or text[readings[0].end :].strip("`\n"):
@@ -151,12 +139,6 @@ def is_only_calls(text: str) -> bool:
     if isinstance(value, tuple):
         return bool(value)
     return isinstance(value, dict) and (looks_like_call(value) or isinstance(value.get("tool_calls"), list))
-
-
-def is_line_of_calls(line: str) -> bool:
-    """Whether a line is a list of Pythonic calls and nothing else."""
-    listed = _python(line, 0)
-    return bool(listed and listed.value) and not re.sub(CONTROL, "", line[listed.end :] if listed else "").strip()
 
 
 def _places(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -227,7 +209,6 @@ _MARKS = re.compile(
   | (?P<stray> </parameter> | </function> )
   | (?P<frame> {_CALL_BEGIN} )
   | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | {_HEADER} )
-  | (?P<list> (?m:^)\[(?=\s*[^\W\d][\w.]{{0,199}}\() )
   | (?P<json> \{{(?!\{{) | \[(?=\s*\{{) )  # of a template's doubled brace, the inner brace
     """,
     _FLAGS,
@@ -252,35 +233,34 @@ _FENCE, _WORDS_AFTER = re.compile(r"(?m:^)[ \t]*```[\w-]*[ \t]*\n\s*\Z"), re.com
 _FENCE_BEGIN = re.compile(r"\s*```[\w-]*[ \t]*\n\s*")
 _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", re.IGNORECASE)
 
-_Reader = Callable[[str, int], JsonReading]
 
-
-def read_answer(text: str, read: _Reader = read_json_at) -> list[JsonReading]:
+def read_answer(text: str) -> list[JsonReading]:
     """Return all values that may be the answer, in order, including broken ones.
 
     A value is a dict, or a tuple of calls, which is empty where marks announce a call that cannot be read.
     """
-    found: list[JsonReading] = []
+    readings: list[JsonReading] = []
     at = 0
     while mark := _MARKS.search(text, at):
         kind = mark.lastgroup
-        if kind == "fence" or kind in {"thought", "echo"}:
+        if kind in {"thought", "echo", "fence"}:
             end = _end_of(mark).search(text, mark.end())
             if end is None:
                 broken = JsonReading(None, len(text), "it breaks off while it is still thinking")
-                return [*found, broken] if kind == "thought" else found
+                return [*readings, broken] if kind == "thought" else readings
             at = end.end()
         elif kind == "thought_end":  # the chat template wrote the start of the thought
-            found.clear()
+            readings.clear()
             at = mark.end()
         elif kind == "stray":
-            if any(isinstance(reading.value, tuple) for reading in found):
+            if any(isinstance(reading.value, tuple) for reading in readings):
                 return [JsonReading((), len(text), "its tool call holds tags that end it too early")]
             at = mark.end()
         else:
-            found.append(_unless_example(text, mark.start(), _read_mark(text, mark, read)))
-            at = found[-1].end
-    return found
+            reading = _plain(text, mark.start()) if kind == "json" else _calls(text, mark)
+            readings.append(_unless_example(text, mark.start(), reading))
+            at = max(reading.end, mark.end())
+    return readings
 
 
 def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
@@ -289,23 +269,6 @@ def _end_of(mark: re.Match[str]) -> re.Pattern[str]:
     if mark.lastgroup == "echo":
         return _ECHO_ENDS.get(mark[0].lower(), _NEVER)
     return _CHANNEL_END if mark[0].startswith(("<|channel|>", "<|CHANNEL|>")) else _THOUGHT_END
-
-
-def _read_mark(text: str, mark: re.Match[str], read: _Reader) -> JsonReading:
-    match mark.lastgroup:
-        case "frame":
-            return _calls(text, mark.end())
-        case "body":
-            calls = _calls(text, mark.start())
-            return JsonReading(calls.value, max(calls.end, mark.end()), calls.problem)
-        case "list":
-            line = text[mark.start() :].partition("\n")[0]
-            listed = _python(line, 0) if is_line_of_calls(line) else None
-            return JsonReading(listed.value, mark.start() + listed.end) if listed else JsonReading(None, mark.end())
-    reading = _plain(text, mark.start(), read)
-    if reading.value is not None and _ARGUMENT_OF.search(text[max(0, mark.start() - 200) : mark.start()]):
-        return JsonReading((), reading.end, "its tool call is in a format that is not known")
-    return reading
 
 
 def _unless_example(text: str, at: int, reading: JsonReading) -> JsonReading:
@@ -318,9 +281,11 @@ def _unless_example(text: str, at: int, reading: JsonReading) -> JsonReading:
     return reading
 
 
-def _plain(text: str, at: int, read: _Reader) -> JsonReading:
+def _plain(text: str, at: int) -> JsonReading:
     """Read JSON without marks: an object, or calls in a list or one after the other."""
-    reading = read(text, at)
+    reading = read_json_at(text, at)
+    if reading.value is not None and _ARGUMENT_OF.search(text[max(0, at - 200) : at]):
+        return JsonReading((), reading.end, "its tool call is in a format that is not known")
     if isinstance(reading.value, list) and not all(map(looks_like_call, reading.value)):
         alone = reading.value[0] if len(reading.value) == 1 and isinstance(reading.value[0], dict) else None
         return JsonReading(alone, reading.end, "" if alone else "it is a list, but not one of tool calls only")
@@ -330,7 +295,7 @@ def _plain(text: str, at: int, read: _Reader) -> JsonReading:
         end, following = reading.end, _after(_BETWEEN, text, reading.end)
         if not text.startswith(("{", "["), following):
             break
-        reading = read(text, following)
+        reading = read_json_at(text, following)
     if len(entries) < 2:
         return JsonReading(entries[0], end) if entries else reading
     return _entries(entries, end)
@@ -343,10 +308,10 @@ def _entries(entries: list[Any], end: int) -> JsonReading:
         return JsonReading((), end, str(error))
 
 
-def _calls(text: str, at: int) -> JsonReading:
-    """Read the calls behind a mark: one after the other, each in any syntax."""
+def _calls(text: str, mark: re.Match[str]) -> JsonReading:
+    """Read the calls that a mark announces: one after the other, each in any syntax."""
     calls: list[NativeCall] = []
-    end = at
+    end = mark.end() if mark.lastgroup == "frame" else mark.start()
     while (body := _body(text, _after(_GAP, text, end))) is not None:
         if isinstance(body.value, dict):  # a plain answer
             return JsonReading(tuple(calls), end) if calls else body
@@ -356,12 +321,12 @@ def _calls(text: str, at: int) -> JsonReading:
         calls += body.value
         end = body.end
     if not calls:
-        return JsonReading((), _after(_GAP, text, at), "its tool call is not JSON with a tool name")
+        return JsonReading((), _after(_GAP, text, end), "its tool call is not JSON with a tool name")
     return JsonReading(tuple(calls), _after(_END_MARKS, text, end))
 
 
-_GEMMA = re.compile(rf"call:\s*{_NAME}\s*(?=\{{)", _FLAGS)
 _TAGGED = re.compile(r"<function=[\"']?(?P<name>[^<>\"'\n]{1,200}?)[\"']?>\s*", re.IGNORECASE)
+_FUNCTION_END = re.compile(r"\s*</function>", re.IGNORECASE)
 _NAMED = tuple(
     re.compile(rf"{head} \s*+ (?:```(?:json)?\s*)? (?=\{{)", _FLAGS)
     for head in (
@@ -370,11 +335,9 @@ _NAMED = tuple(
         rf"{_HEADER}(?:functions\.)?{_NAME}(?=[\s<])(?:\s|<\|(?:channel|constrain)\|>|\w)*+<\|message\|>",  # gpt-oss
     )
 )
-_PYTHON_CALL = re.compile(r"\[?\s*[^\W\d][\w.]{0,199}+\(")
 _PARAMETER = re.compile(
     r"\s*<parameter=[\"']?(?P<key>[^<>\"'\n]{1,200}?)[\"']?>(?P<value>.*?)</parameter>\s*", re.DOTALL | re.IGNORECASE
 )
-_GEMMA_TEXT = re.compile(r'<\|"\|>(.*?)<\|"\|>|<escape>(.*?)<escape>|([{,]\s*)([^\W\d][\w$-]*+)(?=\s*+:)', re.DOTALL)
 
 
 def _body(text: str, at: int) -> JsonReading | None:
@@ -383,20 +346,17 @@ def _body(text: str, at: int) -> JsonReading | None:
     The value is a tuple of calls, empty if they cannot be read, or a dict that is no call. The end is negative if it
     is unknown.
     """
-    if found := _GEMMA.match(text, at):
-        return _gemma(found, text)
     if found := _TAGGED.match(text, at):
         if not text.startswith("{", found.end()):
             return _parameters(found["name"], text, found.end())
-        arguments = read_loose_json_at(text, found.end())
-        closing = re.compile(r"\s*</function>").match(text, arguments.end)
-        return _named(found["name"], JsonReading(arguments.value, closing.end() if closing else arguments.end))
+        arguments = read_json_at(text, found.end())
+        return _named(found["name"], JsonReading(arguments.value, _after(_FUNCTION_END, text, arguments.end)))
     for head in _NAMED:
         if found := head.match(text, at):
-            return _named(found["name"], read_loose_json_at(text, found.end()))
-    if not text.startswith(("{", "["), at) or _PYTHON_CALL.match(text, at):
-        return _python(text, at)
-    reading = read_loose_json_at(text, at)
+            return _named(found["name"], read_json_at(text, found.end()))
+    if not text.startswith(("{", "["), at):
+        return None
+    reading = read_json_at(text, at)
     if reading.value is None:
         return JsonReading((), reading.end, reading.problem)
     calls = _entries(reading.value if isinstance(reading.value, list) else [reading.value], reading.end)
@@ -408,50 +368,6 @@ def _named(name: str, arguments: JsonReading) -> JsonReading:
     if not isinstance(arguments.value, dict):
         return JsonReading((), -1, arguments.problem or "the arguments of its tool call are not an object")
     return JsonReading((NativeCall(name.strip(), arguments.value),), arguments.end)
-
-
-def _gemma(head: re.Match[str], text: str) -> JsonReading:
-    """Read `call:name{key:<escape>text<escape>}`: bare keys, and texts between marks."""
-    end = re.compile(r"<end_function_call>|<tool_call\|>").search(text, head.end())
-    body = text[head.end() : end.start() if end else len(text)]
-
-    def as_json(found: re.Match[str]) -> str:
-        quoted = found[1] if found[1] is not None else found[2]
-        return f'{found[3]}"{found[4]}"' if quoted is None else json.dumps(quoted)
-
-    rewritten = _GEMMA_TEXT.sub(as_json, body)
-    arguments = read_json_at(rewritten, 0)
-    if arguments.value is None or rewritten[arguments.end :].strip():
-        return JsonReading((), -1, arguments.problem or "something follows the arguments of its tool call")
-    return _named(head["name"], JsonReading(arguments.value, head.end() + len(body)))
-
-
-def _python(text: str, at: int) -> JsonReading | None:
-    """Read `name(key=value)`, alone, inside `print(...)`, or several in brackets: all of them or none."""
-    if not _PYTHON_CALL.match(text, at):
-        return None
-    end = python_extent(text, at)
-    if end is None:
-        return JsonReading((), -1, "it breaks off in the middle of a list of calls")
-    try:
-        node = parse_python(text[at:end])
-        nodes = node.elts if isinstance(node, ast.List) else [node]
-        return JsonReading(tuple(map(_python_call, nodes)), end)
-    except ValueError as error:
-        return JsonReading((), -1, str(error))
-
-
-def _python_call(node: ast.expr) -> NativeCall:
-    if not isinstance(node, ast.Call):
-        raise ValueError("its tool call is not spelled as a call with named arguments")  # noqa: TRY004
-    name = ast.unparse(node.func)
-    if name == "print" and len(node.args) == 1 and not node.keywords:
-        return _python_call(node.args[0])
-    names = [one.arg or "" for one in node.keywords]
-    if node.args or not all(names) or len({*names}) < len(names):
-        raise ValueError("its tool call is not spelled as a call with named arguments")
-    arguments = {one.arg or "": literal_value(one.value) for one in node.keywords}
-    return NativeCall(name.removesuffix(".call"), arguments)
 
 
 def _parameters(name: str, text: str, at: int) -> JsonReading:
@@ -466,7 +382,7 @@ def _parameters(name: str, text: str, at: int) -> JsonReading:
         if not isinstance(arguments[key], str):
             written[key] = value
         at = found.end()
-    closing = re.compile(r"\s*</function>", re.IGNORECASE).match(text, at)
+    closing = _FUNCTION_END.match(text, at)
     if not closing:
         return JsonReading((), -1, "it breaks off in the middle of a tool call, or its parameters are not well formed")
     return JsonReading((NativeCall(name.strip(), arguments, written),), closing.end())

@@ -1,6 +1,5 @@
 """Reading one JSON object or list at a position of a longer text."""
 
-import ast
 import json
 import math
 import re
@@ -13,14 +12,8 @@ _MAX_DEPTH = 100
 """Deepest nesting that is read: pydantic and the checkpoint's encoding fail at 255."""
 
 _THOUGHT_END = re.compile(THOUGHT_END, re.IGNORECASE)
-_JSON_TOKENS = re.compile(rf'{THOUGHT_END}|"(?:[^"\\]|\\.)*+"?|[{{}}\[\]]', re.DOTALL | re.IGNORECASE)
-_PYTHON_TOKENS = re.compile(
-    rf"""{THOUGHT_END}|\"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|[(){{}}\[\]]""", re.DOTALL | re.IGNORECASE
-)
-_UNKNOWN_ESCAPE = re.compile(r"""(\\\\)|\\(?![\n'"abfnrtv0-7xuUN])""")
-
-_CLOSING = {"{": "}", "[": "]", "(": ")"}
-_WORDS = {"true": True, "false": False, "null": None}
+_TOKENS = re.compile(rf'{THOUGHT_END}|"(?:[^"\\]|\\.)*+"?|[{{}}\[\]]', re.DOTALL | re.IGNORECASE)
+_CLOSING = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class JsonReading:
 
 def read_json_at(text: str, at: int) -> JsonReading:
     """Read standard JSON; strings may hold raw control characters."""
-    end, problem = _extent(text, at, _JSON_TOKENS)
+    end, problem = _extent(text, at)
     if problem:
         return JsonReading(None, end, problem)
     try:
@@ -47,61 +40,12 @@ def read_json_at(text: str, at: int) -> JsonReading:
         return JsonReading(None, thought.start() if thought else end, str(error))
 
 
-def read_loose_json_at(text: str, at: int) -> JsonReading:
-    """Read JSON, or a Python literal in its place: single quotes, trailing commas, True, False, None."""
-    strict = read_json_at(text, at)
-    if strict.value is not None:
-        return strict
-    end, problem = _extent(text, at, _PYTHON_TOKENS)
-    if problem:
-        return strict
-    try:
-        return JsonReading(literal_value(parse_python(text[at:end])), end)
-    except ValueError:
-        return strict
-
-
-def python_extent(text: str, at: int) -> int | None:
-    """Return the end of the bracketed Python expression at a position; None if it breaks off."""
-    end, problem = _extent(text, at, _PYTHON_TOKENS)
-    return None if problem else end
-
-
-def parse_python(text: str) -> ast.expr:
-    """Parse a Python expression.
-
-    Raises:
-        ValueError: the text is not a Python expression.
-    """
-    escaped = _UNKNOWN_ESCAPE.sub(lambda found: found[1] or r"\\", text)  # the parser would warn on stderr
-    try:
-        return ast.parse(escaped, mode="eval").body
-    except (SyntaxError, MemoryError, RecursionError) as error:
-        raise ValueError(f"it is spelled neither as JSON nor as Python: {error}") from error
-
-
-def literal_value(node: ast.expr) -> Any:
-    """Return the value of a Python literal that JSON can represent.
-
-    Raises:
-        ValueError: the node is another expression, names a key twice, or is no JSON.
-    """
-    for one in ast.walk(node):
-        keys = [ast.dump(key) for key in one.keys if key] if isinstance(one, ast.Dict) else []
-        if len({*keys}) < len(keys):
-            raise ValueError("it names a key twice in one object")
-    try:
-        return whole_json(json.dumps(ast.literal_eval(_JsonWords().visit(node))))
-    except (TypeError, MemoryError, RecursionError) as error:
-        raise ValueError(f"it is not JSON: {error}") from error
-
-
 def whole_json(text: str) -> Any:
     """Decode a text that is one JSON value and nothing else.
 
     Raises:
         ValueError: the text is not one JSON value, names a key twice, or holds a number or string that cannot be
-        stored.
+            stored.
     """
     text = text.strip()
     if not text.startswith(("{", "[")):
@@ -110,11 +54,6 @@ def whole_json(text: str) -> Any:
     if reading.value is None or reading.end != len(text):
         raise ValueError(reading.problem or "something follows the JSON")
     return reading.value
-
-
-class _JsonWords(ast.NodeTransformer):
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
 
 
 def _decode(text: str) -> Any:
@@ -129,23 +68,22 @@ def _decode(text: str) -> Any:
     return value
 
 
-def _extent(text: str, at: int, tokens: re.Pattern[str]) -> tuple[int, str]:
+def _extent(text: str, at: int) -> tuple[int, str]:
     """Return where the value at a position ends, and why it cannot be read."""
     depth = nesting = deepest = 0
-    opening = ""
-    for token in tokens.finditer(text, at):
+    opening = text[at]
+    for token in _TOKENS.finditer(text, at):
         mark = token[0]
-        if mark[0] in "\"'":
+        if mark[0] == '"':
             continue
         if len(mark) > 1:
             return token.start(), "its JSON breaks off where the thought ends"
-        opening = opening or mark
-        nesting += 1 if mark in "{[(" else -1
+        nesting += 1 if mark in "{[" else -1
         deepest = max(deepest, nesting)
         depth += (mark == opening) - (mark == _CLOSING[opening])  # a stray bracket of another kind ends nothing
         if depth == 0:
             return token.end(), f"its JSON is nested more than {_MAX_DEPTH} deep" if deepest > _MAX_DEPTH else ""
-    # What looked like a string may have been the apostrophe or quote of a thought: only its end matters then.
+    # What seemed to be a string may have begun with a quote of a thought: only its end matters then.
     last = max((found.start() for found in _THOUGHT_END.finditer(text, at)), default=len(text))
     return last, "it breaks off in the middle of its JSON"
 

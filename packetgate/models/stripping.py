@@ -15,7 +15,7 @@ from packetgate.models.call_formats import (
     THOUGHT_BEGIN,
     THOUGHT_END,
 )
-from packetgate.models.decoding import is_line_of_calls, is_only_calls
+from packetgate.models.decoding import is_only_calls
 
 NOTHING_LEFT = "I have no answer: the model wrote a tool call in place of the answer. It was not run."
 """Shown in place of an answer that was only markup."""
@@ -55,7 +55,8 @@ _MARK = regex.compile(
   | (?P<token>{CONTROL})""",
     regex.VERBOSE | regex.IGNORECASE,
 )
-_LINE_OF_CALLS = regex.compile(r"\[\s*[^\W\d][\w.]{0,199}\([^\n]{0,4000}\n")
+_LINE_OF_CALLS = regex.compile(r"\[\s*+[^\W\d][\w.]{0,199}+\(\s*+(?:\w{1,100}+\s*+=|\))[^\n]{0,4000}\n")
+"""A line that begins with calls as Python, such as `[weather(city='Oslo')]`."""
 _CANDIDATE = re.compile(r"[<\[\u25c1`]")
 _NESTED = re.compile(r"[<\[\u25c1]")
 
@@ -154,7 +155,7 @@ class MarkupFilter:
         """Return the rest of the text, which was held back."""
         self._read("\n", last=True)
         self._show(self._joined)
-        if self._begins and not self._asked_for and is_only_calls(self._begins):
+        if self._begins and not self._asked_for and _is_only_calls(self._begins):
             self.violations += 1
         elif self._begins:
             self._space_out(self._begins)
@@ -196,7 +197,7 @@ class MarkupFilter:
             line = _LINE_OF_CALLS.match(text, at, partial=not last)
             if line and line.partial:
                 return at, True
-            if line and is_line_of_calls(line[0]):
+            if line and _is_line_of_calls(line[0]):
                 self.violations += 1
                 return line.end() - 1, False
         begin, found = at, _MARK.match(text, at, partial=not last)
@@ -320,6 +321,15 @@ def _block_of(found: regex.Match[str]) -> _Block | None:
             bar = re.escape(found["bar"])
             return _Block(rf"<{bar}{re.escape(found['before'])}end{re.escape(found['after'])}{bar}>")
     return None
+
+
+def _is_line_of_calls(line: str) -> bool:
+    return bool(_LINE_OF_CALLS.match(line)) and re.sub(CONTROL, "", line).rstrip().endswith(")]")
+
+
+def _is_only_calls(text: str) -> bool:
+    is_tool_code = text.lstrip().startswith("```tool")
+    return is_tool_code or _is_line_of_calls(text.strip() + "\n") or is_only_calls(text)
 
 
 def _may_begin_mark(text: str) -> bool:

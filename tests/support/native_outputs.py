@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Calls = list[tuple[str, dict[str, Any]]]
+NOT_READ: Calls = []
+"""Calls as Python, or without quotes: they are only removed from answers."""
 PARIS: Calls = [("get_weather", {"city": "Paris", "days": 2})]
 BOTH: Calls = [*PARIS, ("send_mail", {"to": "ada@example.org", "name": "Ada"})]
 
@@ -61,9 +63,9 @@ OUTPUTS = [
     Output(
         "Llama 3.2, Pythonic",
         "[get_weather(city='Paris', days=2), send_mail(to='ada@example.org', name='Ada')]<|eot_id|>",
-        BOTH,
+        NOT_READ,
     ),
-    Output("Llama 4, Pythonic", '<|python_start|>[get_weather(city="Paris", days=2)]<|python_end|><|eot|>', PARIS),
+    Output("Llama 4, Pythonic", '<|python_start|>[get_weather(city="Paris", days=2)]<|python_end|><|eot|>', NOT_READ),
     Output("Mistral", f"[TOOL_CALLS][{ONE}, {TWO}]</s>", BOTH),
     Output(
         "Magistral",
@@ -88,17 +90,16 @@ OUTPUTS = [
         PARIS,
         "I look.",
     ),
-    Output("Gemma 3", '```tool_code\nget_weather(city="Paris", days=2)\n```', PARIS),
-    Output("Gemma 3, printed", '```tool_code\nprint(get_weather(city="Paris", days=2))\n```', PARIS),
+    Output("Gemma 3", '```tool_code\nget_weather(city="Paris", days=2)\n```', NOT_READ),
     Output(
         "FunctionGemma",
         "<start_function_call>call:get_weather{city:<escape>Paris<escape>,days:2}<end_function_call>",
-        PARIS,
+        NOT_READ,
     ),
     Output(
         "Gemma 4",
         '<|channel>thought\nWeather.<channel|><|tool_call>call:get_weather{city:<|"|>Paris<|"|>,days:2}<tool_call|>',
-        PARIS,
+        NOT_READ,
     ),
     Output(
         "DeepSeek V3",
@@ -119,7 +120,7 @@ OUTPUTS = [
     Output(
         "LFM2",
         '<|tool_call_start|>[get_weather(city="Paris", days=2)]<|tool_call_end|>I look.<|im_end|>',
-        PARIS,
+        NOT_READ,
         "I look.",
     ),
     Output("two plain calls", f"{ONE}\n{TWO}", BOTH),
@@ -131,11 +132,6 @@ OUTPUTS = [
     Output("Hermes, quoted marks", f"<tool_call>{plain(QUOTED)}</tool_call>", QUOTED),
     Output(
         "Hermes, words after", f"<tool_call>\n{plain(DEEP)}\n</tool_call>\nI will tell you.", DEEP, "I will tell you."
-    ),
-    Output(
-        "Hermes, single quotes",
-        "<tool_call>\n{'name': 'get_weather', 'arguments': {'city': 'Paris', 'days': 2}}\n</tool_call>",
-        PARIS,
     ),
     Output("Qwen, template's thought", f"They want it. {ONE}?\n</think>\n\n<tool_call>\n{plain(N)}\n</tool_call>", N),
     Output(
@@ -154,17 +150,7 @@ OUTPUTS = [
     Output(
         "Llama 3, two", f"<|python_tag|>{plain(PARIS, 'parameters')}; {plain(N, 'parameters')}<|eom_id|>", [*PARIS, *N]
     ),
-    Output(
-        "Llama 3.2, nested",
-        "[search(filter={'tags': ['a', 'b'], 'deep': True}, limit=-1.5)]",
-        [("search", {"filter": {"tags": ["a", "b"], "deep": True}, "limit": -1.5})],
-    ),
-    Output(
-        "Llama 4, quoted",
-        "<|python_start|>[say(text='it\\'s (a, b=1)]', to=None)]<|python_end|>",
-        [("say", {"text": "it's (a, b=1)]", "to": None})],
-    ),
-    Output("Llama 4, words before", 'I look it up.\n\n[get_weather(city="Paris", days=2)]', PARIS, "I look it up."),
+    Output("Llama 4, words before", 'I look it up.\n\n[get_weather(city="Paris", days=2)]', NOT_READ, "I look it up."),
     Output("Mistral, quoted marks", f"[TOOL_CALLS]write_file[ARGS]{json.dumps(QUOTED[0][1])}", QUOTED),
     Output("Mistral, words before", f"I look.[TOOL_CALLS]search.docs[ARGS]{ZJ}", DEEP, "I look."),
     Output(
@@ -174,24 +160,14 @@ OUTPUTS = [
         "It rains.",
     ),
     Output(
-        "Gemma 3, two",
-        "```tool_code\nget_weather(city='Paris', days=2)\nsend_mail(to='ada@example.org', name='Ada')\n```",
-        BOTH,
-    ),
-    Output(
-        "FunctionGemma, marks in text",
-        '<start_function_call>call:say{text:<escape>a, b:{c} "d" call:x{}<escape>}<end_function_call>',
-        [("say", {"text": 'a, b:{c} "d" call:x{}'})],
-    ),
-    Output(
         "Gemma 4, nested",
         '<|tool_call>call:find{at:{lat:1.5,on:true},tags:[<|"|>a<|"|>,<|"|>ö, }<|"|>]}<tool_call|><turn|>',
-        [("find", {"at": {"lat": 1.5, "on": True}, "tags": ["a", "ö, }"]})],
+        NOT_READ,
     ),
     Output(
         "Gemma 4, words",
         "<|channel>thought\nHm {a}.\n<channel|>I look.<|tool_call>call:ping{}<tool_call|>",
-        [("ping", {})],
+        NOT_READ,
         "I look.",
     ),
     Output(
@@ -201,11 +177,6 @@ OUTPUTS = [
         "I add her.",
     ),
     Output("Phi 4, thought", f"<think>Hm [{TWO}]</think><|tool_call|>[{ONE}]<|/tool_call|>", PARIS),
-    Output(
-        "LFM2, nested, two",
-        '<|tool_call_start|>[find(at={"lat": 1.5}, on=True), ping()]<|tool_call_end|>',
-        [("find", {"at": {"lat": 1.5}, "on": True}), ("ping", {})],
-    ),
     Output(
         "wire",
         json.dumps(
