@@ -69,11 +69,7 @@ class SettingsFile:
 
     @classmethod
     def read(cls, path: Path) -> "SettingsFile":
-        """Read a JSON file, comments allowed; a missing or empty file is an empty document.
-
-        Raises:
-            ConfigError: the file cannot be read.
-        """
+        """Read a JSON file, comments allowed; a missing file is an empty document. Raise ConfigError on failure."""
         try:
             text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
             document = read_json_text(text) if text.strip() else {}
@@ -91,11 +87,7 @@ class SettingsFile:
         return servers
 
     def changed(self, key: str, value: Mapping[str, Any]) -> str:
-        """Return the file's text with a new object under a key; comments and all other content stay unchanged.
-
-        Raises:
-            ConfigError: the key cannot be changed without changing something else.
-        """
+        """Return the text with a new object under a key, all else unchanged. Raise ConfigError if impossible."""
         try:
             text = replace_json_value(self.text if self.text.strip() else "{\n}\n", key, value)
             is_same = read_json_text(text) == {**self.document, key: value}
@@ -107,11 +99,7 @@ class SettingsFile:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file atomically, following links; only the owner can read a new file, because the file may hold secrets.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
+    """Write a file atomically, following links; only its owner can read a new file. Raise ConfigError on failure."""
     try:
         path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)

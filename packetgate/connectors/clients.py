@@ -53,11 +53,7 @@ class Clients(ConfigTable):
         return base.model_copy(update=settings)
 
     def tokens(self, variable: str = "") -> dict[str, str]:
-        """Return client names by token; the token of `local` comes from the environment variable.
-
-        Raises:
-            ConfigError: a token's variable is not set, a token is too short, or two clients have the same token.
-        """
+        """Return client names by token; `variable` holds the token of `local`. Raise ConfigError for a weak token."""
         known: dict[str, str] = {}
         for name, table in self.clients.items():
             if table.token is None:
@@ -89,21 +85,13 @@ T = TypeVar("T", bound=ConfigTable)
 
 
 def load_clients(kind: type[C], path: Path | None) -> C:
-    """Return a table of clients. Without a table there is one client, `local`, which may use all tools.
-
-    Raises:
-        ConfigError: the file cannot be read, or the table is invalid.
-    """
+    """Return a table of clients; without a table, `local` may use all tools. Raise ConfigError if it is invalid."""
     accepted = f"`[{kind.TABLE}.clients.NAME]` with token, servers, tools, allow_writes, allow_commands"
     return load_table(kind, path, kind.TABLE, accepted)
 
 
 def load_table(kind: type[T], path: Path | None, name: str, accepted: str) -> T:
-    """Return a table of `packetgate.toml`; without a table, its defaults. `accepted` describes the known settings.
-
-    Raises:
-        ConfigError: the file cannot be read, or the table is invalid.
-    """
+    """Return a table of `packetgate.toml`; `accepted` describes its settings. Raise ConfigError if it is invalid."""
     table = {} if path is None else read_file(path).get(name, {})
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: {name}: must be a table: write [{name}]")

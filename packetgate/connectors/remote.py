@@ -47,11 +47,7 @@ STORE_PAGE = 500
 
 @asynccontextmanager
 async def open_remote(url: str, assistant: str) -> AsyncIterator["RemoteSessions"]:
-    """Open the sessions of the server at `url`. `assistant` is an assistant's name or id, or a graph's name.
-
-    Raises:
-        ConfigError: the address is invalid, no server answers, or the server has no such assistant.
-    """
+    """Open the sessions of a server for an assistant's name or id, or a graph's name. Raise ConfigError if unusable."""
     address = without_credentials(url)
     async with _client(url) as client:
         with translated_errors(address):

@@ -69,12 +69,7 @@ class SessionState:
 
     @classmethod
     def from_snapshot(cls, snapshot: StateSnapshot) -> "SessionState":
-        """Read the state of a thread.
-
-        Raises:
-            PacketVersionError: another version of Packetgate wrote the state.
-            PacketError: the thread holds no valid packet.
-        """
+        """Read the state of a thread. Raise PacketVersionError or PacketError if it holds no packet of this version."""
         values = snapshot.values or {}
         header = values.get("header")
         if header:
@@ -125,12 +120,7 @@ class Sessions:
         return self._servers.starting if self._servers is not None else ()
 
     async def use_models(self, models: ModelPool) -> None:
-        """Load other models for the next turns, and release the old models.
-
-        Raises:
-            ModelError: a model cannot be used; the old models stay in use.
-            RequestError: a server runs the turns.
-        """
+        """Load other models for the next turns. Raise ModelError if one cannot be used; the old ones then stay."""
         if self._with_models is None:
             raise RequestError("the server has its own models: change them there")
         await models.check()
@@ -186,12 +176,7 @@ class Sessions:
     async def stream(
         self, run_input: RunInput, session: str, context: RoutingContext
     ) -> AsyncGenerator[StageEvent | AnswerPiece]:
-        """Run the graph on a session and yield its events. Closing the stream stops the run.
-
-        Raises:
-            RequestError: an attachment cannot be used; nothing was done.
-            SessionError: the question was answered elsewhere.
-        """
+        """Run the graph on a session and yield its events. Raise RequestError for an unusable attachment."""
         if isinstance(run_input, TurnInput):
             run_input = await self._with_files(run_input, session)
         try:

@@ -12,8 +12,7 @@ import discord
 from discord import app_commands
 from discord.ext import commands
 
-from packetgate.connectors.discord.approvals import Approvals, person_of
-from packetgate.connectors.discord.config import DiscordConfig
+from packetgate.connectors.discord.config import DiscordConfig, person_of
 from packetgate.connectors.discord.conversations import DiscordConversations
 from packetgate.connectors.discord.messages import is_addressed
 from packetgate.connectors.discord.questions import Action, DecisionButton
@@ -41,8 +40,7 @@ class PacketBot(discord.Client):
     def __init__(self, sessions: Sessions, settings: Settings, config: DiscordConfig) -> None:
         super().__init__(intents=INTENTS, allowed_mentions=discord.AllowedMentions.none())
         self._config = config
-        self._conversations = DiscordConversations(sessions, result_store(settings))
-        self._approvals = Approvals(self._conversations, config)
+        self._conversations = DiscordConversations(sessions, result_store(settings), config)
         rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
         self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)
         self._warned: set[int] = set()
@@ -84,7 +82,7 @@ class PacketBot(discord.Client):
         self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
     ) -> None:
         """Handle a button press or a submitted form. The button may be older than the bot's last restart."""
-        await self._run(self._approvals.decide(interaction, action, question_id, fields))
+        await self._run(self._conversations.decide(interaction, action, question_id, fields))
 
     async def close(self) -> None:
         """Stop the running turns, notify their users, and close the client."""
@@ -101,12 +99,7 @@ class PacketBot(discord.Client):
 
 
 async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:
-    """Answer on Discord until stopped by a signal; return the exit status.
-
-    Raises:
-        ConfigError: Discord rejects the token or an intent, or cannot be reached.
-        ConfigError, ModelError: something in the settings cannot be used.
-    """
+    """Answer on Discord until stopped; return the exit status. Raise ConfigError if Discord refuses."""
     discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # the bot has no voice
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for name in ("packetgate.connectors", "discord"):

@@ -30,6 +30,16 @@ class Person:
     """The channel; for a thread, the thread and then its channel."""
 
 
+def person_of(user: Any, channel: Any) -> Person:
+    """Return the user and the channel of a message or press."""
+    places = (channel.id, getattr(channel, "parent_id", None))
+    return Person(
+        user=user.id,
+        roles=frozenset(role.id for role in getattr(user, "roles", ())),
+        places=tuple(place for place in places if place is not None),
+    )
+
+
 class Group(ConfigTable):
     """Users by user id, role or channel. A user who matches one of these belongs to the group."""
 

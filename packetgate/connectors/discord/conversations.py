@@ -1,23 +1,27 @@
-"""Turns on Discord: one at a time per session, with progress, questions and answers."""
+"""Turns on Discord: one at a time per session, with progress, questions, presses of buttons, and answers."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
 import discord
 
+from packetgate.connectors.discord.config import DiscordConfig, person_of
 from packetgate.connectors.discord.messages import REQUEST_ERRORS, LiveMessage, pictures_of, read_turn, words_in_message
 from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
+    Action,
+    DecisionForm,
     asker_of,
     buttons,
     has_expired,
     headline,
     question_parts,
+    reply_of,
 )
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import RESUMING, Aside, Asked, Finished, Reply, Resuming, UserInput, Waiting, run_turn
@@ -32,6 +36,12 @@ from packetgate.tools.text.result_store import ResultStore
 STOPPED = "The bot was stopped during this turn. Please ask again."
 ANSWERED = "💬 Answered by a message; the result is below."
 MOVED_ON = "💨 Not answered before the next message: nothing was run. The question is repeated below."
+
+PRESS_PATIENCE_S = 2.0
+"""Seconds that a press waits for the session's turn to end; Discord requires an answer within three seconds."""
+EXPIRED = "⌛ Expired without an answer: nothing was run."
+NOT_OPEN = "This question is no longer open: nothing was run."
+ASKER_GONE = "The person who asked has left or lost the permission: nothing was run."
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +62,9 @@ class _TurnPlace:
 class DiscordConversations:
     """The turns of all channels."""
 
-    def __init__(self, sessions: Sessions, results: ResultStore) -> None:
+    def __init__(self, sessions: Sessions, results: ResultStore, config: DiscordConfig) -> None:
         self.sessions = sessions
+        self._config = config
         self._results = results
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._shown: dict[str, tuple[discord.Message, str]] = {}
@@ -89,7 +100,65 @@ class DiscordConversations:
                 await self.close_question(session, MOVED_ON)
                 await self._run(turn, place)
 
-    async def reply(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
+    async def decide(
+        self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
+    ) -> None:
+        """Open a form or resume the turn; only the user who pressed sees why a press is refused."""
+        message = interaction.message
+        if message is None:
+            return
+        session = session_of(message.channel.id)
+        try:
+            async with AsyncExitStack() as held:
+                try:
+                    async with asyncio.timeout(PRESS_PATIENCE_S):
+                        await held.enter_async_context(self.lock(session))
+                except TimeoutError as error:  # another press or a new message holds the session's lock
+                    raise RequestError(NOT_OPEN) from error
+                await self._decide(interaction, message, action, question_id, fields)
+        except RequestError as error:
+            await interaction.response.send_message(str(error)[:2_000], ephemeral=True)
+
+    async def _decide(
+        self,
+        interaction: discord.Interaction[Any],
+        message: discord.Message,
+        action: Action,
+        question_id: str,
+        fields: Sequence[str],
+    ) -> None:
+        session = session_of(message.channel.id)
+        state = await self.sessions.state(session)
+        question, asker = state.question, asker_of(state.packet)
+        if question is None or question.get("question_id") != question_id:
+            raise RequestError(NOT_OPEN)
+        if not self._config.may_decide(person_of(interaction.user, interaction.channel), asker):
+            raise RequestError(NOT_AUTHORISED)
+        if has_expired(question):
+            await interaction.response.edit_message(content=EXPIRED, view=None)
+            return
+        if action in {"edit", "answer"} and not fields:
+            await interaction.response.send_modal(DecisionForm(question, action))
+            return
+        rights = await self._rights_of(asker, interaction)
+        if rights is None or not state.still_allows_calls(rights):
+            raise RequestError(ASKER_GONE)
+        value, outcome = reply_of(action, question, fields)
+        await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
+        await self._resume(Reply(value, question_id), message, asker, rights)
+
+    async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
+        """Return the settings for the turns of the user who asked; an approver's own rights do not count."""
+        user: discord.abc.User | None = interaction.user
+        if interaction.user.id != asker:
+            guild = interaction.guild
+            try:
+                user = None if guild is None else guild.get_member(asker) or await guild.fetch_member(asker)
+            except discord.NotFound:
+                user = None
+        return None if user is None else self._config.settings_for(person_of(user, interaction.channel))
+
+    async def _resume(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
         """Resume a turn with the reply to its question. The caller holds the session's lock."""
         place = _TurnPlace(session_of(to.channel.id), asker, rights, LiveMessage(to))
         self._shown.pop(place.session, None)

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self, get_args
 
@@ -12,6 +12,7 @@ from discord.utils import escape_markdown, format_dt
 from packetgate.connectors import rendering
 from packetgate.connectors.discord.messages import code_block
 from packetgate.state.base import now
+from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
 
 Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never"]
@@ -146,6 +147,36 @@ class DecisionForm(discord.ui.Modal):
         """Pass the texts of the fields to the bot."""
         fields = [field.value for field in self._inputs]
         await interaction.client.decide(interaction, self._action, self._question_id, fields)
+
+
+def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) -> tuple[object, str]:
+    """Return the reply of a press or a form, and its description for the message."""
+    if action in REMEMBERED_ANSWERS:
+        return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"
+    calls = calls_of(question)
+    match action:
+        case "answer":
+            count = len(question["action_requests"])
+            return {"decisions": [{"type": "respond", "message": fields[0]}] * count}, "💬 Answered"
+        case "edit":
+            edits = [_edited(call, text) for call, text in zip(calls, fields, strict=True)]
+            return {"decisions": edits}, "✏️ Edited"
+    outcome = "✅ Approved" if action == "approve" else "⛔ Rejected"
+    return {"decisions": [{"type": action}] * len(calls)}, outcome
+
+
+def _edited(call: dict[str, Any], text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {"type": "reject"}
+    try:
+        args = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"{call['name']}: not JSON: {error}. Press Edit again") from error
+    if not isinstance(args, dict):
+        raise RequestError(f"{call['name']}: arguments are a JSON object such as {{}}. Press Edit again")
+    if args == call["args"]:
+        return {"type": "approve"}
+    return {"type": "edit", "edited_action": {"name": call["name"], "args": args}}
 
 
 def _json(value: Any) -> str:

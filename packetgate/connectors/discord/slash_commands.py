@@ -9,8 +9,7 @@ import discord
 from discord import app_commands
 from rich.console import Console
 
-from packetgate.connectors.discord.approvals import person_of
-from packetgate.connectors.discord.config import DiscordConfig
+from packetgate.connectors.discord.config import DiscordConfig, person_of
 from packetgate.connectors.discord.conversations import DiscordConversations, session_of
 from packetgate.connectors.discord.messages import code_block, split
 from packetgate.connectors.discord.questions import BLOCK_COLUMNS

@@ -41,11 +41,7 @@ Render = Callable[..., ToolResult]
 
 
 async def call_listed(gateway: Gateway, ctx: Context, name: str, params: dict[str, Any]) -> ToolResult:
-    """Call a tool that the client was shown, by its own name.
-
-    Raises:
-        ToolError: the tool was not shown, or the call is refused.
-    """
+    """Call a tool that the client was shown, by its own name. Raise ToolError if the call is refused."""
     session = gateway.session_of(ctx)
     catalogue = await gateway.catalogue(session, name)
     on_list = {entry.tool_name for entry in await gateway.listed(session, catalogue)}
@@ -174,10 +170,7 @@ async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _progress_of(ctx: Context) -> ReportProgress:
-    """Return a function that reports a server's progress to the client of the call.
-
-    The progress arrives in the task that reads from the server, so the request's context is copied.
-    """
+    """Return a function that reports a server's progress to the client of the call, in the request's context."""
     here = contextvars.copy_context()
 
     async def report(done: float, total: float | None, message: str | None) -> None:

@@ -91,12 +91,7 @@ class ProxyPipeline(Pipeline):
     async def propose(
         self, requested: RequestedCall, session: ProxySession, *, own_thread: bool = False
     ) -> CognitionPacket:
-        """Wait for the server of a call, and return the call's packet as `proposed` does.
-
-        Raises:
-            CallRefusedError: the tool does not exist, its server is not connected, an argument is invalid, or the call
-                would change something although it must only read.
-        """
+        """Wait for the server of a call, and return the call's packet. Raise CallRefusedError if it cannot run."""
         await self._settle(requested.name, session.settings)
         known = await self.toolbox(session.settings).catalogue()
         if requested.name not in known and (reason := self.unavailable(requested.name, session.settings)):
@@ -160,11 +155,7 @@ class Gateway:
         return self.config.settings_of(self.request_client(), self.context)
 
     def session_of(self, ctx: Context, context_id: str | None = None) -> ProxySession:
-        """Return the session of a request, by context id or connection; otherwise a new session.
-
-        Raises:
-            ToolError: this client has no such context.
-        """
+        """Return the session of a request, by context id or connection, or a new one. Raise ToolError if unknown."""
         client = self.request_client()
         if context_id:
             session = self.sessions.find(context_id, client)
@@ -176,10 +167,7 @@ class Gateway:
         return self.sessions.session(key, client, self.request_settings(), params.client_info.name if params else "")
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
-        """Return the tools that a client may see.
-
-        The first call waits a moment for starting servers, unless `name` is known already.
-        """
+        """Return the tools that a client may see, after waiting for starting servers unless `name` is known."""
         tools = self.pipeline.toolbox(session.settings)
         if name is not None and (known := await tools.catalogue()).exactly(name):
             return known

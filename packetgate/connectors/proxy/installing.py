@@ -13,10 +13,7 @@ from packetgate.tools.servers.config import UnusableEntryError, entries_in, read
 
 
 def entry_for(client: str, settings: Settings, *, has_servers: bool = False) -> dict[str, Any]:
-    """Return the settings entry with which a client starts the proxy from any folder.
-
-    Without an `mcp.json` the proxy serves the built-in tools.
-    """
+    """Return the settings entry with which a client starts the proxy from any folder."""
     command = shutil.which("packetgate") or str(Path(sys.executable).with_name("packetgate"))
     config = _config(settings)
     args = ["proxy", *(["--mcp-config", str(config)] if has_servers or config.exists() else []), "--client", client]

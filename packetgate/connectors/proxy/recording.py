@@ -36,11 +36,7 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> AsyncIterator["Recorder"]:
-    """Open the database and record in the background; at the end, write the waiting records.
-
-    Raises:
-        ConfigError: the database cannot be used, or stays locked.
-    """
+    """Open the database; at the end, write the waiting records. Raise ConfigError if it cannot be used."""
     async with (
         open_checkpointer(settings, DATABASE_PATIENCE_S) as checkpointer,
         open_store(settings, DATABASE_PATIENCE_S) as store,

@@ -33,10 +33,7 @@ _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock
 def listed_tool_result(
     output_schema: dict[str, Any] | None, packet: CognitionPacket, file_of: FileOf, limit: int | None
 ) -> ToolResult:
-    """Return the outcome of a listed tool's call as the tool itself would, in at most `limit` bytes. Blocking.
-
-    Official clients drop a result that violates its `output_schema`. Such a result is returned as an error instead.
-    """
+    """Return the outcome of a listed tool's call as the tool itself would, in at most `limit` bytes. Blocking."""
     call = packet.routing.calls[0]
     _, structured, content = _rendered(packet, file_of, limit)
     is_error = call.status is not ToolExecutionStatus.EXECUTED
@@ -47,11 +44,7 @@ def listed_tool_result(
 
 
 def meta_tool_result(packet: CognitionPacket, file_of: FileOf, limit: int | None) -> ToolResult:
-    """Return the outcome of a call by a meta-tool. Blocking.
-
-    `status` is `executed`, `failed`, `skipped` (a dry run, or nobody could be asked), `user_denied` or `unknown`;
-    `corrections` are the repairs made to the call.
-    """
+    """Return the outcome of a call by a meta-tool, with its status and the repairs made to the call. Blocking."""
     call = packet.routing.calls[0]
     text, structured, content = _rendered(packet, file_of, limit)
     outcome = {
@@ -126,10 +119,7 @@ def _meta(call: ToolCall) -> dict[str, Any]:
 def _content(
     call: ToolCall, text: str, encode: Callable[[ResultAttachment | None], str | None]
 ) -> Iterator[mcp_types.ContentBlock]:
-    """Yield the parts of the tool's answer; the answer's text, cut if it is long, if there are no parts.
-
-    If the tool gave no answer, yield only a text.
-    """
+    """Yield the parts of the tool's answer; without parts, or without an answer, yield the text."""
     result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
     is_tools_own = result is not None and not result.dry_run and (executed or result.said is None)
     if result is None or not is_tools_own or _bytes_of(result.parts) > MAX_RESULT_TEXT_BYTES:
@@ -151,10 +141,7 @@ def _content(
 
 
 def _block(server: str, part: dict[str, Any], data: str | None, mime_type: str) -> Any:
-    """Return a part with its bytes and an address that the client can read.
-
-    If the bytes cannot be sent, return a text that describes the part.
-    """
+    """Return a part with its bytes and its listed address, or a text if the bytes cannot be sent."""
     block = {key: value for key, value in part.items() if key not in {"sha256", "told"}}
     if "told" in part and data is None:
         about: dict[str, Any] = {key: block[key] for key in ("annotations", "_meta") if key in block}

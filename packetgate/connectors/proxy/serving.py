@@ -208,11 +208,7 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
 async def open_gateway(
     settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL_CLIENT
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway to the configured servers.
-
-    Raises:
-        ConfigError, ModelError: something in the settings cannot be used.
-    """
+    """Open a gateway to the configured servers. Raise ConfigError or ModelError if a setting cannot be used."""
     async with (
         open_tools(settings, only_configured=True) as hub,
         gateway_to(hub, settings, config, context, client) as gateway,
@@ -224,11 +220,7 @@ async def open_gateway(
 async def gateway_to(
     hub: McpHub, settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL_CLIENT
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway to a hub's servers; on exit, write the pending records and close everything.
-
-    Raises:
-        ConfigError: the database cannot be used.
-    """
+    """Open a gateway to a hub's servers; on exit, write the pending records and close everything."""
     journal = open_journal(settings, DATABASE_PATIENCE_S)
     process.restore_gc()
     async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).running() as announcer:
@@ -274,11 +266,7 @@ async def serve_stdio(gateway: Gateway) -> None:
 
 
 async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[str, str], hosts: list[str]) -> None:
-    """Serve clients over streamable HTTP until stopped.
-
-    Raises:
-        ConfigError: other machines can reach the proxy, and no client has a token.
-    """
+    """Serve clients over streamable HTTP until stopped. Raise ConfigError if tokens are missing."""
     check_tokens_required(listening, has_tokens=bool(tokens), table="proxy", variable=PROXY_TOKEN_VARIABLE)
     await serve_app(http_app(gateway, tokens, hosts), listening)
 

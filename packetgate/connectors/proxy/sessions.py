@@ -95,10 +95,7 @@ class ProxySession:
         return frozenset({entry.tool_name for entry in self.palette} | self.searched)
 
     def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
-        """Return the packet of a new call; the palette contains only `entry`.
-
-        `own_thread`: use a new thread, where the call can wait for approval beside other calls.
-        """
+        """Return the packet of a new call; `own_thread`: in a new thread, where the call can wait for approval."""
         session_id = f"{self.session_id}-{new_id()[:6]}" if own_thread else self.session_id
         return CognitionPacket(
             header=Header(session_id=session_id, parent_packet_id=self.parent, origin=PROXY, person=self.client),
@@ -142,10 +139,7 @@ class SessionRegistry:
         self._shared: BoundedDict[tuple[str, str], EarlierResults] = BoundedDict(limit)
 
     def session(self, key: str, client: str, settings: RoutingContext, app: str = "") -> ProxySession:
-        """Return the session of a key, or create the session. Without a key, return a new session that is not stored.
-
-        `app` tells programs of one client apart.
-        """
+        """Return the session of a key, or a new one; without a key it is not stored. `app` tells programs apart."""
         known = self.find(key, client)
         if known is not None:
             return known

@@ -86,11 +86,7 @@ class ChatConversations:
         self._threads = Threads(sessions.store)
 
     async def answer(self, request: IncomingRequest) -> AsyncGenerator[Piece]:
-        """Run the turn of a request and yield the pieces of its answer. Closing the generator stops the turn.
-
-        Raises:
-            InputError: the request cannot be used; nothing was done.
-        """
+        """Run the turn of a request and yield its answer. Raise InputError if the request cannot be used."""
         point = await self._threads.find(request.owner, request.history)
         state = await self._sessions.state(point.session) if point else None
         if point and state and _is_decided(point, state) and point.reply == request.words:

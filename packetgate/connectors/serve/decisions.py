@@ -32,11 +32,7 @@ class DecisionRequest(BaseModel):
 
 
 async def answer_questions(request: DecisionRequest, model: Model | None) -> dict[str, Any]:
-    """Return the answers by name, with their probabilities and the tokens used.
-
-    Raises:
-        ApiError: the model does not exist or returns no probabilities, or the request has pictures.
-    """
+    """Return the answers by name, with probabilities and tokens. Raise ApiError if the model cannot answer."""
     if request.images or request.assets:
         raise ApiError("images: pictures are not supported", param="images", code="unsupported_content")
     if model is None:

@@ -13,8 +13,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
 from packetgate.connectors.discord import questions
-from packetgate.connectors.discord.approvals import ASKER_GONE, EXPIRED, NOT_OPEN
-from packetgate.connectors.discord.conversations import ANSWERED
+from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, NOT_OPEN
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.connectors.sessions import Sessions
 from packetgate.state.base import now

@@ -13,8 +13,7 @@ from support.discord_server import DiscordStandIn
 from support.mcp_servers import until
 
 from packetgate.connectors.discord import command
-from packetgate.connectors.discord.approvals import NOT_OPEN
-from packetgate.connectors.discord.conversations import session_of
+from packetgate.connectors.discord.conversations import NOT_OPEN, session_of
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.state.errors import ConfigError
 
