@@ -15,9 +15,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_of
-from packetgate.connectors.serve.background import answer_background, is_background
 from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece, Progress, TurnEnd
-from packetgate.connectors.serve.decisions import DecisionRequest, answer_questions
+from packetgate.connectors.serve.model_answers import (
+    DecisionRequest,
+    answer_background,
+    answer_questions,
+    is_background,
+)
 from packetgate.connectors.serve.protocol import (
     MAX_BODY_BYTES,
     SERVED_MODEL,
@@ -84,11 +88,7 @@ class ServeEndpoint:
         """Answer typed questions with probabilities."""
         self._client(request)
         parsed = read_request(DecisionRequest, await _body_of(request))
-
-        async def answer() -> Response:
-            return JSONResponse(await answer_questions(parsed, await self._model_source()))
-
-        return await _unless_disconnected(request, answer())
+        return JSONResponse(await answer_questions(parsed, await self._model_source()))
 
     async def _answer(self, request: Request, kind: type[AnswerRequest]) -> Response:
         client = self._client(request)

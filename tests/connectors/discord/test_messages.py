@@ -4,15 +4,12 @@ import json
 import logging
 import re
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.discord_bots import ADA_ALONE, Workshop
-from support.discord_gateway import IDENTIFY, RESUME
 from support.discord_payloads import ADA, ADAS, BEN, BENS, BOT, EVE, LAB, LOBBY, TEAM_ROLE, THREAD
 from support.discord_server import SUPPRESS_EMBEDS, DiscordStandIn
 from support.gated_notebook import GatedNotebook
@@ -25,15 +22,13 @@ from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.discord import messages
 from packetgate.connectors.discord.conversations import STOPPED
-from packetgate.connectors.discord.messages import MESSAGE_CHARS, pictures_of, split
+from packetgate.connectors.discord.messages import MESSAGE_CHARS, split
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.protocols import Answer
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ResultAttachment
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.text.result_store import ResultStore, session_results
 
 OPENS, MILK = "The gate opens at seven.", "Buy milk."
 READ_NOTE = call("notebook.read_note", name="a")
@@ -156,26 +151,6 @@ async def test_no_text_of_messages_is_logged(
     assert "opens at seven" not in caplog.text
 
 
-async def test_a_dropped_connection_resumes(discord: DiscordStandIn, workshop: Workshop):
-    async with workshop.bot(ADA_ALONE):
-        await discord.say(ADA, ADAS, "Read plan.txt")
-        await discord.answer(ADAS, OPENS)
-        await discord.gateway.drop()
-        await discord.say(ADA, ADAS, "Read todo.txt")
-        await discord.answer(ADAS, MILK)
-    identified, resumed = discord.gateway.received
-    assert (identified[1], resumed[1]) == (IDENTIFY, RESUME)
-
-
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-async def test_the_bot_waits_for_discords_rate_limit(discord: DiscordStandIn, workshop: Workshop, method: str):
-    discord.limit(method, rf"/channels/{ADAS}/messages(/\d+)?", 0.05)
-    async with workshop.bot(ADA_ALONE):
-        await discord.say(ADA, ADAS, "Read plan.txt")
-        await discord.answer(ADAS, OPENS)
-    assert [one.path for one in discord.arrived if one.method == "429"]
-
-
 async def attached(workshop: Workshop, where: int) -> list[tuple[str, str]]:
     """Return the attachments of the last turn."""
     async with open_sessions(workshop.settings) as sessions:
@@ -246,19 +221,6 @@ async def test_only_pictures_of_their_declared_type_are_uploaded(discord: Discor
         await discord.answer(LOBBY, "drawn")
         (sent,) = await discord.until(lambda: [one for one in discord.arrived if one.files])
     assert (sent.path, sent.files) == (f"/channels/{LOBBY}/messages", {"image-1.png": PNG})
-
-
-def test_a_changed_file_is_not_uploaded(tmp_path: Path):
-    results = ResultStore(tmp_path / "kept")
-    with session_results("one"):
-        handle = results.keep(PNG)
-    about = {"kind": "image", "mime_type": "image/png", "size": len(PNG), "handle": handle}
-    picture = ResultAttachment.model_validate({**about, "sha256": sha256(PNG).hexdigest()})
-    assert [len(pictures_of([picture], results, name)[0]) for name in ("one", "two")] == [1, 0]
-    file = results.file(handle, "one")
-    assert file is not None
-    file.write_bytes(PNG[:-1] + b"!")
-    assert pictures_of([picture], results, "one")[0] == []
 
 
 class FailingResponder(ScriptedResponder):

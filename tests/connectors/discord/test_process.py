@@ -1,20 +1,15 @@
 """`packetgate discord` as a process: what it refuses, and sessions shared with other machines."""
 
-import asyncio
-import json
 import re
 from pathlib import Path
 
 import pytest
-from support.command_line import CommandLine, Outcome
+from support.command_line import CommandLine
 from support.discord_payloads import ADA, ADAS
 from support.discord_process import refused, running
 from support.discord_server import DiscordStandIn
-from support.mcp_servers import until
 
 from packetgate.connectors.discord import command
-from packetgate.connectors.discord.conversations import NOT_OPEN, session_of
-from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.state.errors import ConfigError
 
 ALLOWED = f"[discord.allowed]\nusers = [{ADA}]\n[discord.writes]\nusers = [{ADA}]\n"
@@ -90,45 +85,3 @@ async def test_a_bot_on_another_machine_takes_over(
         await discord.press(ADA, question, "Approve")
         await discord.answer(ADAS, "Created notes.txt")
     assert (cli.folder / "notes.txt").read_text() == "hello"
-
-
-@pytest.mark.slow
-async def test_a_session_continues_between_the_bot_and_a_terminal(
-    cli: CommandLine, discord: DiscordStandIn, tmp_path: Path, postgres: str
-) -> None:
-    (cli.folder / "packetgate.toml").write_text(ALLOWED)
-    where = {"PACKETGATE_DATABASE_URL": postgres}
-    terminal = CommandLine(cli.folder, tmp_path / "another home")
-
-    async def typed(name: str, *words: str) -> Outcome:
-        return await asyncio.to_thread(terminal.run, name, "--session", session_of(ADAS), *words, **where)
-
-    async def writes() -> int:
-        audit = await asyncio.to_thread(terminal.run, "audit", "--json", **where)
-        started = [row for row in map(json.loads, audit.out.splitlines()) if row["event"] == "call_started"]
-        return [json.loads(row["detail"])["tool"] for row in started].count("ai.write")
-
-    before = await writes()  # other tests have this database too
-    begun = await typed("ask", "Read plan.txt")
-    assert (begun.status, "opens at seven" in begun.out) == (0, True), begun.err
-    async with running(cli, discord, tmp_path / "patch", **where):
-        await discord.until(lambda: discord.gateway.is_connected)
-        await discord.say(ADA, ADAS, WRITE)
-        question = await discord.question(ADAS)
-        shown = await typed("answer", "yes")
-        named = re.search(r"--question (\w+)", shown.out + shown.err)
-        assert (shown.status, (cli.folder / "notes.txt").exists()) == (3, False), "it was not shown there before"
-        assert named, shown
-        yes = typed("answer", "yes", "--question", named[1])
-        await asyncio.gather(discord.press(ADA, question, "Approve"), yes)
-        await until((cli.folder / "notes.txt").exists)
-        assert await writes() == before + 1
-        assert (await discord.press(ADA, question, "Approve"))["data"]["content"] == NOT_OPEN
-
-        waits = await typed("ask", "--allow-writes", 'Write "bye" to late.txt')
-        assert waits.status == 3, waits.err
-        await discord.say(ADA, ADAS, "yes")
-        await discord.answer(ADAS, NOT_AUTHORISED)
-        assert not (cli.folder / "late.txt").exists(), "the question was not shown on Discord"
-        late = await typed("answer", "yes")
-    assert (late.status, (cli.folder / "late.txt").read_text()) == (0, "bye")

@@ -95,16 +95,6 @@ async def test_an_answer_that_was_not_offered_approves_nothing(
         assert written == []
 
 
-async def test_a_client_that_fails_to_ask_denies_nothing(tmp_path: Path, written: list[str]) -> None:
-    def fail(*_: Any) -> str:
-        raise RuntimeError("no window")
-
-    kind = ClientKind("fastmcp", "legacy")
-    async with proxy_client(tmp_path, ledger_server(written), kind=kind, answer=fail, allow_write_tools=True) as talk:
-        assert (await talk.call("call_changing_tool", **ADD)).structured["status"] == "skipped"
-        assert written == []
-
-
 async def test_without_elicitation_the_refusal_says_how_to_allow_it(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:

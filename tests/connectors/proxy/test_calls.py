@@ -6,20 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types
-import pytest
 from fastmcp import FastMCP
-from fastmcp.client.transports import FastMCPTransport
 from fastmcp.tools import ToolResult
 from support import media_server
 from support.command_line import CommandLine
-from support.proxies import ClientKind, RecordingTool, Talk, ledger_server, proxy_client, rules, served, talking
+from support.proxies import ClientKind, RecordingTool, Talk, ledger_server, proxy_client, served, talking
 
 from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
-from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.connection import Connection
 
 ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
@@ -84,36 +80,6 @@ async def test_descriptions_are_returned_by_name_and_for_all_tools(tmp_path: Pat
         assert "nothing.like_it" in found.structured["unknown"]
         of_all = await talk.call("fetch_tool_description", names=["*"])
         assert (len(of_all.structured["tools"]), of_all.structured["left_out"]) == (50, 13)
-
-
-@pytest.mark.parametrize(
-    ("given", "is_refused"),
-    [
-        ({}, False),
-        ({"repo_path": "{shop}"}, False),
-        ({"repo_path": "{shop}/.."}, True),
-        ({"repo_path": 3}, True),
-    ],
-)
-async def test_a_call_may_repeat_an_argument_fixed_in_the_configuration(
-    tmp_path: Path, given: dict[str, Any], is_refused: bool
-) -> None:
-    (tmp_path / "shop").mkdir()
-    shop = str((tmp_path / "shop").resolve())
-    server = FastMCP("git")
-
-    @server.tool(annotations={"readOnlyHint": True})
-    def git_status(repo_path: str) -> str:
-        """Show the status of the working tree."""
-        return f"{repo_path} is clean"
-
-    config = ServerConfig("git", {"command": "git", "args": [shop], "trusted": True})
-    git = Connection(config, lambda: FastMCPTransport(server))
-    arguments = {name: value.format(shop=shop) if isinstance(value, str) else value for name, value in given.items()}
-    async with proxy_client(tmp_path / "home", git, preferences=rules("allow", "git.*")) as talk:
-        result = await talk.call("git__git_status", **arguments)
-    assert result.is_error is is_refused
-    assert ("is clean" in result.text) is not is_refused
 
 
 async def test_long_texts_are_cut_by_bytes(tmp_path: Path, kind: ClientKind) -> None:

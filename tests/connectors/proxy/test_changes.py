@@ -10,7 +10,7 @@ import pytest
 from fastmcp import Context, FastMCP
 from support import hostile_server
 from support.mcp_servers import in_process, until
-from support.proxies import HIDDEN, MODERN, ClientKind, RecordingTool, notified, proxy_client, rules, talking
+from support.proxies import MODERN, ClientKind, RecordingTool, notified, proxy_client, rules
 
 from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.servers.config import ServerConfig
@@ -63,12 +63,7 @@ def widen(desk: Desk) -> None:
     desk.offer("write_note", "Write a note.", "text", "copy_to")
 
 
-def rename(desk: Desk) -> None:
-    desk.server.local_provider.remove_tool("write_note")
-    desk.offer("publish_note", "Write a note.", "text")
-
-
-@pytest.mark.parametrize("change", [redescribe, widen, rename])
+@pytest.mark.parametrize("change", [redescribe, widen])
 async def test_a_tool_that_changes_while_its_question_is_open_does_not_run(
     tmp_path: Path, kind: ClientKind, change: Callable[[Desk], None]
 ) -> None:
@@ -100,25 +95,6 @@ async def test_a_remembered_approval_ends_with_the_definition(tmp_path: Path, ch
         await desk.announce()
         assert (await talk.call("call_changing_tool", **WRITE)).is_error
         assert (len(talk.asked), desk.ran) == (2, ["write_note"] * 2)
-
-
-async def test_instructions_in_a_description_do_not_make_a_write_a_read(tmp_path: Path, kind: ClientKind) -> None:
-    desk = Desk()
-    async with proxy_client(
-        tmp_path, desk.connection, kind=kind, answer=lambda *_: "no", allow_write_tools=True
-    ) as talk:
-        await talk.names()
-        redescribe(desk)
-        await desk.announce()
-        assert "call_changing_tool" in (await talk.call("call_read_tool", **WRITE)).text
-        assert (await talk.call("call_changing_tool", **WRITE)).is_error
-        assert (len(talk.asked), desk.ran) == (1, [])
-        assert "IMPORTANT" not in talk.asked[0]
-        async with talking(talk.gateway, talk.url, kind) as later:
-            (listed,) = [tool for tool in await later.tools() if tool.name == "desk__write_note"]
-        assert listed.annotations
-        assert listed.annotations.read_only_hint is False
-        assert not [char for char in HIDDEN if char in (listed.description or "")]
 
 
 async def test_a_read_that_became_a_write_is_asked_about(tmp_path: Path, kind: ClientKind) -> None:

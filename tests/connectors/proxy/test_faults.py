@@ -2,16 +2,13 @@
 
 import asyncio
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import mcp_types
 import pytest
-from support.command_line import CommandLine
 from support.mcp_servers import StdioServer, echoing, in_process, until
-from support.proxies import MODERN, ClientKind, other_server, proxy_client, served, talking
+from support.proxies import ClientKind, other_server, proxy_client, served, talking
 
 from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy.serving import open_gateway
@@ -46,41 +43,6 @@ async def test_a_write_whose_server_dies_is_unknown_and_asked_about_again(tmp_pa
         assert (len(talk.asked), server.written) == (2, ["once"])
         ended = await talk.gateway.pipeline.journal.of_events("call_ended")
         assert [row.entry.detail["status"] for row in ended] == ["unknown"]
-
-
-async def test_an_approval_of_an_unknown_write_does_not_count_again(tmp_path: Path) -> None:
-    server, answer = StdioServer(tmp_path, "notes"), mcp_types.ElicitResult(action="accept", content={"answer": "yes"})
-    async with proxy_client(
-        tmp_path / "home", server.connection, kind=MODERN, answer=lambda *_: "yes", allow_write_tools=True
-    ) as talk:
-        session = talk.client.session
-        asked = await session.call_tool("call_changing_tool", WRITE, allow_input_required=True)
-        given = {"input_responses": {"answer": answer}, "request_state": asked.request_state}
-        first = await session.call_tool("call_changing_tool", WRITE, **given)
-        assert first.structured_content["status"] == "unknown"
-        again = await session.call_tool("call_changing_tool", WRITE, **given, allow_input_required=True)
-        assert isinstance(again, mcp_types.InputRequiredResult)
-        assert server.written == ["once"]
-
-
-async def test_an_unknown_write_answered_in_a_terminal_is_returned_once(cli: CommandLine) -> None:
-    server = StdioServer(cli.folder, "notes")
-    config = cli.folder / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": {"notes": {**server.config.entry, "trusted": False}}}))
-    settings = Settings(mcp_config=config, home=cli.home, root=cli.folder)
-    async with (
-        open_gateway(settings, ProxyConfig(), RoutingContext(allow_write_tools=True)) as gateway,
-        served(gateway) as url,
-        talking(gateway, url) as talk,
-    ):
-        session = re.search(r"--session (\S+) yes", (await talk.call("call_changing_tool", **WRITE)).text)
-        assert session
-        for words in ((), ("yes",)):
-            await asyncio.to_thread(cli.run, "answer", "--session", session[1], *words)
-        assert server.written == ["once"]
-        assert (await talk.call("call_changing_tool", **WRITE)).structured["status"] == "unknown"
-        assert "packetgate answer --session" in (await talk.call("call_changing_tool", **WRITE)).text
-        assert server.written == ["once"]
 
 
 @pytest.mark.parametrize(("verb", "status"), [("get", "failed"), ("set", "unknown")])

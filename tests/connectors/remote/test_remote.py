@@ -16,7 +16,7 @@ from packetgate.connectors.remote import open_remote, thread_id
 from packetgate.connectors.turn import Asked, Finished, Say
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import ConfigError, PacketgateError, RequestError, SessionError
+from packetgate.state.errors import ConfigError, RequestError, SessionError
 from packetgate.state.packet import TurnInput
 
 pytestmark = pytest.mark.parametrize("place", ["remote"], indirect=True)
@@ -80,27 +80,11 @@ async def test_an_ambiguous_assistant_name_is_an_error(place: Place) -> None:
                 pass
 
 
-async def test_an_assistant_deleted_during_a_session_is_an_error(place: Place) -> None:
-    async with assistant(place, "short-lived") as made:
-        opened = talking(place, made)
-        talk = await opened.__aenter__()
-    with pytest.raises(ConfigError, match="the server refuses: 404"):
-        await talk.events(Say("Hello"))
-    await opened.__aexit__(None, None, None)
-
-
 async def test_an_error_of_the_run_keeps_its_class(place: Place) -> None:
     async with place.session() as talk:
         with pytest.raises(RequestError, match="empty"):
             async for _ in talk.sessions.stream(TurnInput(messages=[HumanMessage(" ")]), talk.name, talk.context):
                 pass
-
-
-async def test_an_invalid_context_is_refused(place: Place) -> None:
-    impossible = RoutingContext.model_construct({"palette_size"}, palette_size=0)
-    async with place.session() as talk:
-        with pytest.raises(PacketgateError, match="palette_size"):
-            await Conversation(talk.sessions, talk.name, impossible).events(Say("Hello"))
 
 
 async def test_a_turn_stopped_by_another_client_is_an_error(place: Place) -> None:

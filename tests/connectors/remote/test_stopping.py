@@ -25,21 +25,6 @@ async def stopped(place: Place, talk: Conversation) -> None:
         await running
 
 
-async def test_a_cancelled_turn_stops_its_call(place: Place) -> None:
-    async with place.session() as talk:
-        await stopped(place, talk)
-        await until(lambda: place.clock.stopped == place.clock.begun)
-
-
-async def test_the_next_turn_starts_at_once(place: Place) -> None:
-    async with place.session() as talk:
-        await stopped(place, talk)
-        place.model.script("Hello to you.")
-        packet = await talk.answer(Say("Hello"))
-    assert packet.response.candidate == "Hello to you."
-    assert [message.type for message in packet.messages] == ["human", "human", "ai"]
-
-
 async def test_a_stopped_turn_can_be_continued(place: Place) -> None:
     async with place.session() as talk:
         await stopped(place, talk)

@@ -11,7 +11,7 @@ from support.scripted_replies import CutOff
 from support.turn_places import Conversation, Place, answering, wanting
 
 from packetgate.connectors.sessions import AnswerPiece
-from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Say, UserInput
+from packetgate.connectors.turn import Continue, Finished, Reply, Say, UserInput
 from packetgate.state.errors import InputError, RequestError, SessionError
 from packetgate.state.events import StageFinished, StageStarted
 from packetgate.state.request import TurnRequest
@@ -105,14 +105,6 @@ async def test_a_write_waits_for_a_reply(
     assert (file.read_text() if file.exists() else None) == written
 
 
-async def test_an_unreadable_reply_is_asked_again(place: Place) -> None:
-    place.model.script(*WRITE)
-    async with place.session(allow_write_tools=True) as talk:
-        await talk.question(Say("Write hello owl to plan.txt"))
-        again = await talk.question(Reply({"decisions": []}))
-    assert again["problem"].startswith("not a reply")
-
-
 async def test_a_question_is_answered_in_words(place: Place) -> None:
     place.model.script(CLARIFY)
     (place.root / "b.txt").write_text("the plan\n")
@@ -140,14 +132,6 @@ async def test_invalid_inputs_are_refused(place: Place, turn: UserInput, error: 
         with pytest.raises(error, match=says):
             await talk.events(turn)
         assert (await talk.sessions.state(talk.name)).packet == before
-
-
-async def test_an_empty_reply_is_refused(place: Place) -> None:
-    place.model.script(*WRITE)
-    async with place.session(allow_write_tools=True) as talk:
-        await talk.question(Say("Write hello owl to plan.txt"))
-        with pytest.raises(RequestError, match="reply is empty"):
-            await talk.events(Reply(None))
 
 
 async def records_of(talk: Conversation) -> int:
@@ -180,12 +164,3 @@ async def test_concurrent_turns_run_one_after_the_other(place: Place) -> None:
     assert [first.packet.response.candidate, second.packet.response.candidate] == ["One.", "Two."]
     assert second.packet.header.parent_packet_id == first.packet.header.packet_id
     assert len(second.packet.messages) == 4
-
-
-async def test_never_mind_denies_the_pending_call(place: Place) -> None:
-    place.model.script(*WRITE)
-    async with place.session(allow_write_tools=True) as talk:
-        assert isinstance((await talk.events(Say("Write hello owl to plan.txt")))[-1], Asked)
-        place.model.script("Never mind.")
-        packet = await talk.answer(Say("Never mind"))
-    assert packet.routing.calls[0].status == "user_denied"

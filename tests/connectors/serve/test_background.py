@@ -5,7 +5,7 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.connectors.serve.background import TASK_PROMPTS, is_background
+from packetgate.connectors.serve.model_answers import TASK_PROMPTS, is_background
 from packetgate.connectors.serve.protocol import ChatRequest
 
 QUOTE = "<chat_history>\nUSER: Delete old.txt and write the rest into notes.md\nASSISTANT: Done.\n</chat_history>"

@@ -244,30 +244,6 @@ async def test_concurrent_answers_run_a_call_once(cli: CommandLine) -> None:
     assert (events.count("call_approved"), events.count("call_executed")) == (1, 1)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-async def test_fifty_concurrent_conversations_do_not_mix(cli: CommandLine) -> None:
-    for number in range(PEOPLE):
-        (cli.folder / f"diary{number:02}.txt").write_text(f"vesper{number:02} of the diary")
-    async with serving(cli, "--allow-writes") as served:
-        client = served.client()
-
-        async def talk(number: int) -> str:
-            chat = Chat(client)
-            answers = [await chat.say("Hello")]  # all begin alike
-            answers.append(await chat.say(f"Read diary{number:02}.txt", stream=bool(number % 2)))
-            answers.append(await chat.say(f'Write "vesper{number:02} again" to page{number:02}.txt'))
-            answers.append(await chat.say("yes" if number % 5 else "no"))
-            return "\n".join(answers)
-
-        talks = await asyncio.gather(*(talk(number) for number in range(PEOPLE)))
-    for number, text in enumerate(talks):
-        assert f"vesper{number:02} of the diary" in text
-        assert not [other for other in range(PEOPLE) if other != number and f"vesper{other:02}" in text]
-        page = cli.folder / f"page{number:02}.txt"
-        assert (page.read_text() if page.exists() else "") == (f"vesper{number:02} again" if number % 5 else "")
-
-
 async def test_a_models_answer_streams_with_its_usage(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:
     scripted_openai.script('{"action": "none", "needs_tool": false}', "Good morning to you.")
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:

@@ -1,4 +1,4 @@
-"""A chat client's own prompts for titles, tags and suggestions: answered by the model alone, without tools or session.
+"""Answers of the prime model alone, without tools or session: a chat client's own prompts, and `/v1/systemone`.
 
 Only the prompts of known clients are recognised, by their first words. Any other prompt is a user's message.
 """
@@ -6,16 +6,21 @@ Only the prompts of known clients are recognised, by their first words. Any othe
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
 
+from langchain_core.decisions import Question
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel, BeforeValidator, Field
 
-from packetgate.connectors.serve.protocol import AnswerRequest, WireMessage
+from packetgate.connectors.serve.protocol import SERVED_MODEL, AnswerRequest, ApiError, WireMessage, unknown_model
+from packetgate.deciders.language.decisions import answer_by_probability
 from packetgate.models.answers import complete
+from packetgate.models.decisions import state_text
 from packetgate.models.links import with_inert_links
 from packetgate.models.model import Model
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage
-from packetgate.state.errors import PacketgateError
+from packetgate.state.errors import DecisionError, PacketgateError
 from packetgate.state.printing import compact_json, shorten
 
 TASK_PROMPTS = (
@@ -29,6 +34,7 @@ TASK_PROMPTS = (
 MAX_OUTPUT_TOKENS = 500
 TEMPERATURE = 0.3
 TITLE_WORDS, TITLE_CHARS = 6, 50
+MAX_QUESTIONS = 400
 
 _QUOTE = re.compile(r"<chat_history>\n?(.*?)</chat_history>|\nConversation:\n(.*)", re.DOTALL)
 _ROLE = re.compile(r"^\W*(?:user|human|assistant|ai)\W*:\s*", re.IGNORECASE)
@@ -69,3 +75,38 @@ def _title(prompts: Sequence[str]) -> str:
     words = next(filter(None, lines), "Chat").split()[:TITLE_WORDS]
     title = shorten(" ".join(words), TITLE_CHARS)
     return compact_json({"title": title}) if '"title"' in prompts[0] else title
+
+
+def _with_instructions(question: Any) -> Any:
+    """Return a question with empty instructions if it has none: LangChain's type requires them, System One does not."""
+    return {"instructions": "", **question} if isinstance(question, dict) else question
+
+
+class DecisionRequest(BaseModel):
+    """A request in System One's form: a state, and named questions about the state."""
+
+    model: str
+    state: str | dict[str, Any] | list[Any]
+    questions: dict[str, Annotated[Question, BeforeValidator(_with_instructions)]] = Field(
+        min_length=1, max_length=MAX_QUESTIONS
+    )
+    images: Any = None
+    assets: Any = None
+
+
+async def answer_questions(request: DecisionRequest, model: Model | None) -> dict[str, Any]:
+    """Return the answers by name, with probabilities and tokens. Raise ApiError if the model cannot answer."""
+    if request.images or request.assets:
+        raise ApiError("images: pictures are not supported", param="images", code="unsupported_content")
+    if model is None:
+        message = (
+            "no model here returns probabilities: start `packetgate serve` with one, such as --prime llamacpp:FILE.gguf"
+        )
+        raise ApiError(message, status=404, param="model", code="model_not_found")
+    if request.model not in {SERVED_MODEL, model.name}:
+        raise unknown_model(request.model)
+    try:
+        response = await answer_by_probability(model, state_text(request.state), request.questions)
+    except DecisionError as error:
+        raise ApiError(" ".join(str(error).split()), status=502, code=error.code) from error
+    return response.model_dump(mode="json", exclude={"request_id"})
