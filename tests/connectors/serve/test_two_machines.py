@@ -1,8 +1,6 @@
 """Two machines on one PostgreSQL, one of them killed: every conversation completes, and no write runs twice."""
 
 import asyncio
-import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,40 +110,3 @@ async def test_no_booking_is_lost_or_doubled_when_a_machine_dies(
     assert in_calls >= IN_CALLS
     assert moved >= IN_CALLS
     assert again >= 1, "an unfinished write is asked about"
-
-
-async def test_an_approval_at_two_machines_runs_a_call_once(
-    cli: CommandLine, other: CommandLine, hotel: Hotel, postgres: str
-) -> None:
-    where = {"PACKETGATE_DATABASE_URL": postgres}
-    async with (
-        started(cli, "--allow-writes", "--mcp-config", hotel.configure(cli.folder), **where) as here,
-        started(other, "--allow-writes", "--mcp-config", hotel.configure(other.folder), **where) as there,
-    ):
-        for number in range(5):
-            asked = Chat(here.client())
-            await asked.say(f'Book the room "twice-{number}"')
-            copies = [Chat(served.client(), messages=[*asked.messages]) for served in (here, there)]
-            said = await asyncio.gather(*(copy.say("yes") for copy in copies), return_exceptions=True)
-            assert all(isinstance(one, str | openai.APIStatusError) for one in said), said
-            assert hotel.bookings(f"twice-{number}") == 1
-        # A question of a chat client is answered at a terminal of the other machine, which must be shown it first.
-        asked = Chat(here.client())
-        await asked.say('Book the room "terminal"')
-        rows = map(json.loads, other.run("audit", "--json", **where).out.splitlines())
-        session = [row["session_id"] for row in rows if row["event"] == "question_asked"][-1]
-
-        def answer(*words: str) -> tuple[int, str]:
-            config = ("--mcp-config", str(other.folder / "mcp.json"))
-            done = other.run("answer", "--session", session, *config, *words, **where)
-            return done.status, done.out + done.err
-
-        status, shown = await asyncio.to_thread(answer, "yes")
-        assert (status, hotel.bookings("terminal")) == (3, 0)
-        named = re.search(r"--question (\w+)", shown)
-        assert named, shown
-        status, told = await asyncio.to_thread(answer, "yes", "--question", named[1])
-        assert (status, hotel.bookings("terminal")) == (0, 1), told
-        with pytest.raises(openai.BadRequestError):
-            await asked.say("yes")
-        assert hotel.bookings("terminal") == 1
