@@ -2,37 +2,19 @@
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 from unicodedata import category
 
 from packetgate.state.base import shown_confidence
 from packetgate.state.printing import compact_json
-from packetgate.state.routing import ToolCall, ToolRouting
-from packetgate.state.sections import Content, Header, Metrics, Reasoning, Response, Status
+from packetgate.state.routing import ToolCall
 
 MAX_CHARS = 1_000
 MAX_ROWS = 50
 
 
-class _Packet(Protocol):
-    @property
-    def header(self) -> Header: ...
-    @property
-    def content(self) -> Content: ...
-    @property
-    def reasoning(self) -> Reasoning: ...
-    @property
-    def response(self) -> Response: ...
-    @property
-    def metrics(self) -> Metrics: ...
-    @property
-    def status(self) -> Status: ...
-    @property
-    def tool_routing(self) -> ToolRouting | None: ...
-
-
-def packet_card(packet: _Packet) -> str:
-    """Return the packet as HTML without scripts, links or styles. Long values are shortened."""
+def packet_card(packet: Any) -> str:
+    """Return a `CognitionPacket` as HTML without scripts, links or styles. Long values are shortened."""
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     journey = [
         (
