@@ -297,10 +297,8 @@ class _Step:
             except (RequestError, CallRefusedError) as error:
                 self._problem = str(error)
                 self.was_taken |= self._problem == TAKEN
-                question = packet.governance.question
-                packet = packet.merged(
-                    {"governance": packet.governance.asking(question.again(self._problem) if question else None)}
-                )
+                question = packet.governance.question and packet.governance.question.again(self._problem)
+                packet = packet.merged({"governance": packet.governance.changed(question=question)})
             self._packets[name] = packet
 
     def update(self) -> dict[str, Any]:

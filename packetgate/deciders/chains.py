@@ -54,7 +54,10 @@ def next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> 
     defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
     schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}
     origins = origins_of(checked.params, replace(spec, input_schema=schema), source_texts(packet))
-    return with_risk(step.filled(checked.tool_name, checked.params, origins, CHOSEN), spec)
+    filled = step.changed(
+        tool_name=checked.tool_name, params=checked.params, provenance=origins, selection_reasoning=CHOSEN
+    )
+    return with_risk(filled, spec)
 
 
 def review_of_steps(packet: CognitionPacket) -> Review | None:

@@ -45,7 +45,13 @@ def _gated(call: ToolCall, judgement: CallReview, context: RoutingContext, need:
         problem = below if confidence < context.confidence_threshold else "the review did not approve it"
         status, why = _stopped(call, problem, context, can_ask=can_ask)
     reasoning = "; ".join(text for text in (judgement.reasoning, why) if text)
-    return call.reviewed(status, confidence, judgement.confidence_source, reasoning, judgement.evidence)
+    return call.changed(
+        status=status,
+        review_confidence=confidence,
+        review_confidence_source=judgement.confidence_source,
+        review_reasoning=reasoning,
+        evidence={**call.evidence, **judgement.evidence},
+    )
 
 
 def _passed(need: Need, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:

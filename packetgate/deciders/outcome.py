@@ -140,8 +140,12 @@ def _traced_call(
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
-    made = traced_call(call.tool_name, call.params, spec, evidence)
-    return made.selected(wanted.reasoning or selection.reasoning, confidence, source, wanted.evidence)
+    return traced_call(call.tool_name, call.params, spec, evidence).changed(
+        selection_reasoning=wanted.reasoning or selection.reasoning,
+        selection_confidence=confidence,
+        selection_confidence_source=source,
+        evidence=dict(wanted.evidence),
+    )
 
 
 def traced_call(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: SourceTexts) -> ToolCall:

@@ -124,11 +124,11 @@ class Pipeline:
         packet = packet.merged(judged)
         if requested.call_id and packet.governance.question:
             question = packet.governance.question.changed(question_id=requested.call_id)
-            packet = packet.merged({"governance": packet.governance.asking(question)})
+            packet = packet.merged({"governance": packet.governance.changed(question=question)})
         call = packet.routing.calls[0]
         if call.status is ToolExecutionStatus.APPROVED and (began := await self._unfinished(call, packet, catalogue)):
             doubted = call.in_doubt(began)
-            packet = packet.merged({"tool_routing": packet.routing.with_calls((doubted,))})
+            packet = packet.merged({"tool_routing": packet.routing.changed(calls=(doubted,))})
             packet, dry_runs = await run_dry_runs((doubted,), packet, catalogue, toolbox, self.journal)
             packet = packet.merged(approval_update((doubted,), packet, catalogue, dry_runs))
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
@@ -158,7 +158,7 @@ class Pipeline:
             if not await claim(decision, question, packet, self.journal):
                 raise CallRefusedError(TAKEN, code=Code.ANSWER_TAKEN)
             update = decision.update
-        governance = (update.get("governance") or packet.governance).asking(None)
+        governance = (update.get("governance") or packet.governance).changed(question=None)
         update = {**update, "governance": governance}
         await self.journal.record(*StageChange(packet, update).entries())
         return packet.merged(update)

@@ -88,7 +88,7 @@ def _ask_again(packet: CognitionPacket, update: PacketUpdate, question: OpenQues
     return {
         **update,
         "request": TurnRequest(),
-        "governance": packet.governance.asking(question.again(problem)),
+        "governance": packet.governance.changed(question=question.again(problem)),
         "status": Status(state=PacketState.AWAITING_USER, next_steps=(_STAGE,)),
         "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"asks again: {problem}")),
     }
@@ -103,7 +103,7 @@ def _answered(packet: CognitionPacket, update: PacketUpdate, what: str) -> Packe
     return {
         **update,
         "request": TurnRequest(),
-        "governance": (update.get("governance") or packet.governance).asking(None),
+        "governance": (update.get("governance") or packet.governance).changed(question=None),
         "status": Status(state=PacketState.PROCESSING),
         "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"{what}: {outcome}")),
     }

@@ -34,7 +34,7 @@ async def execute_tool(
     packet = packet.merged({"governance": packet.governance.audited(*map(_audit, done))})
     asks = any(call.status.awaits_user for call in done)
     packet, dry_runs = await run_dry_runs(done, packet, catalogue, toolbox, journal)
-    routing = packet.routing.with_calls(calls)
+    routing = packet.routing.changed(calls=calls)
     if steps := steps_after(done, catalogue):
         routing = routing.changed(queued_calls=routing.queued_calls + steps)
     summary = "; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls)

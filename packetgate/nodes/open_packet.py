@@ -49,7 +49,7 @@ async def open_packet(
     question, request = packet.governance.question, packet.request
     if question is not None and _may_reply(packet):
         return {
-            "governance": packet.governance.asking(question.changed(reply=prompt)),
+            "governance": packet.governance.changed(question=question.changed(reply=prompt)),
             "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"to the question: {prompt!r}")),
         }
     waits = ", while a question waits" if len(parked_turns(packet)) > len(packet.parked) else ""

@@ -70,7 +70,7 @@ async def reviewed(
     calls = tuple(_unless_failed(call, dry_runs.get(call.call_id)) for call in gate)
     evaluations = packet.reasoning.evaluations + tuple(_evaluation(call, review, settings) for call in calls)
     return {
-        "tool_routing": packet.routing.with_calls(calls),
+        "tool_routing": packet.routing.changed(calls=calls),
         **approval_update(calls, packet, catalogue, dry_runs),
         "metrics": packet.metrics.with_tokens(_STAGE, review.usage).failed(*review.errors(_STAGE)),
         "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(

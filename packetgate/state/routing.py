@@ -1,6 +1,5 @@
 """The tool routing section: a turn's calls, their reviews and their results."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self
@@ -194,34 +193,6 @@ class ToolCall(Section):
         """Whether both have the same tool and arguments."""
         return self.tool_name == other.tool_name and self.params == other.params
 
-    def selected(
-        self, reasoning: str, confidence: float, source: ConfidenceSource, evidence: Mapping[str, float]
-    ) -> "ToolCall":
-        """Return the call with the selection's reasoning, confidence and evidence."""
-        return self.changed(
-            selection_reasoning=reasoning,
-            selection_confidence=confidence,
-            selection_confidence_source=source,
-            evidence=dict(evidence),
-        )
-
-    def reviewed(
-        self,
-        status: ToolExecutionStatus,
-        confidence: float,
-        source: ConfidenceSource,
-        reasoning: str,
-        evidence: Mapping[str, float] | None = None,
-    ) -> "ToolCall":
-        """Return the call with its review."""
-        return self.changed(
-            status=status,
-            review_confidence=confidence,
-            review_confidence_source=source,
-            review_reasoning=reasoning,
-            evidence={**self.evidence, **(evidence or {})},
-        )
-
     def decided(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":
         """Return the call with the user's decision; `why` replaces the review's reasoning.
 
@@ -235,25 +206,6 @@ class ToolCall(Section):
     def in_doubt(self, started_at: datetime) -> "ToolCall":
         """Return the call with status `awaiting_approval`, because an earlier run has no recorded end."""
         return self.changed(status=ToolExecutionStatus.AWAITING_APPROVAL, started_at=started_at)
-
-    def rated(self, risk: Risk, *, open_world: bool, why: tuple[str, ...], unvouched: bool = False) -> "ToolCall":
-        """Return the call with its risk."""
-        return self.changed(risk=risk, open_world=open_world, risk_why=why, unvouched=unvouched)
-
-    def reopened(self) -> "ToolCall":
-        """Return the call for another review, after the call, its tool or its server has changed since the question."""
-        return self.changed(status=ToolExecutionStatus.PENDING)
-
-    def filled(
-        self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin], reasoning: str
-    ) -> "ToolCall":
-        """Return a step of a chain with its arguments."""
-        return self.changed(tool_name=tool_name, params=params, provenance=provenance, selection_reasoning=reasoning)
-
-    def edited(self, tool_name: str, params: dict[str, JsonValue], provenance: dict[str, Origin]) -> "ToolCall":
-        """Return the call with the user's edits, which also approve it."""
-        approved = ToolExecutionStatus.APPROVED
-        return self.changed(status=approved, tool_name=tool_name, params=params, provenance=provenance)
 
     def ended(self, status: ToolExecutionStatus, result: ToolResult) -> "ToolCall":
         """Return the call with its result."""
@@ -481,10 +433,6 @@ class ToolRouting(Section):
         """Return the routing of a pass that makes no call, with the reason."""
         skipped = ToolExecutionStatus.SKIPPED
         return self.changed(outcome="none", calls=(), queued_calls=(), question=None, pass_status=skipped, note=note)
-
-    def with_calls(self, calls: tuple[ToolCall, ...]) -> "ToolRouting":
-        """Return the routing with the pass's calls replaced."""
-        return self.changed(calls=calls)
 
     def injected(self) -> "ToolRouting":
         """Return the routing with one more reinjection counted; a chain counts once, with its last step."""

@@ -452,10 +452,6 @@ class Governance(Section):
         """Questions of earlier turns that the user did not answer."""
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
 
-    def asking(self, question: OpenQuestion | None) -> "Governance":
-        """Return the section with this open question, or without an open question."""
-        return self.changed(question=question)
-
     def as_dry_run(self) -> "Governance":
         """Return the section for a dry run: writes and commands switched off."""
         off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})

@@ -108,8 +108,8 @@ def from_queue(routing: ToolRouting) -> ToolRouting:
 
 def test_the_next_pass_makes_the_remaining_calls():
     first = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(9))))
-    ran = tuple(one.reviewed(S.APPROVED, 1.0, ConfidenceSource.RULE, "") for one in first.calls)
-    second = from_queue(first.with_calls(ran))
+    ran = tuple(one.changed(status=S.APPROVED) for one in first.calls)
+    second = from_queue(first.changed(calls=ran))
     assert [call.params["path"] for call in second.calls] == ["4.txt", "5.txt", "6.txt", "7.txt"]
     assert [call.params["path"] for call in second.queued_calls] == ["8.txt"]
     assert (second.outcome, second.step, second.past_calls, second.step_calls) == ("call", 0, ran, ran + second.calls)

@@ -82,7 +82,7 @@ async def test_a_call_changed_in_the_stored_state_is_asked_about_again():
     async with session(scripted(WRITE), desk.connection(), allow_write_tools=True) as talk:
         asked = await talk.ask("Write hello")
         (waiting,) = asked.packet.routing.calls
-        swapped = asked.packet.routing.with_calls((waiting.model_copy(update={"params": {"text": "goodbye"}}),))
+        swapped = asked.packet.routing.changed(calls=(waiting.model_copy(update={"params": {"text": "goodbye"}}),))
         await talk.graph.aupdate_state(talk.config, {"tool_routing": swapped}, as_node="review_selection")
         await talk.graph.ainvoke(None, talk.config, context=talk.context)
         again = await talk.ask_again("yes")

@@ -36,7 +36,7 @@ def test_a_checkpoint_is_encoded_as_langgraph_does() -> None:
 
 def test_an_unchanged_section_is_encoded_once() -> None:
     (call,) = ROUTING.calls
-    done = ROUTING.with_calls((call.model_copy(update={"result": ToolResult(success=True, output="x" * 5_000)}),))
+    done = ROUTING.changed(calls=(call.model_copy(update={"result": ToolResult(success=True, output="x" * 5_000)}),))
     ours, plain = PacketSerializer().dumps_typed(done), PLAIN.dumps_typed(done)
     assert len(ours[1]) < 7_000 < 10_000 < len(plain[1])
     assert PacketSerializer().loads_typed(ours) == PacketSerializer().loads_typed(plain) == done

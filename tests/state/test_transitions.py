@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 
-from packetgate.state.base import ConfidenceSource
 from packetgate.state.errors import PacketError
 from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
@@ -17,7 +16,6 @@ GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 MOVES: dict[str, Callable[[ToolCall, S], ToolCall]] = {
     "changed": lambda call, status: call.changed(status=status),
-    "reviewed": lambda call, status: call.reviewed(status, 0.9, ConfidenceSource.RULE, "so"),
     "decided": lambda call, status: call.decided(status),
     "ended": lambda call, status: call.ended(status, ToolResult(success=True)),
 }

@@ -100,10 +100,12 @@ def check_names(reply: Any, question: OpenQuestion, packet: CognitionPacket) -> 
 def review_again(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
     """Return the update after which the waiting calls are reviewed again."""
     calls = (
-        with_risk(call.reopened(), catalogue.get(call.tool_name)) if call.status.awaits_user else call
+        with_risk(call.changed(status=ToolExecutionStatus.PENDING), catalogue.get(call.tool_name))
+        if call.status.awaits_user
+        else call
         for call in packet.routing.calls
     )
-    return {"tool_routing": packet.routing.with_calls(tuple(calls))}
+    return {"tool_routing": packet.routing.changed(calls=tuple(calls))}
 
 
 def expire_question(packet: CognitionPacket) -> PacketUpdate:
@@ -177,7 +179,7 @@ def _decided(packet: CognitionPacket, replies: dict[str, CallReply], catalogue: 
         if (reply := replies.get(call.call_id))
     ]
     comments = [approval.comment for approval in approvals if approval.goes_to_selection]
-    routing = packet.routing.with_calls(calls)
+    routing = packet.routing.changed(calls=calls)
     ran_or_runs = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
     goes_on = any(call.status in ran_or_runs for call in calls)
     return {
@@ -206,7 +208,8 @@ def _edited(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue
         raise RequestError(message, Code.EDIT_INVALID)
     unchanged = {key for key, value in params.items() if call.params.get(key) == value}
     origins = {key: call.provenance.get(key, USER) if key in unchanged else USER for key in params}
-    return with_risk(call.edited(name, params, origins), catalogue[name])
+    edited = call.changed(status=ToolExecutionStatus.APPROVED, tool_name=name, params=params, provenance=origins)
+    return with_risk(edited, catalogue[name])
 
 
 def _typed(params: dict[str, Any], name: str, catalogue: Catalogue) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def waiting_update(packet: CognitionPacket, *calls: AskedCall, asks: bool = True
         question = OpenQuestion(expires_at=expires, calls=calls, problem=problem)
     state = PacketState.AWAITING_USER if asks else PacketState.PROCESSING
     return {
-        "governance": governance.asking(question),
+        "governance": governance.changed(question=question),
         "status": Status(state=state, next_steps=("ask_user",) if asks else ()),
     }
 
@@ -116,7 +116,7 @@ def unpark_last(packet: CognitionPacket) -> PacketUpdate:
     last = packet.parked[-1]
     governance = last.governance
     if governance.question is not None:
-        governance = governance.asking(governance.question.again(STILL_WAITS))
+        governance = governance.changed(question=governance.question.again(STILL_WAITS))
     newest = packet if _is_parked_itself(packet) else last
     return {
         "header": last.header,

@@ -130,8 +130,8 @@ def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
     """Return the call with its risk; unchanged if its tool is gone."""
     if spec is None:
         return call
-    judged = judge_call(spec, call.params)
-    return call.rated(judged.risk, open_world=judged.open_world, why=judged.why, unvouched=judged.unvouched)
+    rated = judge_call(spec, call.params)
+    return call.changed(risk=rated.risk, open_world=rated.open_world, risk_why=rated.why, unvouched=rated.unvouched)
 
 
 def quoted(text: str) -> str:
