@@ -74,16 +74,3 @@ def test_a_pass_comes_only_to_what_the_table_says(before: Outcome, after: Outcom
     else:
         with pytest.raises(PacketError, match=f"the outcome of this pass is '{before}'"):
             SELECTIONS[after](routing)
-
-
-def test_no_section_is_changed_by_hand():
-    """Outside `state/`, no product code names the fields that it changes: their types would not be checked."""
-    rooms = [GUIDE.parent / "packetgate" / room for room in ("models", "tools", "deciders", "nodes", "graph")]
-    by_hand = [
-        f"{path.relative_to(GUIDE.parent)}: {line.strip()}"
-        for room in rooms
-        for path in room.rglob("*.py")
-        for line in path.read_text().splitlines()
-        if "model_copy(" in line
-    ]
-    assert by_hand == []
