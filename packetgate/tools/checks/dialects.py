@@ -5,7 +5,7 @@ the schema refuse more (inside `not`, `if` and `oneOf`), the whole keyword is le
 """
 
 import json
-from collections.abc import Iterator
+from collections import deque
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -13,10 +13,8 @@ from jsonschema_rs import is_valid, meta
 
 from packetgate.tools.checks.validation import usable_pattern
 
-MAX_PATH = 200
-"""Longest path to a part of a schema that is read."""
-MAX_REFERENCES = 100
-"""Most references that are followed to detect a cycle."""
+MAX_DEPTH = 100
+"""Deepest part of a schema that is read."""
 MAX_SIZE = 2**53
 
 _TYPES = {
@@ -35,7 +33,7 @@ _ANYTHING = frozenset({"any", "mixed", "unknown", "*", "type_unspecified", ""})
 _NULLABLE = frozenset({"nullable", "x-nullable"})
 _IGNORED = frozenset(
     {"$schema", "$vocabulary", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "discriminator", "xml"}
-    | {"externalDocs", "optional", "required", "additionalItems", *_NULLABLE}
+    | {"externalDocs", "optional", "required", "additionalItems", "components", *_NULLABLE}
 )
 """Keywords that are irrelevant to validation, or handled elsewhere."""
 _DATA = frozenset({"const", "default"})
@@ -45,16 +43,15 @@ _SINGLE = frozenset("items additionalProperties not if then else contains proper
 """Keywords whose value is a schema."""
 _UNSUPPORTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 """Keywords that can keep a validator from terminating."""
-_DEFINITIONS = ("$defs", "definitions")
+_DEFINITIONS = ("$defs", "definitions", "schemas")
+"""Keywords with named definitions; the last in OpenAPI's `components`."""
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _BESIDE_REFERENCES = frozenset({"$ref", *_DEFINITIONS, "title", "description", "default", "examples"})
 """Keywords that older drafts read beside a reference."""
 _ABOUT = frozenset({"title", "description", "type"})
-_SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"})
-"""Keywords whose schemas apply to the same value."""
+
 _SAFE = "~$&'()*+,;=:@!-._"
 
-_Path = tuple[str | int, ...]
 _Schema = dict[str, Any]
 
 
@@ -67,144 +64,168 @@ def normalize_schema(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
     if not isinstance(schema, dict):
         changes = [] if schema is True else ["it is not a schema: any arguments are accepted"]
         return {"type": "object", "additionalProperties": True}, changes
-    changes = []
-    normalizer = _Normalizer(_with_definitions(schema), changes)
-    read = normalizer.schema(normalizer.root, ())
-    if isinstance(read, dict) and "object" in read.get("type", "object"):
+    normalizer = _Normalizer(schema)
+    read = normalizer.all()
+    if "object" in read.get("type", "object"):
         read["type"] = "object"
     dialect = schema.get("$schema")
-    if isinstance(read, dict) and isinstance(dialect, str) and "/2020-12/" in dialect:
+    if isinstance(dialect, str) and "/2020-12/" in dialect:
         read = {"$schema": dialect, **read}  # a client must see the draft that its server names
-    return read, list(dict.fromkeys(changes))
+    return read, list(dict.fromkeys(normalizer.changes))
 
 
 class _Normalizer:
-    def __init__(self, root: _Schema, changes: list[str]) -> None:
-        self.changes = changes
-        self.root = root
-        self._ignores_siblings = "draft-0" in str(root.get("$schema"))
-        self._definitions: dict[str, list[_Path]] = {}
-        for name, path in _definitions_in(root, ()):
-            self._definitions.setdefault(name, []).append(path)
-        self._inline_root()
+    """Reads a schema. Places in it are named for messages, such as `user.names[]`."""
 
-    def schema(self, given: Any, path: _Path) -> _Schema | bool:
-        if isinstance(given, bool):
-            return given
-        if not isinstance(given, dict) or len(path) > MAX_PATH:
-            if given is not None:
-                self._leave_out(path, "its schema", "nested too deeply" if len(path) > MAX_PATH else "it is none")
+    def __init__(self, root: _Schema) -> None:
+        self.changes: list[str] = []
+        self._depth = 0
+        self._ignores_siblings = "draft-0" in str(root.get("$schema"))
+        self._definitions = _definitions_in(root)
+        self._root = root
+        for _ in self._definitions:  # a schema that is only a reference is replaced by its target
+            target, rest = self._target(self._root.get("$ref")), self._root.keys() - {"$ref"}
+            is_extended = bool({"properties", "additionalProperties"} & rest)
+            if not isinstance(target, dict) or target is self._root or is_extended or target.keys() & rest - _ABOUT:
+                break
+            self._root = {**target, **{key: self._root[key] for key in self._root if key in rest}}
+        self._names = {id(self._root): "#"}
+        """References to definitions, by the identity of these."""
+        self._more: dict[str, Any] = {}
+        """Targets of references that become definitions."""
+        for key in ("$defs", "definitions"):
+            named = self._root.get(key)
+            pointers = {id(one): _pointer(key, name) for name, one in named.items()} if isinstance(named, dict) else {}
+            self._names = pointers | self._names
+
+    def all(self) -> Any:
+        """Return the whole schema, with the targets of all references among its definitions."""
+        read: Any = self.schema(self._root, "")
+        while self._more:
+            name, target = self._more.popitem()
+            read["$defs"] = {**read.get("$defs", {}), name: self.schema(target, name)}
+        return read
+
+    def schema(self, raw: Any, place: str) -> _Schema | bool:
+        if isinstance(raw, bool):
+            return raw
+        if not isinstance(raw, dict) or self._depth > MAX_DEPTH:
+            if raw is not None:
+                self._leave_out(place, "its schema", "nested too deeply" if self._depth > MAX_DEPTH else "it is none")
             return {}
+        given = raw
         if self._ignores_siblings and isinstance(given.get("$ref"), str):
             given = {key: value for key, value in given.items() if key in _BESIDE_REFERENCES}
         given = _without_nullable(given)
         read: _Schema = {}
+        self._depth += 1
         for key, value in given.items():
-            if (value is not None or key in _DATA) and key not in _IGNORED:
-                self._keyword(read, key, value, path)
-        self._required(read, given, path)
+            if key in _REFERENCES and value is not None:
+                self._reference(read, value, raw, place)
+            elif (value is not None or key in _DATA) and key not in _IGNORED:
+                self._keyword(read, key, value, place)
+        self._required(read, given, place)
         for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
             if isinstance(read.get(exclusive), bool) and read.pop(exclusive) and limit in read:
                 read[exclusive] = read.pop(limit)
         if "prefixItems" in read and given.get("additionalItems") is not None:
-            self._single(read, "items", given["additionalItems"], path)
-        self._contradiction(read, path)
+            self._single(read, "items", given["additionalItems"], place)
+        self._contradiction(read, place)
+        self._depth -= 1
         return read
 
-    def _keyword(self, read: _Schema, key: str, value: Any, path: _Path) -> None:
+    def _keyword(self, read: _Schema, key: str, value: Any, place: str) -> None:
         match key:
             case "type":
-                self._type(read, value, path)
+                self._type(read, value, place)
             case "properties" | "patternProperties":
-                self._properties(read, key, value, path)
+                self._properties(read, key, value, place)
             case "items" | "prefixItems" if isinstance(value, list):
-                items = [self.schema(one, (*path, "prefixItems", at)) for at, one in enumerate(value)]
+                items = [self.schema(one, f"{place}[{at}]") for at, one in enumerate(value)]
                 read |= {"prefixItems": items} if items else {}
             case "allOf" | "anyOf" | "oneOf":
-                self._options(read, key, value, path)
+                self._options(read, key, value, place)
             case "$defs" | "definitions" | "dependentSchemas" if isinstance(value, dict):
-                read[key] = {name: self.schema(one, (*path, key, name)) for name, one in value.items()}
-            case _ if key in _REFERENCES:
-                self._reference(read, value, path)
+                read[key] = {name: self.schema(one, name) for name, one in value.items()}
             case _ if key in _SINGLE or key == "prefixItems":
-                self._single(read, "items" if key == "prefixItems" else key, value, path)
+                self._single(read, "items" if key == "prefixItems" else key, value, place)
             case _ if key in _UNSUPPORTED:
-                self._leave_out(path, key)
+                self._leave_out(place, key)
             case _:
                 readable = _readable(key, value)
                 if readable is None and value is not None:
-                    self._leave_out(path, key, ascii(value)[:80] if key == "pattern" else json.dumps(value)[:60])
+                    self._leave_out(place, key, ascii(value)[:80] if key == "pattern" else json.dumps(value)[:60])
                 else:
                     read[key] = readable
 
-    def _leave_out(self, path: _Path, keyword: str, why: str = "") -> None:
-        self.changes.append(f"{_place(path)}: {keyword} left out{f' ({why})' if why else ''}")
+    def _leave_out(self, place: str, keyword: str, why: str = "") -> None:
+        self.changes.append(f"{place or 'the arguments'}: {keyword} left out{f' ({why})' if why else ''}")
 
-    def _single(self, read: _Schema, key: str, value: Any, path: _Path) -> None:
+    def _single(self, read: _Schema, key: str, value: Any, place: str) -> None:
         value, before = _as_switch(value), len(self.changes)
         if not isinstance(value, bool | dict):
-            self._leave_out(path, key)
+            self._leave_out(place, key)
             return
-        part = self.schema(value, (*path, key))
+        part = self.schema(value, f"{place}[]" if key == "items" else place)
         if key in {"not", "if"} and len(self.changes) > before:
-            self._leave_out(path, key, "part of it cannot be used")
+            self._leave_out(place, key, "part of it cannot be used")
         else:
             read[key] = part
 
-    def _options(self, read: _Schema, key: str, value: Any, path: _Path) -> None:
+    def _options(self, read: _Schema, key: str, value: Any, place: str) -> None:
         options, before = [value] if isinstance(value, dict) else value, len(self.changes)
         if not isinstance(options, list):
-            self._leave_out(path, key)
+            self._leave_out(place, key)
         elif options:
-            parts = [self.schema(one, (*path, key, at)) for at, one in enumerate(options)]
+            parts = [self.schema(one, place) for at, one in enumerate(options)]
             key = "anyOf" if key == "oneOf" and len(self.changes) > before else key
             if key == "anyOf" and key in read:
                 key, parts = "allOf", [{key: parts}]
             read[key] = [*read.get(key, ()), *parts]
 
-    def _type(self, read: _Schema, value: Any, path: _Path) -> None:
+    def _type(self, read: _Schema, value: Any, place: str) -> None:
         names = value.split("|") if isinstance(value, str) else value if isinstance(value, list) else [value]
         words = [name.strip().casefold() if isinstance(name, str) else "?" for name in names]
         if not _ANYTHING.isdisjoint(words):
             return
         if not {*words} <= _TYPES.keys():
-            self._leave_out(path, "type", json.dumps(value)[:60])
+            self._leave_out(place, "type", json.dumps(value)[:60])
             return
         kinds = list(dict.fromkeys(_TYPES[word] for word in words))
         if kinds:
             read["type"] = kinds[0] if len(kinds) == 1 else kinds
 
-    def _properties(self, read: _Schema, key: str, value: Any, path: _Path) -> None:
+    def _properties(self, read: _Schema, key: str, value: Any, place: str) -> None:
         if not isinstance(value, dict):
-            self._leave_out(path, key)
+            self._leave_out(place, key)
             return
         parts = read[key] = {}
         for name, one in value.items():
             pattern = usable_pattern(name) if key == "patternProperties" else name
             if pattern is None:
-                self._leave_out(path, key, ascii(name)[:80])
+                self._leave_out(place, key, ascii(name)[:80])
             else:
-                parts[pattern] = self.schema(one, (*path, key, name))
+                parts[pattern] = self.schema(one, f"{place}.{name}".lstrip("."))
 
-    def _required(self, read: _Schema, given: _Schema, path: _Path) -> None:
+    def _required(self, read: _Schema, given: _Schema, place: str) -> None:
         value, properties = _as_switch(given.get("required")), given.get("properties")
         names = value if isinstance(value, list) else []
         if isinstance(value, str) and value in read.get("properties", {}):
             names = [value]
         elif not isinstance(value, bool | list) and value not in (None, {}):
-            self._leave_out(path, "required")
+            self._leave_out(place, "required")
         if isinstance(properties, dict):
             names = [*names, *(name for name, one in properties.items() if _is_required(one))]
         names = list(dict.fromkeys(one for one in names if isinstance(one, str)))
         if names or value == []:
             read["required"] = names
-        if value is True and not path:
-            self._leave_out(path, "required")
+        if value is True and not place:
+            self._leave_out(place, "required")
         patterns = given.get("patternProperties")
         if isinstance(patterns, dict) and len(read["patternProperties"]) < len(patterns):
             read |= {"additionalProperties": True} if "additionalProperties" in read else {}
 
-    def _contradiction(self, read: _Schema, path: _Path) -> None:
+    def _contradiction(self, read: _Schema, place: str) -> None:
         kinds = read.get("type")
         listed = [read["const"]] if "const" in read else read.get("enum")
         if kinds is None or listed is None or any(is_valid({"type": kinds}, value) for value in listed):
@@ -213,109 +234,59 @@ class _Normalizer:
             read.setdefault("items", {})["enum"] = read.pop("enum")
         else:
             names = [kinds] if isinstance(kinds, str) else kinds
-            self._leave_out(path, "type", f"none of its values is of type {' or '.join(names)}")
+            self._leave_out(place, "type", f"none of its values is of type {' or '.join(names)}")
             del read["type"]
 
-    def _reference(self, read: _Schema, value: Any, path: _Path) -> None:
-        target = self._target(value, path)
-        if target is None or self._leads_back(path, target):
+    def _reference(self, read: _Schema, value: Any, raw: _Schema, place: str) -> None:
+        target = self._target(value)
+        if target is None or target is raw:
             why = "has no target" if target is None else "refers to itself"
-            self._leave_out(path, "$ref", f"{ascii(value)[:80]} {why}")
-        elif "$ref" in read:
-            read["allOf"] = [*read.get("allOf", ()), {"$ref": _pointer(target)}]
-        else:
-            read["$ref"] = _pointer(target)
+            self._leave_out(place, "$ref", f"{ascii(value)[:80]} {why}")
+            return
+        if id(target) not in self._names:
+            name = value.rpartition("/")[2] or "part"
+            while name in self._more or self._definitions.get(name, target) is not target:
+                name += "_"
+            self._more[name] = self._definitions[name] = target
+            self._names[id(target)] = _pointer("$defs", name)
+        reference = {"$ref": self._names[id(target)]}
+        read |= {"allOf": [*read.get("allOf", ()), reference]} if "$ref" in read else reference
 
-    def _target(self, reference: Any, path: _Path) -> _Path | None:
-        """Return the path of a reference's target, else of the nearest definition with its name, or None."""
+    def _target(self, reference: Any) -> Any:
+        """Return the schema at a reference's place, else the definition with its name; None if there is neither."""
         if not isinstance(reference, str):
             return None
         address, _, fragment = reference.partition("#")
         if address:
-            return None if "/" in address or fragment else self._nearest_definition(address, path)
-        if not fragment:
-            return ()
+            return None if "/" in address or fragment else self._definitions.get(address)
         steps = [step.replace("~1", "/").replace("~0", "~") for step in unquote(fragment).split("/")]
-        followed = self._followed(steps[1:]) if fragment.startswith("/") else None
-        return self._nearest_definition(steps[-1], path) if followed is None else followed
-
-    def _followed(self, steps: list[str]) -> _Path | None:
-        at: Any = self.root
-        path: list[str | int] = []
-        for step in steps:
+        target: Any = None if steps[0] else self._root
+        for step in steps[1:]:
             try:
-                key = int(step) if isinstance(at, list) else step
-                at = at[key]
+                target = target[int(step) if isinstance(target, list) else step]
             except (LookupError, TypeError, ValueError):
-                return None
-            path.append("prefixItems" if key == "items" and isinstance(at, list) else key)
-        return tuple(path) if isinstance(at, dict | bool) else None
-
-    def _nearest_definition(self, name: str, path: _Path) -> _Path | None:
-        shared = {one: sum(a == b for a, b in zip(one, path, strict=False)) for one in self._definitions.get(name, ())}
-        return max(shared, key=lambda one: shared[one], default=None)
-
-    def _leads_back(self, path: _Path, target: _Path) -> bool:
-        """Whether a reference leads back to itself without descending into the value."""
-        for _ in range(MAX_REFERENCES):
-            if path[: len(target)] == target and _is_same_value(path[len(target) :]):
-                return True
-            schema = self._at(target)
-            following = self._target(schema.get("$ref"), target) if isinstance(schema, dict) else None
-            if following is None:
-                return False
-            target = following
-        return True
-
-    def _at(self, path: _Path) -> Any:
-        schema: Any = self.root
-        for step in path:
-            schema = schema["items" if step == "prefixItems" and step not in schema else step]
-        return schema
-
-    def _inline_root(self) -> None:
-        """Replace a schema that is only a reference by its target."""
-        for _ in range(len(self._definitions)):
-            path = self._target(self.root.get("$ref"), ())
-            target, rest = self._at(path or ()), {key: value for key, value in self.root.items() if key != "$ref"}
-            is_extended = bool({"properties", "additionalProperties"} & self.root.keys())
-            if not path or not isinstance(target, dict) or is_extended or target.keys() & rest.keys() - _ABOUT:
-                return
-            self.root = {**target, **rest}
+                target = None
+        return target if isinstance(target, dict | bool) else self._definitions.get(steps[-1])
 
 
-def _definitions_in(value: Any, path: _Path) -> Iterator[tuple[str, _Path]]:
-    if len(path) > MAX_PATH:
-        return
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        if key in _DEFINITIONS and isinstance(inner, dict):
-            yield from ((name, (*path, key, name)) for name in inner)
-        yield from _definitions_in(inner, (*path, "prefixItems" if key == "items" and isinstance(inner, list) else key))
+def _definitions_in(root: _Schema) -> dict[str, Any]:
+    """Return the definitions of a schema and its parts by name; of those with one name, the outermost."""
+    definitions: dict[str, Any] = {}
+    waiting = deque[Any]([root])
+    while waiting:
+        value = waiting.popleft()
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(inner, dict | list):
+                waiting.append(inner)
+            for name, one in inner.items() if key in _DEFINITIONS and isinstance(inner, dict) else ():
+                if isinstance(one, dict | bool):
+                    definitions.setdefault(name, one)
+    return definitions
 
 
-def _is_same_value(path: _Path) -> bool:
-    steps = zip(("", *path), path, strict=False)
-    return all(isinstance(step, int) or step in _SAME_VALUE or before == "dependentSchemas" for before, step in steps)
-
-
-def _place(path: _Path) -> str:
-    """Return the place of a schema for a message, such as `user.names[]`."""
-    place = ""
-    for before, step in zip(("", *path), path, strict=False):
-        if before in {"properties", "patternProperties"}:
-            place = f"{place}.{step}".lstrip(".")
-        elif before in {*_DEFINITIONS, "dependentSchemas"}:
-            place = str(step)
-        elif step == "items":
-            place += "[]"
-        elif before == "prefixItems":
-            place += f"[{step}]"
-    return place or "the arguments"
-
-
-def _pointer(path: _Path) -> str:
-    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
-    return "".join(["#", *(f"/{quote(step, safe=_SAFE)}" for step in steps)])
+def _pointer(key: str, name: str) -> str:
+    escaped = name.replace("~", "~0").replace("/", "~1")
+    return f"#/{key}/{quote(escaped, safe=_SAFE)}"
 
 
 def _without_nullable(given: _Schema) -> _Schema:
@@ -356,14 +327,3 @@ def _as_switch(value: Any) -> Any:
 
 def _is_required(schema: Any) -> bool:
     return isinstance(schema, dict) and _as_switch(schema.get("required")) is True
-
-
-def _with_definitions(root: _Schema) -> _Schema:
-    """Return a schema with OpenAPI's `components.schemas` as definitions."""
-    components = root.get("components")
-    schemas = components.get("schemas") if isinstance(components, dict) else None
-    if not isinstance(schemas, dict):
-        return root
-    own = root.get("$defs")
-    definitions = {**schemas, **(own if isinstance(own, dict) else {})}
-    return {key: value for key, value in root.items() if key != "components"} | {"$defs": definitions}
