@@ -95,8 +95,8 @@ def _report(command: str, finished: _Finished, timeout_s: float) -> str:
     return "\n".join([f"{end}: {command}", *(written or ["(no output)"])])
 
 
-class _Captured:
-    """The captured output: at most MAX_OUTPUT_BYTES, half from the start and half from the end."""
+class _Output:
+    """Captured output: at most MAX_OUTPUT_BYTES, half from the start and half from the end."""
 
     def __init__(self) -> None:
         self._head, self._tail = bytearray(), bytearray()
@@ -122,7 +122,7 @@ class _Watch(asyncio.SubprocessProtocol):
     """Waits for the end of the program, not of its output: a background child can hold the pipes open."""
 
     def __init__(self) -> None:
-        self.output = {1: _Captured(), 2: _Captured()}
+        self.output = {1: _Output(), 2: _Output()}
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()
 
@@ -147,30 +147,24 @@ async def _run_program(
     if not HAS_LAUNCHER:
         return await _started(argv, folder, environment, timeout_s)
     reading, writing = os.pipe()
-    try:
-        command = launcher.command_line(launcher.Plan(wrapper=[*wrapper], report=writing), argv)
+    os.set_blocking(reading, False)
+    with os.fdopen(reading, "rb") as report:
         try:
+            command = launcher.command_line(launcher.Plan(wrapper=[*wrapper], report=writing), argv)
             finished = await _started(command, folder, environment, timeout_s, passed=(writing,))
         finally:
             os.close(writing)
-        os.set_blocking(reading, False)
-        try:
-            reported = json.loads(os.read(reading, 1_000).partition(b"\n")[0])
-        except (BlockingIOError, ValueError):  # it was stopped before it could
-            return finished
-    finally:
-        os.close(reading)
+        lines = (report.read() or b"").splitlines()
+    if not lines:  # it was stopped before it could report
+        return finished
+    reported = json.loads(lines[0])
     if "errno" in reported:
         raise OSError(reported["errno"], os.strerror(reported["errno"]))
     return finished._replace(status=reported["status"])
 
 
 async def _started(
-    argv: Sequence[str],
-    folder: Path,
-    environment: Mapping[str, str],
-    timeout_s: float,
-    passed: Sequence[int] = (),
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, passed: Sequence[int] = ()
 ) -> _Finished:
     with anyio.CancelScope(shield=True):  # a cancelled start would leave the program running
         transport, watch = await asyncio.get_running_loop().subprocess_exec(
@@ -179,47 +173,32 @@ async def _started(
             cwd=folder,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
             pass_fds=passed,
         )
-    timed_out = False
+    group, in_time = transport.get_pid(), False
     try:
-        async with asyncio.timeout(timeout_s):
-            await watch.exited.wait()
-    except TimeoutError:
-        timed_out = True
+        in_time = await _is_set_within(watch.exited, timeout_s)
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(transport, watch, launched=bool(passed))
+            for number in (signal.SIGTERM, *((launcher.STOP,) if passed else ())):
+                if not watch.exited.is_set():
+                    with suppress(ProcessLookupError, PermissionError):
+                        (os.kill if number is launcher.STOP else os.killpg)(group, number)
+                    await _is_set_within(watch.exited, _GRACE_S)
+            with suppress(ProcessLookupError, PermissionError):  # macOS answers "not permitted" for zombies
+                os.killpg(group, signal.SIGKILL)
+            await _is_set_within(watch.exited, _GRACE_S)
+            await _is_set_within(watch.closed, _GRACE_S)
+            transport.close()
     status = transport.get_returncode()
     if status is None:
-        raise ChildProcessError(f"process {transport.get_pid()} cannot be killed: it is blocked in the system")
-    return _Finished(status, timed_out, watch.output[1].text(), watch.output[2].text())
+        raise ChildProcessError(f"process {group} cannot be killed: it is blocked in the system")
+    return _Finished(status, not in_time, watch.output[1].text(), watch.output[2].text())
 
 
-async def _end(transport: asyncio.SubprocessTransport, watch: _Watch, *, launched: bool) -> None:
-    group = transport.get_pid()
-    if not watch.exited.is_set():
-        _signal_group(group, signal.SIGTERM)
-        await _within_grace(watch.exited)
-    if launched and not watch.exited.is_set():
-        with suppress(ProcessLookupError):
-            os.kill(group, launcher.STOP)
-        await _within_grace(watch.exited)
-    _signal_group(group, signal.SIGKILL)
-    await _within_grace(watch.exited)
-    await _within_grace(watch.closed)
-    transport.close()
-
-
-async def _within_grace(event: asyncio.Event) -> None:
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
-        async with asyncio.timeout(_GRACE_S):
+        async with asyncio.timeout(seconds):
             await event.wait()
-
-
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # macOS answers "not permitted" for a group of zombies
-        os.killpg(group, number)
+    return event.is_set()
