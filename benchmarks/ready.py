@@ -20,10 +20,8 @@ from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.ranking.encoder import encoded_text, sentence_encoder
+from packetgate.tools.ranking.encoder import Floats, Vectors, encoded_text, sentence_encoder
 from packetgate.tools.ranking.ranking import SemanticModel
-from packetgate.tools.ranking.trees import Floats
-from packetgate.tools.ranking.vectors import Vectors
 from packetgate.tools.spec.descriptions import listed_name
 from packetgate.tools.spec.tool_spec import ToolSpec
 

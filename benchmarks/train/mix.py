@@ -17,11 +17,8 @@ from benchmarks.ranking.data import Query
 from benchmarks.train.data import Source, sources
 from benchmarks.train.trees import trees_of
 from packetgate.tools.ranking.bm25 import BY_WORDS, Lexical
-from packetgate.tools.ranking.encoder import SentenceEncoder, StaticEncoder, TextEncoder, encoded_text
-from packetgate.tools.ranking.features import COLUMNS
-from packetgate.tools.ranking.space import Space
-from packetgate.tools.ranking.trees import Trees
-from packetgate.tools.ranking.vectors import Vectors
+from packetgate.tools.ranking.encoder import SentenceEncoder, StaticEncoder, TextEncoder, Vectors, encoded_text
+from packetgate.tools.ranking.space import COLUMNS, Space, Trees
 
 MOST_REQUESTS = 700
 """Of one source."""

@@ -19,7 +19,7 @@ from benchmarks.train.filling.fitting import NOW, fit, groups, same
 from packetgate.deciders.values import filling
 from packetgate.deciders.values.features import FEATURE_NAMES, FEATURES_VERSION, TREES
 from packetgate.deciders.values.parameters import Parameter, parameters_of
-from packetgate.tools.ranking.trees import Trees
+from packetgate.tools.ranking.space import Trees
 
 UTTERANCES, MADE = 500, 2_500
 CAPITALISED = 0.5

@@ -15,7 +15,7 @@ from packetgate.deciders.values.candidates import Candidate, candidates
 from packetgate.deciders.values.features import Matrix, Scene
 from packetgate.deciders.values.mentions import parse_request
 from packetgate.deciders.values.parameters import Parameter, parameters_of
-from packetgate.tools.ranking.trees import Trees
+from packetgate.tools.ranking.space import Trees
 
 NOW = datetime(2026, 1, 15, 9)
 SHOWN = 45

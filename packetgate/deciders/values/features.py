@@ -15,7 +15,7 @@ from packetgate.deciders.values.parameters import Parameter
 from packetgate.state.errors import WeightsError
 from packetgate.tools.learned import DIGITS, load_arrays
 from packetgate.tools.ranking.encoder import static_encoder
-from packetgate.tools.ranking.trees import Trees
+from packetgate.tools.ranking.space import Trees
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 

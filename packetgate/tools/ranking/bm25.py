@@ -31,23 +31,16 @@ CACHED_ENTRIES = 8_192
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
-class FieldWeight(NamedTuple):
-    """Weight of a field of a tool, and its usual number of words."""
-
-    weight: float
-    usual_length: int
-
-
 TOOL_FIELDS = {
-    "name": FieldWeight(3.0, 3),
-    "server": FieldWeight(1.0, 2),
-    "brief": FieldWeight(1.0, 15),
-    "full": FieldWeight(1.0, 25),
-    "parameters": FieldWeight(0.5, 30),
-    "examples": FieldWeight(1.0, 15),
-    "about": FieldWeight(0.25, 15),
+    "name": (3.0, 3),
+    "server": (1.0, 2),
+    "brief": (1.0, 15),
+    "full": (1.0, 25),
+    "parameters": (0.5, 30),
+    "examples": (1.0, 15),
+    "about": (0.25, 15),
 }
-"""Weight of each field. `about`, the server's description, distinguishes servers but rarely tools."""
+"""Weight of each field of a tool, and its usual number of words. `about` is the server's description."""
 CONCATENATED = ("server", "name", "full", "parameters")
 """Fields that together are a tool's text without repetitions."""
 COUNT_BITS = 4
@@ -126,11 +119,9 @@ class Lexical:
     def parse(self, request: str, limit: int) -> ScoredRequest:
         """Return the parsed request, with at least `limit` of the best tools."""
         words = words_by_stem(request)
-        scores = self.scores(words)
-        text = request[:ENCODED_CHARS].strip()
-        return ScoredRequest(
-            words, [text, *_sentences(text)] if text else [], scores, best_of(scores, max(limit, BY_WORDS))
-        )
+        scores, text = self.scores(words), request[:ENCODED_CHARS].strip()
+        texts = [text, *_sentences(text)] if text else []
+        return ScoredRequest(words, texts, scores, best_of(scores, max(limit, BY_WORDS)))
 
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that share a word with the request, best first; ties in order of name."""

@@ -15,14 +15,13 @@ from packetgate.tools.ranking.encoder import (
     WEIGHTS,
     SentenceEncoder,
     StaticEncoder,
+    Vectors,
     encoded_text,
     sentence_encoder,
     static_encoder,
 )
 from packetgate.tools.ranking.ranking import Ranking, SemanticModel
-from packetgate.tools.ranking.space import Spaces
-from packetgate.tools.ranking.trees import Trees
-from packetgate.tools.ranking.vectors import Vectors
+from packetgate.tools.ranking.space import Spaces, Trees
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OFFICE = [
@@ -133,7 +132,7 @@ def test_vectors_are_stored_for_their_owner_and_not_computed_twice(tmp_path: Pat
 
 
 def test_the_file_of_vectors_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("packetgate.tools.ranking.vectors.MAX_STORED", 3)
+    monkeypatch.setattr("packetgate.tools.ranking.encoder.MAX_STORED", 3)
     vectors = Vectors(sentence_encoder(), tmp_path / "vectors.db")
     for text in "abcde":
         vectors.of([text])
