@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
@@ -26,6 +26,7 @@ _MIN_LETTERS = 4
 """Shorter names are never compared by similarity."""
 _NUMBERS = re.compile(r"\d+|(?<![^\W_])[^\W\d_](?![^\W_])")
 """Numbers and single letters: names that differ in them are different names."""
+_SEPARATOR = re.compile(r"[\W_]+")
 _FILLERS = frozenset(
     "a an the my our your this that to of for in about on from with file folder directory document called named".split()
 )
@@ -158,6 +159,20 @@ class PathMatches(NamedTuple):
     """The most similar paths, if no path matches."""
 
 
+class _Name:
+    """A path in the forms by which it is compared, all without case."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.whole = path, path.casefold()
+        self.base = self.whole.rpartition("/")[2]
+        self.stem = PurePosixPath(self.whole).stem
+        self.plain_stem = squeeze_text(self.stem)
+        self.words = _words([*_SEPARATOR.split(self.whole), self.plain_stem])
+        self.base_words = _words([*_SEPARATOR.split(self.base), self.plain_stem])
+        self.stem_words = _words(_SEPARATOR.split(self.stem))
+        self.numbers = sorted(_NUMBERS.findall(self.base))
+
+
 def matching_paths(root: Root, path: str, kind: PathKind, *, careful: bool = False) -> PathMatches:
     """Return the paths that a missing path may mean: by base name, without suffix, or misspelt. Blocking.
 
@@ -169,77 +184,48 @@ def matching_paths(root: Root, path: str, kind: PathKind, *, careful: bool = Fal
     Raises:
         OSError: the working folder cannot be read.
     """
-    entries = walk(root, root.path, Counter())
     names = [
-        entry.path for entry in entries if (entry.is_file and kind != "folder") or (entry.is_folder and kind != "file")
+        _Name(entry.path)
+        for entry in walk(root, root.path, Counter())
+        if (entry.is_file and kind != "folder") or (entry.is_folder and kind != "file")
     ]
-    wanted = path.strip().strip("/").removeprefix("./").casefold()
-    for matches in _tests(wanted, in_place=careful and "/" in wanted):
-        if found := tuple(name for name in names if matches(name.casefold())):
-            return PathMatches(found)
+    wanted = _Name(path.strip().strip("/").removeprefix("./"))
+    bare, words = _bare(wanted.base), _words(wanted.base.split())
+    tests: list[Callable[[_Name], bool]] = [
+        lambda name: name.whole == wanted.whole or name.whole.endswith(f"/{wanted.whole}"),
+        lambda name: name.base == wanted.base,
+        lambda name: bool(bare) and bare in {squeeze_text(name.whole), squeeze_text(name.base), name.plain_stem},
+        lambda name: bool(bare) and name.plain_stem in {f"{bare}s", bare.removesuffix("s")},
+        lambda name: bool(words) and words <= name.words and bool(words & name.base_words),
+        lambda name: len(words) > 1 and len(name.stem) >= _MIN_LETTERS and name.stem_words <= words,
+    ]
+    for test in tests[: 1 if careful and "/" in wanted.whole else None]:
+        if matches := tuple(name.path for name in names if test(name)):
+            return PathMatches(matches)
     similar = _similar(wanted, names)
     return PathMatches(nearest=(*similar.names, *similar.nearest)) if careful else similar
 
 
-def _tests(wanted: str, *, in_place: bool) -> Iterator[Callable[[str], bool]]:
-    yield lambda name: name == wanted or name.endswith(f"/{wanted}")
-    if in_place:
-        return
-    base, bare = _base(wanted), _bare(wanted)
-    yield lambda name: _base(name) == base
-    if bare:
-        yield lambda name: bare in {squeeze_text(name), squeeze_text(_base(name)), squeeze_text(_stem(name))}
-        yield lambda name: squeeze_text(_stem(name)) in {f"{bare}s", bare.removesuffix("s")}
-    words = _words(base.split())
-    if words:
-        yield lambda name: words <= _path_words(name) and bool(words & _path_words(_base(name)))
-    if len(words) > 1:
-        yield lambda name: len(_stem(name)) >= _MIN_LETTERS and _words(re.split(r"[\W_]+", _stem(name))) <= words
-
-
-def _similar(wanted: str, names: list[str]) -> PathMatches:
-    suffix = Path(wanted).suffix
-    own = _bare(wanted.removesuffix(suffix))
-    by_stem: dict[str, list[str]] = {}
+def _similar(wanted: _Name, names: list[_Name]) -> PathMatches:
+    suffix = PurePosixPath(wanted.whole).suffix
+    own = _bare(wanted.base.removesuffix(suffix))
+    by_stem: dict[str, list[_Name]] = {}
     for name in names:
-        by_stem.setdefault(squeeze_text(_stem(name.casefold())), []).append(name)
+        by_stem.setdefault(name.plain_stem, []).append(name)
     close = get_close_matches(own, [stem for stem in by_stem if len(stem) >= _MIN_LETTERS], _MAX_NEAREST, _NEAR)
-    is_misspelt = bool(close) and len(own) >= _MIN_LETTERS and _is_misspelt(own, close[0])
-    meant = [
-        name
-        for name in (by_stem[close[0]] if is_misspelt else ())
-        if name.casefold().endswith(suffix) and _numbers(name) == _numbers(wanted)
-    ]
-    if meant:
-        return PathMatches(tuple(meant))
-    return PathMatches(nearest=tuple(name for stem in close for name in by_stem[stem])[:_MAX_NEAREST])
+    if close and len(own) >= _MIN_LETTERS:
+        is_swapped = own[0] == close[0][0] and sorted(own) == sorted(close[0])
+        if is_swapped or SequenceMatcher(None, close[0], own).ratio() >= _MISSPELT:
+            same = [one for one in by_stem[close[0]] if one.whole.endswith(suffix) and one.numbers == wanted.numbers]
+            if same:
+                return PathMatches(tuple(name.path for name in same))
+    return PathMatches(nearest=tuple(name.path for stem in close for name in by_stem[stem])[:_MAX_NEAREST])
 
 
-def _is_misspelt(own: str, stem: str) -> bool:
-    swapped = own[0] == stem[0] and sorted(own) == sorted(stem)
-    return swapped or SequenceMatcher(None, stem, own).ratio() >= _MISSPELT
-
-
-def _numbers(name: str) -> list[str]:
-    return sorted(_NUMBERS.findall(_base(name.casefold())))
-
-
-def _bare(wanted: str) -> str:
-    words = _base(wanted).split()
+def _bare(base: str) -> str:
+    words = base.split()
     return squeeze_text(" ".join([word for word in words if word not in _FILLERS] or words))
 
 
 def _words(parts: Iterable[str]) -> frozenset[str]:
     return frozenset(squeeze_text(part).removesuffix("s") for part in parts if part not in _FILLERS) - {""}
-
-
-def _path_words(name: str) -> frozenset[str]:
-    return _words([*re.split(r"[\W_]+", name), squeeze_text(_stem(name))])
-
-
-def _base(name: str) -> str:
-    return name.rpartition("/")[2]
-
-
-def _stem(name: str) -> str:
-    return Path(name).stem
