@@ -24,8 +24,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette
-from packetgate.tools.palette.texts import counted_tokens, tool_text
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette, counted_tokens, tool_text
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -18,7 +18,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.printing import compact_json
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.texts import palette_text
+from packetgate.tools.palette.choice import palette_text
 
 NOTHING = '{"action": "none", "reasoning": "", "confidence": 1}'
 

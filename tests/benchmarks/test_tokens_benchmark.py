@@ -17,7 +17,7 @@ from benchmarks.tokens.sets import Measured, filesystem, from_files
 from packetgate.deciders.language.selection import selection_form
 from packetgate.state.errors import InputError
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.texts import palette_text
+from packetgate.tools.palette.choice import palette_text
 
 REQUEST = "Search the files for the word kettle"
 MAIL = tool("post.send_mail", "to", to={"type": "string", "description": "Who gets it."}, description="Send a mail.")

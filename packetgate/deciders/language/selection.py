@@ -30,7 +30,7 @@ from packetgate.state.printing import compact_json
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call
-from packetgate.tools.palette.texts import palette_text
+from packetgate.tools.palette.choice import palette_text
 from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import ResultStore

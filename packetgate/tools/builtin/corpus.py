@@ -71,8 +71,7 @@ class Corpus:
     def scan(self) -> tuple[Files, Counter[str]]:
         """Return the files to search, and the numbers of other files by reason. Blocking.
 
-        Raises:
-            OSError: the root cannot be read.
+        Raise `OSError` if the root cannot be read.
         """
         with self._lock:
             known, left_out, total = dict[str, TextFile](), Counter[str](), 0
@@ -102,8 +101,7 @@ class Corpus:
     def by_words(self, files: Files, query: str, top_k: int) -> list[Passage]:
         """Return the best passages of `files` that have a word of the query. Blocking.
 
-        Raises:
-            ToolFailure: the query has no word.
+        Raise `ToolFailure` if the query has no word.
         """
         match = match_any(query)
         with self._lock:
@@ -155,11 +153,7 @@ def _best(passages: Iterable[Passage], top_k: int) -> list[Passage]:
 
 
 def match_any(query: str) -> str:
-    """Return an FTS5 expression that matches any word of the query.
-
-    Raises:
-        ToolFailure: the query has no word.
-    """
+    """Return an FTS5 expression that matches any word of the query. Raise `ToolFailure` if the query has no word."""
     words = dict.fromkeys(re.findall(r"[^\W_]+", query.casefold()))
     if not words:
         raise ToolFailure(f"the query {query!r} has no word to search for: say what to look for in words")

@@ -139,11 +139,7 @@ class _Watch(asyncio.SubprocessProtocol):
 async def _run_program(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, wrapper: Sequence[str]
 ) -> _Finished:
-    """Run the program, through the launcher if the system has one.
-
-    Raises:
-        OSError: the program cannot be started.
-    """
+    """Run the program, through the launcher if the system has one. Raise `OSError` if the program cannot be started."""
     if not HAS_LAUNCHER:
         return await _started(argv, folder, environment, timeout_s)
     reading, writing = os.pipe()

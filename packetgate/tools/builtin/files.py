@@ -50,11 +50,7 @@ class Root:
 
     @cached_property
     def path(self) -> Path:
-        """The folder with links resolved. Blocking on first use.
-
-        Raises:
-            ToolFailure: it is not a folder.
-        """
+        """The folder with links resolved. Blocking on first use. Raise `ToolFailure` if it is not a folder."""
         real = self._given.expanduser().resolve()
         if not real.is_dir():
             raise ToolFailure(f"the working folder {self._given} is not a folder: start Packetgate in one that exists")
@@ -79,8 +75,7 @@ class Root:
     def real(self, path: str, *, follow: bool = True) -> Path:
         """Return the resolved path as `resolve` does, but also for a link to a secret file.
 
-        Raises:
-            ToolFailure: the path leads out of the folder, is empty or is not a path.
+        Raise `ToolFailure` if the path leads out of the folder, is empty or is not a path.
         """
         if not path.strip() or "\0" in path:
             raise ToolFailure(f"{path!r} is not a path: name a file below the working folder, for example README.md")
@@ -168,11 +163,7 @@ def open_file(name: str, folder: int) -> BinaryIO:
 
 
 def decode(data: bytes, name: str) -> str:
-    """Return UTF-8 bytes as text, without a byte order mark.
-
-    Raises:
-        NotTextError: the bytes are not UTF-8.
-    """
+    """Return UTF-8 bytes as text, without a byte order mark. Raise `NotTextError` if the bytes are not UTF-8."""
     if b"\0" not in data:
         with suppress(UnicodeDecodeError):
             return data.decode("utf-8-sig")

@@ -112,8 +112,7 @@ def _by_stem(folder: Path, changed_at: int) -> dict[str, list[Path]]:
 def existing(root: Root, path: str, kind: PathKind = "any", *, follow: bool = True) -> Path:
     """Return the resolved path of a file or folder that exists. Blocking.
 
-    Raises:
-        ToolFailure: it does not exist, is of the other kind, or is outside the root.
+    Raise `ToolFailure` if it does not exist, is of the other kind, or is outside the root.
     """
     real = root.resolve(path, follow=follow)
     try:

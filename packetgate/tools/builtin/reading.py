@@ -38,8 +38,7 @@ class LineRange:
     def of(self, total: int, name: str) -> tuple[int, int]:
         """Return the first and the last line to show, of `total` lines.
 
-        Raises:
-            ToolFailure: there is no such line, or the fields contradict each other.
+        Raise `ToolFailure` if there is no such line, or the fields contradict each other.
         """
         if self.tail and (self.head or self.first_line > 1 or self.last_line):
             raise ToolFailure(f"tail={self.tail} is the end of {name}: leave out head, first_line and last_line")
@@ -88,8 +87,7 @@ def reading_tools(root: Root, kept: ResultStore | None) -> tuple[BuiltinTool, ..
 def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:
     """Return the name and the text of a file of at most `limit` bytes. Blocking.
 
-    Raises:
-        ToolFailure: it is missing, a folder, not text, too large, or outside the root.
+    Raise `ToolFailure` if it is missing, a folder, not text, too large, or outside the root.
     """
     real = existing(root, path, "file")
     name = root.name(real)
@@ -102,8 +100,7 @@ def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, 
 def read_stored(kept: ResultStore, handle: str, wanted: LineRange) -> str:
     """Return lines of a stored result, as many as are shown at once. Blocking.
 
-    Raises:
-        ToolFailure: this session has no such result, or it is not text, or has no such lines.
+    Raise `ToolFailure` if this session has no such result, or it is not text, or has no such lines.
     """
     try:
         text = kept.read(handle)

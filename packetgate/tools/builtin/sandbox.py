@@ -58,8 +58,7 @@ class Sandbox:
     async def confines(self, folder: Path) -> bool:
         """Return whether programs are confined; bubblewrap is tried once.
 
-        Raises:
-            ToolFailure: programs are not confined, and a sandbox is required.
+        Raise `ToolFailure` if programs are not confined, and a sandbox is required.
         """
         if self._works is None:
             self._works = await self._try(folder)
@@ -71,11 +70,7 @@ class Sandbox:
         return self._works
 
     async def description(self, folder: Path) -> str:
-        """Return a description of the confinement.
-
-        Raises:
-            ToolFailure: as `confines`.
-        """
+        """Return a description of the confinement. Raise `ToolFailure` as `confines` does."""
         if not await self.confines(folder):
             return UNCONFINED
         return CONFINED if self.settings.network else f"{CONFINED}; no network"
@@ -88,8 +83,7 @@ class Sandbox:
 
         A sandboxed program has its own temporary folder, which is removed afterwards.
 
-        Raises:
-            ToolFailure: as `confines`.
+        Raise `ToolFailure` as `confines` does.
         """
         if not await self.confines(folder):
             if HAS_LAUNCHER:

@@ -76,8 +76,7 @@ def walk(
     Hidden entries are skipped unless `hidden` is set or the pattern names them. Withheld entries are skipped unless the
     folder or the pattern names them: then the user was asked.
 
-    Raises:
-        OSError: the folder cannot be read.
+    Raise `OSError` if the folder cannot be read.
     """
     named = [one for one in alternatives(pattern) if holds_secrets(one)] if holds_secrets(pattern) else []
     matches, names_it = path_matcher(pattern), path_matcher(*named, parts=False)

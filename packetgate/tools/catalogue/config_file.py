@@ -35,8 +35,7 @@ def config_error(path: Path, error: ValidationError, known: str, table: str = ""
 def read_file(path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out") -> Any:
     """Return the parsed content of a file; `check` is the hint in the error if the file cannot be opened.
 
-    Raises:
-        ConfigError: the file is missing, too large, or not valid in this format.
+    Raise `ConfigError` if the file is missing, too large, or not valid in this format.
     """
     try:
         if path.stat().st_size > MAX_FILE:

@@ -204,8 +204,7 @@ def _spaced(pattern: str) -> str:
 def load_preferences(path: Path | None) -> Preferences:
     """Read `packetgate.toml`; without a path, return the defaults.
 
-    Raises:
-        ConfigError: the file is missing, is not TOML, or has an invalid setting.
+    Raise `ConfigError` if the file is missing, is not TOML, or has an invalid setting.
     """
     if path is None:
         return Preferences()

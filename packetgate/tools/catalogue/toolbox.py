@@ -42,7 +42,7 @@ class AllowedTools:
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
         """Return the allowed tools; with `patient`, wait for servers that are starting."""
         catalogue = await self.toolbox.catalogue(patient=patient)
-        return await asyncio.to_thread(self._limited, catalogue) if self._is_limited(catalogue) else catalogue
+        return await asyncio.to_thread(self._limited, catalogue)
 
     @property
     def known(self) -> Catalogue:
@@ -58,8 +58,5 @@ class AllowedTools:
         return await self.toolbox.call(tool_name, params, idempotency_key)
 
     def _limited(self, catalogue: Catalogue) -> Catalogue:
-        is_limited = self._is_limited(catalogue)
+        is_limited = self.context.allowed_tools or catalogue.preferences.policy.rules
         return catalogue.limited(self.context.allowed_tools, self.channel) if is_limited else catalogue
-
-    def _is_limited(self, catalogue: Catalogue) -> bool:
-        return bool(self.context.allowed_tools or catalogue.preferences.policy.rules)

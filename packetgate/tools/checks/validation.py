@@ -75,8 +75,7 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
 def value_errors(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationError]:
     """Return the errors of values, without missing and unknown parameters.
 
-    Raises:
-        ValueError: the schema is broken.
+    Raise `ValueError` if the schema is broken.
     """
     errors = _validator(canonical_json(spec.input_schema)).iter_errors(dict(params))
     by_name = [["required"]] if spec.is_open else [["required"], ["additionalProperties"]]
@@ -95,8 +94,7 @@ def schema_error(schema: Mapping[str, Any]) -> str:
 def result_error(schema: Mapping[str, Any], structured: Any) -> str:
     """Return why structured content does not fit its schema; empty if it does.
 
-    Raises:
-        ValueError: the schema is broken.
+    Raise `ValueError` if the schema is broken.
     """
     error = next(_validator(canonical_json(schema)).iter_errors(structured), None)
     return "" if error is None else _short(error.message)

@@ -1,14 +1,14 @@
-"""Choose the palette: the few tools that a turn may call, how each is shown, and why."""
+"""Choose the palette: the few tools that a turn may call, how each is shown, and why; and write it for a prompt."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, get_args
 
 from packetgate.state.sections import Access, PaletteDetail, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import matching_names
 from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
-from packetgate.tools.palette.texts import LEVELS, counted_tokens, tool_text
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
@@ -28,7 +28,24 @@ MOST_RECENT = 8
 """Largest number of recent tools that a session remembers."""
 MOST_NAMED = 4
 
+LEVELS: tuple[PaletteDetail, ...] = get_args(PaletteDetail)
+"""Levels of detail, from the shortest to the longest text."""
+CACHED_COUNTS = 32_768
+
 PaletteReason = Literal["permanent", "recent", "default", "ranked", "widened", "described"]
+
+
+def tool_text(spec: ToolSpec, shown: PaletteDetail) -> str:
+    """Return a tool's text for a prompt."""
+    if shown == "name":
+        return f"- {spec.name}"
+    return spec.in_brief if shown == "brief" else spec.in_full
+
+
+@lru_cache(maxsize=CACHED_COUNTS)
+def counted_tokens(count: Callable[[str], int], text: str) -> int:
+    """Return the number of tokens of a text, cached. May block."""
+    return count(text)
 
 
 @dataclass(frozen=True)
@@ -83,17 +100,16 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     """
     subject = subject_of(request.words, catalogue.preferences.category_words)
     hits, support = _ranked_hits(request, catalogue, subject)
-    sizes = _Sizes(request, catalogue)
-    chosen = _choose(_Candidates(request, catalogue, with_support(hits, support), subject), sizes)
+    chosen = _choose(_Candidates(request, catalogue, with_support(hits, support), subject))
     if not support:
         return chosen
-    unlearned = _choose(_Candidates(request, catalogue, hits, subject), sizes)
-    names = {entry.tool_name for entry in chosen.entries}
+    unlearned = _choose(_Candidates(request, catalogue, hits, subject))
+    room, names = _Room(request, catalogue), {entry.tool_name for entry in chosen.entries}
     missing = [entry.changed(shown="name") for entry in unlearned.entries if entry.tool_name not in names]
     return replace(
         chosen,
         entries=(*chosen.entries, *missing),
-        tokens=chosen.tokens + sum(sizes.tokens(entry.tool_name, "name") for entry in missing),
+        tokens=chosen.tokens + sum(room.tokens(entry.tool_name, "name") for entry in missing),
         left_out=max(0, chosen.left_out - len(missing)),
         note=unlearned.note if missing else chosen.note,
     )
@@ -178,21 +194,20 @@ class _Candidates:
         return f"nothing else fits this {request.access} request, so {' and '.join(sorted(risks))} tools are offered"
 
 
-class _Sizes:
-    """The tokens of tools' texts, and the budget."""
+class _Room:
+    """The tools that are shown so far, and the tokens of their texts."""
 
     def __init__(self, request: PaletteRequest, catalogue: Catalogue) -> None:
-        self._request = request
-        self._catalogue = catalogue
-        self._known: dict[tuple[str, PaletteDetail], int] = {}
+        self._request, self._catalogue = request, catalogue
+        self.shown: dict[str, PaletteDetail] = {}
+        self.spent = 0
         self.budget = self._budget()
 
-    def tokens(self, name: str, shown: PaletteDetail) -> int:
-        size = self._known.get((name, shown))
-        if size is None:
-            text = self._request.text(self._catalogue[name], shown)
-            size = self._known[name, shown] = counted_tokens(self._request.tokens.count, text)
-        return size
+    def tokens(self, name: str, shown: PaletteDetail | None) -> int:
+        """Return the tokens of a tool's text; 0 for a tool that is not shown."""
+        if shown is None:
+            return 0
+        return counted_tokens(self._request.tokens.count, self._request.text(self._catalogue[name], shown))
 
     def _budget(self) -> int:
         """Return a smaller budget for a small catalogue; of a large one, count no more than needed."""
@@ -203,29 +218,21 @@ class _Sizes:
                 return budget
         return min(budget, max(WORTH_SAVING, int(total * SHARE)))
 
-
-class _Room:
-    def __init__(self, most: int, sizes: _Sizes) -> None:
-        self._most = most
-        self._sizes = sizes
-        self.shown: dict[str, PaletteDetail] = {}
-        self.spent = 0
-
     def show(self, names: Iterable[str], shown: PaletteDetail, limit: int, *, must: bool = False) -> None:
         """Show tools at this level or higher, within the limit; with `must`, the first tool may exceed it."""
         for name in names:
             before = self.shown.get(name)
-            if before is None and len(self.shown) >= self._most:
+            if before is None and len(self.shown) >= self._request.size:
                 continue
             if before is not None and LEVELS.index(shown) <= LEVELS.index(before):
                 continue
-            more = self._sizes.tokens(name, shown) - (self._sizes.tokens(name, before) if before else 0)
+            more = self.tokens(name, shown) - self.tokens(name, before)
             if self.spent + more <= limit or (must and not self.shown):
                 self.shown[name] = shown
                 self.spent += more
 
 
-def _choose(candidates: _Candidates, sizes: _Sizes) -> Palette:
+def _choose(candidates: _Candidates) -> Palette:
     request, catalogue, reasons = candidates.request, candidates.catalogue, candidates.reasons()
     always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *candidates.permanent]))
     order = list(dict.fromkeys([*always, *reasons]))
@@ -235,7 +242,8 @@ def _choose(candidates: _Candidates, sizes: _Sizes) -> Palette:
     in_full = [*others, *_with_score(best[:FULL_BEST], scores, FULL_SCORE, FULL_LEAST)]
     in_brief = [*others, *_with_score(best, scores, BRIEF_SCORE, BRIEF_LEAST)]
 
-    room, budget = _Room(request.size, sizes), sizes.budget
+    room = _Room(request, catalogue)
+    budget = room.budget
     room.show(candidates.wishes, "full", budget, must=bool(order) and reasons[order[0]] == "described")
     room.show(always, "name", budget, must=True)
     room.show(in_full, "full", int(budget * FULL_SHARE))
@@ -274,3 +282,24 @@ def _with_score(best: Sequence[str], scores: Mapping[str, float], share: float, 
 def _without_room(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"there was no room for {', '.join(names[:MOST_NAMED])}{more}" if names else ""
+
+
+def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, briefs: bool = True) -> str:
+    """Return the palette as part of a prompt: permanent tools first, then by length and name, for stable prefixes.
+
+    Tools that are only named share a line for each server, if the ledger does not name them. Without `briefs`, tools
+    in brief are only named.
+    """
+    shown = sorted(
+        (entry for entry in entries if entry.tool_name in catalogue),
+        key=lambda entry: (entry.reason != "permanent", LEVELS.index(entry.shown), entry.tool_name),
+    )
+    lines: dict[str, str] = {}
+    for entry in shown:
+        spec = catalogue[entry.tool_name]
+        if entry.shown == "full" or (briefs and entry.shown == "brief"):
+            lines[spec.name] = tool_text(spec, entry.shown)
+        elif not catalogue.names_all:
+            line, name = f"- {spec.server}, by name: ", spec.name.removeprefix(f"{spec.server}.")
+            lines[line] = f"{lines[line]}, {name}" if line in lines else line + name
+    return "\n".join(lines.values())

@@ -75,11 +75,7 @@ class SentenceEncoder:
         self._row = lru_cache(CACHED_TEXTS)(self._encode)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors of texts.
-
-        Raises:
-            WeightsError: its files are missing or broken.
-        """
+        """Return the vectors of texts. Raise `WeightsError` if its files are missing or broken."""
         return np.concatenate([self._row(text) for text in texts]) if texts else np.zeros((0, 1), np.float32)
 
     def _encode(self, text: str) -> Floats:
@@ -105,11 +101,7 @@ class StaticEncoder:
         self._folder = folder
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors of texts.
-
-        Raises:
-            WeightsError: its files are missing or broken.
-        """
+        """Return the vectors of texts. Raise `WeightsError` if its files are missing or broken."""
         words, scale, tokenizer = self._model
         encoded = tokenizer.encode_batch([*map(without_surrogates, texts)], add_special_tokens=False)
         rows = np.zeros((len(texts), words.shape[1]), np.float32)
@@ -141,8 +133,7 @@ def static_encoder() -> StaticEncoder:
 def vector_of(text: str) -> Floats:
     """Return a text's vector by the shipped encoder. May block.
 
-    Raises:
-        WeightsError: its files are missing or broken.
+    Raise `WeightsError` if its files are missing or broken.
     """
     vector: Floats = sentence_encoder().vectors([text])[0]
     return vector
@@ -183,8 +174,7 @@ class Vectors:
     def of(self, texts: Sequence[str]) -> Floats | None:
         """Return the vectors of texts, one row per text; None while they are computed in the background. May block.
 
-        Raises:
-            WeightsError: the encoder's files are missing or broken.
+        Raise `WeightsError` if the encoder's files are missing or broken.
         """
         keys = [_key(self.encoder.name, text) for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}

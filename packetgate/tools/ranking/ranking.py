@@ -50,8 +50,7 @@ class Ranking:
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that may serve the request, best first; ties in order of name. May block.
 
-        Raises:
-            WeightsError: the weights are missing or broken.
+        Raise `WeightsError` if the weights are missing or broken.
         """
         parsed = self._lexical.parse(request, limit)
         space = self._best_space() if parsed.texts else None
@@ -61,8 +60,7 @@ class Ranking:
     def nearness(self, request: str, names: Iterable[str]) -> dict[str, float]:
         """Return the rounded cosine of the request and each of the tools, by the shipped encoder. May block.
 
-        Raises:
-            WeightsError: the weights are missing or broken.
+        Raise `WeightsError` if the weights are missing or broken.
         """
         from packetgate.tools.ranking.encoder import encoded_text, vector_of
 

@@ -123,11 +123,7 @@ def _largest(scores: Floats, count: int) -> NDArray[np.intp]:
 
 @cache
 def load_ranking_trees(path: Path) -> "dict[str, Trees]":
-    """Return the trees of each space.
-
-    Raises:
-        WeightsError: the file is missing or broken.
-    """
+    """Return the trees of each space. Raise `WeightsError` if the file is missing or broken."""
     arrays = load_arrays(path)
     return {kind: Trees.from_arrays(arrays, kind) for kind in ("fine", "coarse")}
 

@@ -16,8 +16,7 @@ from packetgate.tools.catalogue.preferences import (
     load_preferences,
     matching_names,
 )
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette
-from packetgate.tools.palette.texts import tool_text
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette, tool_text
 
 SPECS = [*files_catalogue().values(), a_tool("mail.send_letter", "Send a letter.")]
 

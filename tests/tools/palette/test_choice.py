@@ -12,9 +12,8 @@ from packetgate.state.routing import Risk
 from packetgate.state.sections import Access, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after
+from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after, tool_text
 from packetgate.tools.palette.subject import subject_of, subject_shift
-from packetgate.tools.palette.texts import tool_text
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
 from packetgate.tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
 

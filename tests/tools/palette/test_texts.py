@@ -6,7 +6,7 @@ from support.tool_specs import PATH, a_tool, files_catalogue
 from packetgate.state.sections import PaletteEntry
 from packetgate.tools.catalogue import ledger
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.texts import palette_text, tool_text
+from packetgate.tools.palette.choice import palette_text, tool_text
 
 MANY = Catalogue([*(a_tool(f"notes.read_{name}", path=PATH) for name in "abcdef"), *files_catalogue().values()])
 
