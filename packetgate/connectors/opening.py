@@ -28,13 +28,12 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
                 yield remote
         return
     from packetgate.graph.composition import open_graph
-    from packetgate.graph.journal import open_journal
     from packetgate.graph.leases import open_leases
     from packetgate.graph.shared_results import result_store
 
     async with open_graph(settings, models) as opened, open_leases(settings) as leases:
         with _running():
-            stores = (leases, open_journal(settings), result_store(settings))
+            stores = (leases, opened.journal, result_store(settings))
             yield Sessions(opened.graph, *stores, opened.hub, with_models=opened.with_models)
 
 

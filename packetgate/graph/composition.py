@@ -12,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from packetgate.deciders.choosing import language_deciders, reflex_deciders, reviewed_by
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
-from packetgate.graph.journal import open_journal
+from packetgate.graph.journal import DatabaseJournal, open_journal
 from packetgate.graph.private_files import private_folder
 from packetgate.graph.records import prune_records
 from packetgate.graph.settings import Settings
@@ -46,6 +46,7 @@ class OpenGraph:
 
     graph: Graph
     hub: McpHub
+    journal: DatabaseJournal
     with_models: Callable[[ModelPool], Graph]
 
 
@@ -173,10 +174,11 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
         open_store(settings) as store,
     ):
         await prune_records(store, settings.usage_days, settings.prompt_days)
+        journal = open_journal(settings)
 
         def made(models: ModelPool) -> Graph:
             deciders = deciders_for(models, result_store(settings))
-            graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, open_journal(settings))
+            graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal)
             return graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
 
-        yield OpenGraph(made(models), hub, made)
+        yield OpenGraph(made(models), hub, journal, made)

@@ -14,15 +14,16 @@ import json
 import os
 import secrets
 import sqlite3
+import weakref
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from packetgate.graph.postgres import open_pool
+from packetgate.graph.postgres import is_stale, keepalive_options, postgres_errors
 from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import SQLITE_TIMEOUT_S
@@ -30,9 +31,6 @@ from packetgate.state.base import now
 from packetgate.state.errors import ConfigError
 from packetgate.tools.execution.journal import Entry, Journal, Recorded
 from packetgate.tools.spec.tool_spec import digest_of
-
-if TYPE_CHECKING:
-    from psycopg import AsyncConnection, AsyncCursor
 
 _T = TypeVar("_T")
 
@@ -169,6 +167,12 @@ _PAGE_ROWS = 500
 _POSTGRES_LOCK = 7_326_451_903
 """Key of the advisory lock that a process holds while it appends rows."""
 
+_INHERITED: list[Any] = []
+"""Connections of a parent process: closing them would release its locks, or end its session."""
+
+Execute = Callable[..., Any]
+"""Runs SQL with `?` for values, and returns a cursor."""
+
 
 def open_journal(settings: Settings, timeout_s: float | None = None) -> "DatabaseJournal":
     """Return the journal of the settings' database; `timeout_s` is the longest wait for another writer of SQLite."""
@@ -182,59 +186,10 @@ def journal_at(place: str | Path, timeout_s: float | None = None) -> "DatabaseJo
 
 
 class DatabaseJournal(Journal):
-    """A journal in a table. Entries with keys survive a power failure."""
+    """A journal in a table, on one thread with one connection. Entries with keys survive a power failure."""
 
-    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
-        """Return the entries of one call, oldest first."""
-        rows = await self._read(
-            "SELECT * FROM journal WHERE packet_id = ? AND call_id = ? ORDER BY seq", (packet_id, call_id)
-        )
-        return tuple(row.recorded for row in rows)
-
-    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
-        """Return the entries of these events, oldest first."""
-        marks = ", ".join("?" * len(events))
-        rows = await self._read(f"SELECT * FROM journal WHERE event IN ({marks}) ORDER BY seq", events)  # noqa: S608
-        return tuple(row.recorded for row in rows)
-
-    async def rows(self, session_id: str | None = None) -> AsyncIterator[JournalRow]:
-        """Yield the rows of all sessions, or of one session, oldest first."""
-        condition, named = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))
-        last, sql = 0, f"SELECT * FROM journal WHERE seq > ?{condition} ORDER BY seq LIMIT ?"  # noqa: S608
-        while rows := await self._read(sql, (last, *named, _PAGE_ROWS)):
-            for row in rows:
-                yield row
-            last = rows[-1].seq
-
-    async def head(self) -> ChainHead:
-        """Return the stored end of the journal."""
-        rows = await self._fetch(_HEAD, ())
-        return ChainHead(*rows[0]) if rows else ChainHead()
-
-    @abstractmethod
-    async def forget(self, session_id: str) -> None:
-        """Erase the details of a session's rows and append a row that records it, in one transaction."""
-
-    @abstractmethod
-    async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]: ...
-
-    async def _read(self, sql: str, values: Sequence[object]) -> list[JournalRow]:
-        return [JournalRow(*row) for row in await self._fetch(sql, values)]
-
-
-_INHERITED: list[sqlite3.Connection] = []
-"""Connections of a parent process: closing them would release its locks on the file."""
-
-
-class _SqliteJournal(DatabaseJournal):
-    """Uses one thread and one connection."""
-
-    def __init__(self, path: Path, timeout_s: float | None = None) -> None:
-        self._path = path
-        self._timeout_s = SQLITE_TIMEOUT_S if timeout_s is None else timeout_s
-        self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
-        """Device and inode of the connection's file."""
+    def __init__(self) -> None:
+        self._connection: Any = None
         self._start()
 
     def _start(self) -> None:
@@ -244,78 +199,124 @@ class _SqliteJournal(DatabaseJournal):
         self._pid, self._thread, self._connection = os.getpid(), ThreadPoolExecutor(1, "journal"), None
 
     async def record(self, *entries: Entry) -> bool:
+        """Append entries and return True; return False if a key exists."""
         return await self._on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
+        """Erase the details of a session's rows and append a row that records it, in one transaction."""
         await self._on_thread(self._forget, session_id)
 
-    async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]:
-        return await self._on_thread(self._run, sql, values)
+    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+        """Return the entries of one call, oldest first."""
+        rows = await self._read("WHERE packet_id = ? AND call_id = ? ORDER BY seq", packet_id, call_id)
+        return tuple(row.recorded for row in rows)
+
+    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+        """Return the entries of these events, oldest first."""
+        rows = await self._read(f"WHERE event IN ({', '.join('?' * len(events))}) ORDER BY seq", *events)
+        return tuple(row.recorded for row in rows)
+
+    async def rows(self, session_id: str | None = None) -> AsyncIterator[JournalRow]:
+        """Yield the rows of all sessions, or of one session, oldest first."""
+        condition, named = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))
+        last = 0
+        while rows := await self._read(f"WHERE seq > ?{condition} ORDER BY seq LIMIT ?", last, *named, _PAGE_ROWS):
+            for row in rows:
+                yield row
+            last = rows[-1].seq
+
+    async def head(self) -> ChainHead:
+        """Return the stored end of the journal."""
+        rows = await self._on_thread(self._fetch, _HEAD)
+        return ChainHead(*rows[0]) if rows else ChainHead()
+
+    async def _read(self, condition: str, *values: object) -> list[JournalRow]:
+        rows = await self._on_thread(self._fetch, f"SELECT * FROM journal {condition}", *values)  # noqa: S608
+        return [JournalRow(*row) for row in rows]
 
     async def _on_thread(self, function: Callable[..., _T], *values: object) -> _T:
         if self._pid != os.getpid():
             self._start()
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *values)
 
-    def _run(self, sql: str, values: Sequence[object]) -> list[Any]:
-        with self._opened() as connection:
-            return connection.execute(sql, values).fetchall()
+    def _fetch(self, sql: str, *values: object) -> list[Any]:
+        with self._opened() as execute:
+            rows: list[Any] = execute(sql, values).fetchall()
+            return rows
 
     def _append(self, entries: Sequence[Entry]) -> bool:
-        with self._opened(lasting=any(entry.key is not None or entry.is_lasting for entry in entries)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for key in (entry.key for entry in entries if entry.key is not None):
-                if connection.execute("SELECT 1 FROM journal WHERE key = ?", (key,)).fetchone():
-                    return False
-            self._insert(connection, entries)
-            return True
+        keys = [entry.key for entry in entries if entry.key is not None]
+        with self._transaction(lasting=bool(keys) or any(entry.is_lasting for entry in entries)) as execute:
+            same_keys = [execute("SELECT 1 FROM journal WHERE key = ?", (key,)) for key in keys]
+            head = execute(_HEAD)
+            if any(cursor.fetchone() for cursor in same_keys):
+                return False
+            _insert(execute, entries, head.fetchone())
+        return True
 
     def _forget(self, session_id: str) -> None:
-        with self._opened() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            if connection.execute(_ERASE, (session_id, FORGOTTEN)).rowcount:
-                self._insert(connection, [Entry(FORGOTTEN, session_id)])
+        with self._transaction() as execute:
+            head, erased = execute(_HEAD), execute(_ERASE, (session_id, FORGOTTEN))
+            newest = head.fetchone()
+            if erased.rowcount:
+                _insert(execute, [Entry(FORGOTTEN, session_id)], newest)
 
-    def _insert(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> None:
-        rows = chained(entries, ChainHead(*(connection.execute(_HEAD).fetchone() or ChainHead())))
-        connection.executemany(_INSERT, rows)
-        connection.execute(_MOVE_HEAD, (rows[-1].seq, rows[-1].hash))
-        connection.execute("COMMIT")
+    @abstractmethod
+    def _opened(self) -> AbstractContextManager[Execute]: ...
 
-    @contextmanager
-    def _opened(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
-        """Yield a connection. Commits survive this process; if `lasting`, also a power failure.
-
-        SQLite's log is sequential: a commit that waits for the disk also flushes earlier commits.
-        """
-        try:
-            connection = self._connected()
-            connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.rollback()
-        except (OSError, sqlite3.Error) as error:
-            self._close()
-            raise ConfigError(f"{self._path}: cannot write the journal: {error}; set PACKETGATE_HOME") from error
-
-    def _connected(self) -> sqlite3.Connection:
-        """Return a connection to the file at the path, which may have been replaced."""
-        if self._connection is None or self._file != self._identity():
-            self._close()
-            private_file(self._path)
-            connection = sqlite3.connect(
-                self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
-            )
-            connection.executescript(_TABLES + _SQLITE_TRIGGERS)
-            self._connection, self._file = connection, self._identity()
-        return self._connection
+    @abstractmethod
+    def _transaction(self, *, lasting: bool = True) -> AbstractContextManager[Execute]:
+        """Begin a transaction of the only writer, and commit it. If `lasting`, it survives a power failure."""
 
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _insert(execute: Execute, entries: Sequence[Entry], head: tuple[int, str] | None) -> None:
+    rows = chained(entries, ChainHead(*(head or ChainHead())))
+    for row in rows:
+        execute(_INSERT, row)
+    execute(_MOVE_HEAD, (rows[-1].seq, rows[-1].hash))
+
+
+class _SqliteJournal(DatabaseJournal):
+    def __init__(self, path: Path, timeout_s: float | None = None) -> None:
+        super().__init__()
+        self._path = path
+        self._timeout_s = SQLITE_TIMEOUT_S if timeout_s is None else timeout_s
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the connection's file."""
+
+    @contextmanager
+    def _opened(self) -> Iterator[Execute]:
+        try:
+            if self._connection is None or self._file != self._identity():  # the file may have been replaced
+                self._close()
+                private_file(self._path)
+                self._connection = sqlite3.connect(
+                    self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
+                )
+                self._connection.executescript(_TABLES + _SQLITE_TRIGGERS)
+                self._file = self._identity()
+            yield self._connection.execute
+        except (OSError, sqlite3.Error) as error:
+            self._close()
+            raise ConfigError(f"{self._path}: cannot write the journal: {error}; set PACKETGATE_HOME") from error
+
+    @contextmanager
+    def _transaction(self, *, lasting: bool = True) -> Iterator[Execute]:
+        with self._opened() as execute:
+            # SQLite's log is sequential: a commit that waits for the disk also flushes earlier commits.
+            execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+            execute("BEGIN IMMEDIATE")
+            try:
+                yield execute
+                execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    execute("ROLLBACK")
 
     def _identity(self) -> tuple[int, int] | None:
         try:
@@ -326,57 +327,38 @@ class _SqliteJournal(DatabaseJournal):
 
 
 class _PostgresJournal(DatabaseJournal):
-    """Uses the process's pool of connections."""
-
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._url = url
 
-    async def record(self, *entries: Entry) -> bool:
-        # All writers of the journal wait for each other, so this takes only two round trips.
-        keys = [entry.key for entry in entries if entry.key is not None]
-        lasting = "on" if keys or any(entry.is_lasting for entry in entries) else "off"
-        async with self._opened() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute(f"SET LOCAL synchronous_commit = {lasting}")
-            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
-            taken = await _cursor(connection, "SELECT 1 FROM journal WHERE key = ANY(?) LIMIT 1", (keys,))
-            newest = await _cursor(connection, _HEAD)
-            if await taken.fetchone():
-                return False
-            await self._insert(connection, entries, newest)
-            return True
+    @contextmanager
+    def _opened(self) -> Iterator[Execute]:
+        with postgres_errors(self._url) as url:
+            import psycopg
 
-    async def forget(self, session_id: str) -> None:
-        async with self._opened() as connection, connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
-            if (await _cursor(connection, _ERASE, (session_id, FORGOTTEN))).rowcount:
-                await self._insert(connection, [Entry(FORGOTTEN, session_id)], await _cursor(connection, _HEAD))
+            if self._connection is None or is_stale(self._connection):
+                self._close()
+                options = keepalive_options(url)
+                self._connection = connection = psycopg.connect(url, autocommit=True, options=options)
+                weakref.finalize(self, _close_own, connection, os.getpid())
+                with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
+                    if connection.execute("SELECT to_regclass('journal_head')").fetchone() == (None,):
+                        connection.execute(_TABLES + _POSTGRES_TRIGGERS, prepare=False)
+            yield self._execute
 
-    async def _fetch(self, sql: str, values: Sequence[object]) -> list[Any]:
-        async with self._opened() as connection:
-            return await (await _cursor(connection, sql, values)).fetchall()
+    @contextmanager
+    def _transaction(self, *, lasting: bool = True) -> Iterator[Execute]:
+        # All writers wait for each other. The pipeline sends several statements at once: two round trips for a record.
+        with self._opened() as execute, self._connection.pipeline(), self._connection.transaction():
+            execute(f"SET LOCAL synchronous_commit = {'on' if lasting else 'off'}")
+            execute("SELECT pg_advisory_xact_lock(?)", (_POSTGRES_LOCK,))
+            yield execute
 
-    async def _insert(
-        self, connection: "AsyncConnection[Any]", entries: Sequence[Entry], newest: "AsyncCursor[tuple[Any, ...]]"
-    ) -> None:
-        rows = chained(entries, ChainHead(*(await newest.fetchone() or ChainHead())))
-        async with connection.cursor() as cursor:
-            await cursor.executemany(_INSERT.replace("?", "%s"), rows)
-        await _cursor(connection, _MOVE_HEAD, (rows[-1].seq, rows[-1].hash))
-
-    @asynccontextmanager
-    async def _opened(self) -> "AsyncIterator[AsyncConnection[Any]]":
-        async with open_pool(self._url, "journal", _create_in_postgres) as pool, pool.connection() as connection:
-            yield connection
+    def _execute(self, sql: str, values: Sequence[object] = ()) -> Any:
+        return self._connection.execute(sql.replace("?", "%s"), values)
 
 
-async def _create_in_postgres(connection: "AsyncConnection[Any]") -> None:
-    if await (await _cursor(connection, "SELECT to_regclass('journal_head')")).fetchone() == (None,):
-        await connection.execute(_TABLES + _POSTGRES_TRIGGERS, prepare=False)  # one transaction
-
-
-async def _cursor(
-    connection: "AsyncConnection[Any]", sql: str, values: Sequence[object] = ()
-) -> "AsyncCursor[tuple[Any, ...]]":
-    from psycopg.rows import tuple_row
-
-    return await connection.cursor(row_factory=tuple_row).execute(sql.replace("?", "%s"), values)
+def _close_own(connection: Any, process: int) -> None:
+    if process == os.getpid():
+        connection.close()

@@ -1,21 +1,19 @@
-"""PostgreSQL: one pool of connections for a process, and errors without the password."""
+"""PostgreSQL: pools of connections, and errors without the password."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection
+    from psycopg import AsyncConnection, Connection
     from psycopg_pool import AsyncConnectionPool
 
 MAX_CONNECTIONS = 8
-"""Maximum pooled connections of a process, in addition to the connection for session locks."""
+"""Maximum connections of a process for sessions and records. The journal and the session locks have one each."""
 _POOL_TIMEOUT_S = 30.0
 _TABLES_LOCK = 7_326_451_904
 _POLL_S = 0.05
@@ -24,23 +22,9 @@ CreateTables = Callable[["AsyncConnection[Any]"], Awaitable[object]]
 """Creates missing tables; may run more than once."""
 
 
-@dataclass
-class _SharedPool:
-    pool: "AsyncConnectionPool[AsyncConnection[Any]]"
-    setting_up: asyncio.Lock = field(default_factory=asyncio.Lock)
-    users: int = 0
-
-
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedPool]] = WeakKeyDictionary()
-_created: set[tuple[str, str]] = set()
-"""URL and table group, for all tables that this process has created or found."""
-
-
 @asynccontextmanager
-async def open_pool(
-    url: str, tables: str, create: CreateTables
-) -> "AsyncIterator[AsyncConnectionPool[AsyncConnection[Any]]]":
-    """Open the event loop's shared pool, with the named tables created; the last user closes it.
+async def open_pool(url: str, create: CreateTables) -> "AsyncIterator[AsyncConnectionPool[AsyncConnection[Any]]]":
+    """Open a pool of half of the process's connections, with the tables created.
 
     Raises:
         ConfigError: the database cannot be reached.
@@ -48,32 +32,18 @@ async def open_pool(
     with postgres_errors(url):
         from psycopg_pool import AsyncConnectionPool
 
-        pools = _pools.setdefault(asyncio.get_running_loop(), {})
-        if url not in pools:
-            pool = AsyncConnectionPool(
-                url,
-                kwargs=_options(url),
-                min_size=1,
-                max_size=MAX_CONNECTIONS,
-                timeout=_POOL_TIMEOUT_S,
-                check=_check,
-                open=False,
-            )
-            pools[url] = _SharedPool(pool)
-        shared = pools[url]
-        shared.users += 1
-        try:
-            async with shared.setting_up:
-                if (url, tables) not in _created:
-                    await _create(url, create)
-                    _created.add((url, tables))
-            await shared.pool.open()
-            yield shared.pool
-        finally:
-            shared.users -= 1
-            if not shared.users:
-                del pools[url]
-                await shared.pool.close()
+        await _create(url, create)
+        pool = AsyncConnectionPool(
+            url,
+            kwargs=_options(url),
+            min_size=1,
+            max_size=MAX_CONNECTIONS // 2,
+            timeout=_POOL_TIMEOUT_S,
+            check=_check,
+            open=False,
+        )
+        async with pool:
+            yield pool
 
 
 async def _create(url: str, create: CreateTables) -> None:
@@ -90,13 +60,20 @@ async def _create(url: str, create: CreateTables) -> None:
 
 
 async def _check(connection: "AsyncConnection[Any]") -> None:
-    """Ping the server only if the socket is readable, as it is after the server has closed the connection."""
+    """Ping the server only if the connection may be closed."""
     from psycopg_pool import AsyncConnectionPool
 
+    if is_stale(connection):
+        await AsyncConnectionPool.check_connection(connection)
+
+
+def is_stale(connection: "AsyncConnection[Any] | Connection[Any]") -> bool:
+    """Whether a connection is closed, or has something to read, as it has after the server has closed it."""
+    if connection.closed:
+        return True
     readable = poll()
     readable.register(connection.fileno(), POLLIN)
-    if readable.poll(0):
-        await AsyncConnectionPool.check_connection(connection)
+    return bool(readable.poll(0))
 
 
 def keepalive_options(url: str) -> str:

@@ -39,9 +39,7 @@ async def open_checkpointer(
 
         class PostgresSaver(AtomicSaver, AsyncPostgresSaver): ...
 
-        async with open_pool(
-            settings.database_url, "checkpoints", lambda connection: AsyncPostgresSaver(connection).setup()
-        ) as pool:
+        async with open_pool(settings.database_url, lambda connection: AsyncPostgresSaver(connection).setup()) as pool:
             postgres = PostgresSaver(pool, serde=PacketSerializer())
             postgres.lock = cast("asyncio.Lock", nullcontext())  # needed for one connection only, not for a pool
             yield postgres
@@ -66,9 +64,7 @@ async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) ->
     if settings.database_url:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
-        async with open_pool(
-            settings.database_url, "store", lambda connection: AsyncPostgresStore(connection).setup()
-        ) as pool:
+        async with open_pool(settings.database_url, lambda connection: AsyncPostgresStore(connection).setup()) as pool:
             yield AsyncPostgresStore(pool)
         return
     import aiosqlite

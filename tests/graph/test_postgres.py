@@ -52,7 +52,7 @@ async def test_an_unusable_database_is_one_line_without_the_password(url: str, s
 
 
 async def test_a_process_uses_few_connections_and_replaces_broken_ones(postgres: str) -> None:
-    settings, most = Settings(database_url=postgres), MAX_CONNECTIONS + 2  # of leases there are two here
+    settings, most = Settings(database_url=postgres), MAX_CONNECTIONS + 3  # of leases there are two here
     journal = open_journal(settings)
     async with (
         open_checkpointer(settings) as checkpointer,
