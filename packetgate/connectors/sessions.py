@@ -31,7 +31,7 @@ from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import take_files
-from packetgate.tools.execution.call_log import interrupted_writes
+from packetgate.tools.execution.journal import interrupted_writes
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
 

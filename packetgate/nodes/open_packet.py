@@ -25,8 +25,7 @@ from packetgate.state.sections import (
     check_version,
 )
 from packetgate.tools.approval.questions import parked_turns
-from packetgate.tools.execution.call_log import interrupted_writes
-from packetgate.tools.execution.journal import Journal
+from packetgate.tools.execution.journal import Journal, interrupted_writes
 from packetgate.tools.palette.subject import context_shift
 
 _STAGE = "open_packet"

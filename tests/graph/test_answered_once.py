@@ -20,8 +20,7 @@ from packetgate.graph.settings import Settings
 from packetgate.state.base import now
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.decisions import TAKEN
-from packetgate.tools.execution.call_log import CallLog
-from packetgate.tools.execution.journal import STARTED, Journal
+from packetgate.tools.execution.journal import STARTED, CallLog, Journal
 
 ROUNDS = 4
 APPEND = 'Append "x" to log.txt'

@@ -16,9 +16,8 @@ from packetgate.state.sections import AuditEntry
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.execution.call_log import CallLog
 from packetgate.tools.execution.grants import Grants
-from packetgate.tools.execution.journal import Journal
+from packetgate.tools.execution.journal import CallLog, Journal
 from packetgate.tools.execution.permission import check_permission
 from packetgate.tools.risk.tool import how_to_vouch
 from packetgate.tools.spec.descriptions import with_idempotency_key

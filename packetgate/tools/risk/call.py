@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.risk.features import SURE_CHANGES, verb_kind
-from packetgate.tools.risk.parameters import SAVE_NAMES, Kind, parameter_kinds
+from packetgate.tools.risk.features import SAVE_NAMES, SURE_CHANGES, Kind, parameter_kinds, verb_kind
 from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of

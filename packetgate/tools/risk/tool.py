@@ -24,10 +24,10 @@ from packetgate.tools.risk.features import (
     features_of,
     inflected_verb_kind,
     joined_in,
+    parameter_kinds,
     says_read_only,
     verb_kind,
 )
-from packetgate.tools.risk.parameters import parameter_kinds
 from packetgate.tools.spec.categories import EXTERNAL, category_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
