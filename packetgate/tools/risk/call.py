@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.risk.features import SAVE_NAMES, SURE_CHANGES, Kind, parameter_kinds, verb_kind
+from packetgate.tools.risk.features import SAVE_NAMES, SURE_CHANGES, Kind, parameter_kinds, verb_kind, word_lists
 from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, risk_of_sql
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
@@ -24,36 +24,8 @@ _MAX_CHARS = 20_000
 _QUOTED_CHARS = 60
 _ADDRESS_CHARS = 80
 
-_METHODS = frozenset({"delete", "patch", "post", "put"})
-_METHOD_NAMES = frozenset("http method verb".split())
-_ADDRESSES = frozenset("endpoint href link uri url urls webhook".split())
-_PLACES = frozenset("api file files folder path paths ref remote revision route target".split())
-_BODIES = frozenset("body data form formdata json multipart payload".split())
-_ACTIONS = frozenset(
-    "action actions cmd command commands do method op operation operations ops subcommand verb".split()
-)
-_MODES = frozenset({"mode"})
-_TURNS = frozenset("power switch toggle turn".split())
-_COMMANDS = frozenset("cli cmd cmdline command commands subcommand".split())
-_COMMAND_LINES = _COMMANDS | frozenset("argv args arguments flags options opts".split())
-_REHEARSALS = frozenset("dry dryrun noop preview rehearse simulate".split())
-_CONFIRMATIONS = frozenset("auto confirm confirmed force yes".split())
+_WORDS = word_lists("arguments")
 _CHANGES = SURE_CHANGES | {"changes?", "runs?"}
-_LEADING = frozenset("also and auto do should then".split())
-_ABOUT_ANSWER = frozenset(
-    "allow debug embed enable exclude expand extend focus follow format group include like load merge open order select"
-    " separate show skip split stream truncate use vote".split()
-)
-"""Verbs that describe the form of an answer if they name a switch or a mode."""
-_ORDERS = frozenset("allow enable follow merge vote".split())
-"""Verbs of `_ABOUT_ANSWER` that change something as the value of an action."""
-_SETS = frozenset(
-    "add append assign clear delete drop erase insert move purge remove rename replace replacement set unset update"
-    " upsert wipe write".split()
-)
-_PREPOSITIONS = frozenset({"as", "into", "to", "with"})
-_OPERATORS = frozenset({"$out", "$merge", "$where", "$function", "$accumulator"})
-"""MongoDB operators that store a result or run code."""
 _RUN_SCHEMES = re.compile(r"(?:data|dict|gopher|javascript|vbscript):", re.IGNORECASE)
 _REQUEST_LINE = re.compile(r"(?:delete|patch|post|put)\s+(?:/|https?://)", re.IGNORECASE)
 _SHELL = re.compile(r"\$\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-]")
@@ -63,20 +35,14 @@ _WRITE_MODE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
 _CODE = re.compile(
     r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
 )
-_TRUE = frozenset({"1", "on", "true", "y", "yes"})
-_FALSE = frozenset({"0", "false", "n", "no", "off"})
 _FIRST_WORDS = 3
 """Words of a command line that may be its program and subcommand."""
-_BULK = frozenset({"bulk"})
 
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,31})://([^\s\"'<>]+)|\b(?:mailto|data|javascript):", re.IGNORECASE)
 _HOST = re.compile(
     r"(?:(?:[\w-]+\.)+[a-z][a-z0-9-]{1,62}\.?|(?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-f:.]+\])(?::\d+)?(?:/\S*)?", re.IGNORECASE
 )
 _MAIL = re.compile(r"[^\s@<>\"']{1,64}@(?:[\w-]{1,63}\.){1,9}[a-z]{2,63}", re.IGNORECASE)
-_LOCAL_HOSTS = frozenset({"localhost", "ip6-localhost", "host.docker.internal"})
-_LOCAL_SCHEMES = frozenset({"file", "memory", "about"})
-_HOST_NAMES = frozenset("address addresses endpoint host hostname link links site uri uris url urls website".split())
 
 
 class _Reason(NamedTuple):
@@ -181,12 +147,12 @@ def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
 
 def _reasons_in(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[_Reason]:
     # the body of a call is sent to the address that the call names
-    is_sent = any(value and _ADDRESSES & {*words_of(name)} for name, value in params.items())
+    is_sent = any(value and _WORDS["addresses"] & {*words_of(name)} for name, value in params.items())
     for part in (part for name, value in params.items() for part in _parts(name, value)):
         name = quoted(part.name)
         if part.is_too_deep:
             yield _Reason(Risk.EXECUTE, f"its `{name}` is nested too deep to be read")
-        elif part.name.strip().casefold() in _OPERATORS:
+        elif part.name.strip().casefold() in _WORDS["operators"]:
             yield _Reason(Risk.WRITE, f"it holds `{name}`")
         elif _name_changes(part.name, part.value, is_sent=is_sent):
             yield _Reason(Risk.WRITE, f"its `{name}` is `{quoted(str(part.value))}`")
@@ -207,7 +173,7 @@ def _parts(name: str, value: Any, above: frozenset[str] = frozenset(), depth: in
         for key, inner in value.items():
             yield from _parts(str(key), inner, words, depth + 1)
     elif isinstance(value, list):
-        is_command = _COMMAND_LINES & {*words_of(name)} and all(isinstance(one, str) for one in value)
+        is_command = _WORDS["command_lines"] & {*words_of(name)} and all(isinstance(one, str) for one in value)
         for inner in [" ".join(value)] if is_command else value:
             yield from _parts(name, inner, above, depth + 1)
 
@@ -232,19 +198,23 @@ def _text_reasons(part: _Part, kind: Kind | Literal[""], *, is_sent: bool) -> It
 
 def _is_order(plain: str, text: str, words: frozenset[str], *, is_sent: bool) -> bool:
     """Return whether a text is a method, an action or a mode that changes something."""
-    if plain in _METHODS and (words & _METHOD_NAMES or (is_sent and text.strip().isupper())):
+    if plain in _WORDS["methods"] and (words & _WORDS["method_names"] or (is_sent and text.strip().isupper())):
         return True
-    if _REQUEST_LINE.match(plain) or (words & (_ADDRESSES | _PLACES) and _is_changing_path(plain)):
+    if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and _is_changing_path(plain)):
         return True
-    if plain in ("on", "off") and words & (_TURNS | _ACTIONS):
+    if plain in ("on", "off") and words & (_WORDS["turns"] | _WORDS["actions"]):
         return True
-    if words & _MODES and _WRITE_MODE.fullmatch(plain):
+    if words & _WORDS["modes"] and _WRITE_MODE.fullmatch(plain):
         return True
     first = next(iter(words_of(text.strip())), "").casefold()
     if _SINGLE_OPTION.fullmatch(plain) and verb_kind(first) in SURE_CHANGES:
         return True
-    harmless = _ABOUT_ANSWER - _ORDERS if words & _ACTIONS else _ABOUT_ANSWER
-    return bool(words & (_ACTIONS | _MODES)) and verb_kind(first) in _CHANGES and first not in harmless
+    is_ordered = bool(words & _WORDS["actions"]) and first in _WORDS["orders"] and verb_kind(first) in _CHANGES
+    return bool(words & (_WORDS["actions"] | _WORDS["modes"])) and (_is_change(first) or is_ordered)
+
+
+def _is_change(verb: str) -> bool:
+    return verb_kind(verb) in _CHANGES and verb not in _WORDS["about_answer"]
 
 
 def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
@@ -254,16 +224,20 @@ def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
         return False
     switched, known = _switched(value), {*words}
     if switched is False:
-        return bool(known & _REHEARSALS) or {"read", "only"} <= known or "readonly" in known
+        return bool(known & _WORDS["rehearsals"]) or {"read", "only"} <= known or "readonly" in known
     if switched:
         verbs = (word.removeprefix("auto") for word in words)
-        verb = next((verb for verb in verbs if verb and verb not in _LEADING), "")
-        return bool(known & _CONFIRMATIONS) or (verb_kind(verb) in _CHANGES and verb not in _ABOUT_ANSWER)
-    if (len(words) == 1 and known & _SETS) or (is_sent and known & _BODIES):
+        verb = next((verb for verb in verbs if verb and verb not in _WORDS["leading"]), "")
+        return bool(known & _WORDS["confirmations"]) or (
+            verb_kind(verb) in _CHANGES and verb not in _WORDS["about_answer"]
+        )
+    if (len(words) == 1 and known & _WORDS["sets"]) or (is_sent and known & _WORDS["bodies"]):
         return True
-    if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _ABOUT_ANSWER:
+    if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _WORDS["about_answer"]:
         return True  # `labels_to_add`
-    goes_on = isinstance(value, Mapping) or (len(words) == 2 and words[1] in _PREPOSITIONS)  # `deleteRange`, `save_to`
+    goes_on = isinstance(value, Mapping) or (
+        len(words) == 2 and words[1] in _WORDS["prepositions"]
+    )  # `deleteRange`, `save_to`
     return len(words) > 1 and words[-2] != "to" and goes_on and verb_kind(words[0]) in SURE_CHANGES
 
 
@@ -271,7 +245,7 @@ def _switched(value: Any) -> bool | None:
     if isinstance(value, bool | int | float):
         return bool(value) if value in (0, 1) else None
     plain = _plain(value) if isinstance(value, str) else ""
-    return True if plain in _TRUE else False if plain in _FALSE else None
+    return True if plain in _WORDS["true"] else False if plain in _WORDS["false"] else None
 
 
 def _plain(text: str) -> str:
@@ -281,15 +255,15 @@ def _plain(text: str) -> str:
 def _is_changing_path(plain: str) -> bool:
     # an endpoint such as `_delete_by_query`
     ends = [part.lstrip("_") for part in plain.partition("?")[0].split("/") if part.startswith("_")]
-    return any(verb_kind(first) in SURE_CHANGES or first in _BULK for end in ends for first in words_of(end)[:1])
+    return any(verb_kind(first) in SURE_CHANGES or first == "bulk" for end in ends for first in words_of(end)[:1])
 
 
 def _runs_something(plain: str, words: frozenset[str]) -> bool:
-    if _CODE.search(plain) or (words & _ADDRESSES and _RUN_SCHEMES.match(plain)):
+    if _CODE.search(plain) or (words & _WORDS["addresses"] and _RUN_SCHEMES.match(plain)):
         return True
-    if words & _COMMAND_LINES:
-        return bool(_SHELL.search(plain)) or _is_changing_command(plain, is_command=bool(words & _COMMANDS))
-    return bool(words & _PLACES) and bool(_SHELL.search(plain) or _OPTION.match(plain))
+    if words & _WORDS["command_lines"]:
+        return bool(_SHELL.search(plain)) or _is_changing_command(plain, is_command=bool(words & _WORDS["commands"]))
+    return bool(words & _WORDS["places"]) and bool(_SHELL.search(plain) or _OPTION.match(plain))
 
 
 def _is_changing_command(plain: str, *, is_command: bool) -> bool:
@@ -297,9 +271,12 @@ def _is_changing_command(plain: str, *, is_command: bool) -> bool:
     parts = plain.split()
     words = [known[0] for part in parts if part[0].isalpha() and (known := words_of(part))][:_FIRST_WORDS]
     options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]
-    if any({*option} & (SAVE_NAMES | _BODIES) or verb_kind(option[0]) in SURE_CHANGES for option in options):
+    if any({*option} & (SAVE_NAMES | _WORDS["bodies"]) or verb_kind(option[0]) in SURE_CHANGES for option in options):
         return True
-    if any(verb_kind(word) in _CHANGES and word not in _ABOUT_ANSWER for word in words) or {*parts} & _METHODS:
+    if (
+        any(verb_kind(word) in _CHANGES and word not in _WORDS["about_answer"] for word in words)
+        or {*parts} & _WORDS["methods"]
+    ):
         return True
     return is_command and bool(words) and not any(verb_kind(word) for word in words)
 
@@ -319,12 +296,12 @@ def _address_in(part: _Part) -> str:
     if not isinstance(text, str) or part.is_too_deep:
         return text[:_ADDRESS_CHARS] if part.is_too_deep else ""
     for match in _URL.finditer(text):
-        if match[1] is None or (match[1].lower() not in _LOCAL_SCHEMES and not _is_local(match[0])):
+        if match[1] is None or (match[1].lower() not in _WORDS["local_schemes"] and not _is_local(match[0])):
             return match[0][:_ADDRESS_CHARS]
     if mail := _MAIL.search(text):
         return mail[0][:_ADDRESS_CHARS]
     host = text.strip()
-    if {*words_of(name)} & _HOST_NAMES and _HOST.fullmatch(host) and not _is_local(f"//{host}"):
+    if {*words_of(name)} & _WORDS["host_names"] and _HOST.fullmatch(host) and not _is_local(f"//{host}"):
         return host[:_ADDRESS_CHARS]
     return ""
 
@@ -332,6 +309,6 @@ def _address_in(part: _Part) -> str:
 def _is_local(url: str) -> bool:
     try:
         host = (urlsplit(url).hostname or "").rstrip(".").lower()
-        return host in _LOCAL_HOSTS or host.endswith(".localhost") or ipaddress.ip_address(host).is_loopback
+        return host in _WORDS["local_hosts"] or host.endswith(".localhost") or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

@@ -37,7 +37,7 @@ SCALES = {
 SURE_CHANGES = frozenset({"changes", "runs"})
 _SURE = SURE_CHANGES | {"reads"}
 
-_LEXICON = Path(__file__).with_name("lexicon.toml")
+_LEXICON: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n\s*\n|\n\s*(?=[-*#\d])")
 _HEADING = re.compile(
     r"^[\W_]*(args?|arguments|parameters|params|inputs?|raises|examples?|usage)[*_]*\s*:", re.IGNORECASE | re.MULTILINE
@@ -59,13 +59,14 @@ _SAYS = {
         "useful for": r"useful (?:for|when)|use (?:this|it) (?:to|when|tool)|helps?",
     }.items()
 }
-_BOILERPLATE = frozenset(
-    "tool tools function command action operation api endpoint use used uses using"
-    " help helps able ability user users provides perform performs important note warning required always call must"
-    " currently deprecated beta mcp".split()
-)
-_LETS = frozenset("allow allows enable enables lets".split())
-_LET = frozenset("agents ai client clients llm llms one the to us user users you".split())
+
+
+def word_lists(section: str) -> dict[str, frozenset[str]]:
+    """Return the word lists of a section of the lexicon, by name."""
+    return {name: frozenset(words.split()) for name, words in _LEXICON[section].items()}
+
+
+_WORDS = word_lists("definitions")
 _LINKS = frozenset({"and", "or", "then", "to", "/"})
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?|[,;/]")
 
@@ -74,19 +75,6 @@ Kind = Literal["sql", "code", "command", "language", "search", "save", "address"
 """`language` is a query language other than SQL that can change something; `search` is one that cannot."""
 
 SAVE_NAMES = frozenset("dest destination download export out output save saved write".split())
-_COMMANDS = frozenset("argv bash cmd command commands commandline powershell shell".split())
-_CODE = frozenset("expression expressions function javascript js lambda macro python script scripts snippet".split())
-_SQL = frozenset("dml sql statement statements".split())
-_LANGUAGES = frozenset("cypher flux gremlin graphql influxql mutation sparql".split())
-_SEARCHES = frozenset("cql esql jql kql logql lucene promql soql traceql".split())
-_SOURCE = frozenset("html java javascript js program python script source".split())
-"""Words before `code` that mean program code, unlike `country_code`."""
-_QUERIES = frozenset("input q queries query".split())
-"""Parameters that take a query language if their description, or the tool's, names one."""
-_ABOUT = frozenset("count format id ids language limit mode name names path timeout title type url".split())
-"""Words of parameters that describe code and do not hold it."""
-_PLACE_NAMES = frozenset("as dir directory file filename filepath folder path to".split())
-_ADDRESSES = frozenset("endpoint host hostname uri uris url urls webhook website".split())
 
 _MENTIONS_SQL = re.compile(
     r"\b(?:sql|(?!no|graph)[a-z]*sql|sqlite|select (?:statement|quer)\w*|bigquery|redshift|snowflake|athena)\b",
@@ -140,17 +128,18 @@ def parameter_kinds(description: str, schema: Mapping[str, Any]) -> Iterator[tup
 
 def _kind(name: str, text: str, sentence: str, about: str) -> Kind | None:
     words = {*words_of(name)}
-    names_save = bool(words & SAVE_NAMES) and (bool(words & _PLACE_NAMES) or words <= {"output", "outfile"})
-    names_code = bool(words & _CODE) or words == {"code"} or ("code" in words and bool(words & _SOURCE))
-    mentioned = f"{text} {sentence}" if words & _QUERIES else ""
+    names_save = bool(words & SAVE_NAMES) and (bool(words & _WORDS["place_names"]) or words <= {"output", "outfile"})
+    names_code = bool(words & _WORDS["code"]) or words == {"code"}
+    names_code = names_code or ("code" in words and bool(words & _WORDS["source"]))
+    mentioned = f"{text} {sentence}" if words & _WORDS["queries"] else ""
     rules: tuple[tuple[object, Kind | None], ...] = (
         (names_save or _SAVES.search(text), "save"),
-        (words & _ADDRESSES, "address"),
-        (words & _ABOUT, None),
-        (words & _SQL and ("sql" in words or _MENTIONS_SQL.search(f"{text} {about}")), "sql"),
-        (words & _COMMANDS, "command"),
-        (words & _LANGUAGES, "language"),
-        (words & _SEARCHES, "search"),
+        (words & _WORDS["addresses"], "address"),
+        (words & _WORDS["about"], None),
+        (words & _WORDS["sql"] and ("sql" in words or _MENTIONS_SQL.search(f"{text} {about}")), "sql"),
+        (words & _WORDS["commands"], "command"),
+        (words & _WORDS["languages"], "language"),
+        (words & _WORDS["searches"], "search"),
         (names_code or _IS_RUN.search(text), "code"),
         (_MENTIONS_SQL.search(mentioned), "sql"),
         (_MENTIONS_LANGUAGE.search(mentioned), "language"),
@@ -187,9 +176,8 @@ def inflected_verb_kind(word: str) -> str:
 
 @cache
 def _kinds() -> dict[str, str]:
-    lexicon = tomllib.loads(_LEXICON.read_text("utf-8"))
-    kinds = {word: kind for kind in ("reads", "changes", "runs") for word in lexicon[kind].split()}
-    return kinds | {word: f"{kinds[word]}?" if word in kinds else "either" for word in lexicon["either"].split()}
+    kinds = {word: kind for kind in ("reads", "changes", "runs") for word in _LEXICON[kind].split()}
+    return kinds | {word: f"{kinds[word]}?" if word in kinds else "either" for word in _LEXICON["either"].split()}
 
 
 def _of_name(name: str) -> Iterator[str]:
@@ -230,9 +218,9 @@ def _verb_index(kinds: list[str]) -> int | None:
 
 
 def _is_telling(word: str, next_word: str) -> bool:
-    if word in _LETS:
-        return next_word not in _LET
-    return word[0].isalpha() and word not in STOP_WORDS and word not in _BOILERPLATE
+    if word in _WORDS["lets"]:
+        return next_word not in _WORDS["let"]
+    return word[0].isalpha() and word not in STOP_WORDS and word not in _WORDS["boilerplate"]
 
 
 def _sentences(description: str) -> list[str]:
@@ -255,7 +243,7 @@ def _of_description(sentences: list[str]) -> Iterator[str]:
     yield from (f"first:{stem}" for stem in stems[:40])
     yield from (f"pair:{one} {other}" for one, other in pairwise(stems[:8]))
     for sentence in sentences[1:12]:
-        word = next((word for word in words_in(sentence[:80]) if word not in STOP_WORDS | _BOILERPLATE), "")
+        word = next((word for word in words_in(sentence[:80]) if word not in STOP_WORDS | _WORDS["boilerplate"]), "")
         if word and (kind := inflected_verb_kind(word)):
             yield f"says:then {kind}"
     for topic, pattern in _SAYS.items():

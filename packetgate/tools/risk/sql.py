@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from packetgate.state.routing import Risk
+from packetgate.tools.risk.features import word_lists
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -41,13 +42,8 @@ _CUTS = re.compile(
 _POLITE = re.compile(r"[,.;]?\s+(?:please|pls|plz|thanks?|thx|for me|right now|now)\b.*", re.IGNORECASE | re.DOTALL)
 _COMMENT_END = re.compile(r"(?:\*/|--[^\n]*\n)\s*")
 _EXPLAIN = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)", re.IGNORECASE)
-_PLAIN_FUNCTIONS = frozenset(
-    "abs age array_length bool_and bool_or char_length coalesce date date_part datetime iif ifnull instr json_array"
-    " json_each json_extract json_object json_type julianday len length lower ltrim now nullif octet_length printf"
-    " random regexp_replace replace round rtrim strftime string_agg substr substring time to_char to_date total trim"
-    " typeof unixepoch upper version".split()
-)
 
+_PLAIN_FUNCTIONS = word_lists("sql")["plain_functions"]
 _COMMENTS = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
 _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     what: (re.compile(begins, re.IGNORECASE | re.DOTALL), re.compile(changes, re.IGNORECASE))
