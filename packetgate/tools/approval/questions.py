@@ -84,7 +84,7 @@ def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: 
             "kind": "question",
             "question": text,
             "action_requests": [_request(CLARIFY, {ANSWER: ""}, text, problem)],
-            "review_configs": [_config(CLARIFY, "respond", "edit", "reject")],
+            "review_configs": [{"action_name": CLARIFY, "allowed_decisions": ["respond", "edit", "reject"]}],
             **frame,
         }
     asked = {one.call_id: one for one in question.calls}
@@ -92,7 +92,14 @@ def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: 
     return {
         "kind": "approval",
         "action_requests": [_approval_request(call, asked.get(call.call_id), problem) for call in calls],
-        "review_configs": [_config(call.tool_name, *_decisions(call)) for call in calls],
+        "review_configs": [
+            {
+                "action_name": call.tool_name,
+                # an edited call cannot replace a call that may have run
+                "allowed_decisions": ["approve", *([] if call.started_at else ["edit"]), "reject", "respond"],
+            }
+            for call in calls
+        ],
         **frame,
     }
 
@@ -177,22 +184,9 @@ def _in_markdown(warning: dict[str, str]) -> str:
     marked = warning["marked"]
     passage = warning["sentence"] or marked
     before, _, after = passage.partition(marked) if marked else (passage, "", "")
-    spans = (_span(before), f"**{_span(marked)}**" if marked else "", _span(after))
-    quoted = " ".join(filter(None, spans))
+    spans = [code_span(part) if part.strip() else "" for part in (before, marked, after)]
+    quoted = " ".join(filter(None, (spans[0], spans[1] and f"**{spans[1]}**", spans[2])))
     return f"**Look at this.** {argument}{warning['why']}" + (f"\n\n> {quoted}" if quoted else "")
-
-
-def _span(text: str) -> str:
-    return code_span(text) if text.strip() else ""
-
-
-def _config(name: str, *decisions: str) -> dict[str, Any]:
-    return {"action_name": name, "allowed_decisions": [*decisions]}
-
-
-def _decisions(call: ToolCall) -> list[str]:
-    # an edited call cannot replace a call that may have run
-    return ["approve", *([] if call.started_at else ["edit"]), "reject", "respond"]
 
 
 def _about(call: ToolCall) -> str:
