@@ -4,9 +4,10 @@ import ipaddress
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -109,19 +110,20 @@ def outside_address(name: str, value: Any) -> str:
 
     URLs and mail addresses count everywhere, hosts only in parameters whose name says so.
     """
-    return next(filter(None, map(_address_in, _parts(name, value))), "")
+    return _first_address(_parts(name, value))
 
 
 @lru_cache(maxsize=256)
 def _judged(spec: ToolSpec, arguments: str) -> Judgement:
     params: dict[str, Any] = json.loads(arguments)
-    addresses = [(name, address) for name, value in params.items() if (address := outside_address(name, value))]
+    parts = {name: [*_parts(name, value)] for name, value in params.items()}
+    addresses = [(name, address) for name in parts if (address := _first_address(parts[name]))]
     outside = tuple(f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses)
     open_world = spec.reaches_outside or bool(outside)
     if spec.risk_holds:
         return Judgement(spec.risk, open_world, spec.risk_why + outside)
     kinds = _kinds_of(spec)
-    reasons = [*dict.fromkeys(_reasons_in(params, kinds))]
+    reasons = [*dict.fromkeys(_reasons_in(params, parts, kinds))]
     floor, why, is_sql = spec.risk, spec.risk_why, _is_sql_call(params, kinds)
     if is_sql and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
         floor = spec.least_risk
@@ -145,10 +147,12 @@ def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
     return bool(runnable) and all(kinds[name] == "sql" and isinstance(params[name], str) for name in runnable)
 
 
-def _reasons_in(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[_Reason]:
+def _reasons_in(
+    params: Mapping[str, Any], parts: Mapping[str, list[_Part]], kinds: Mapping[str, Kind]
+) -> Iterator[_Reason]:
     # the body of a call is sent to the address that the call names
     is_sent = any(value and _WORDS["addresses"] & {*words_of(name)} for name, value in params.items())
-    for part in (part for name, value in params.items() for part in _parts(name, value)):
+    for part in chain.from_iterable(parts.values()):
         name = quoted(part.name)
         if part.is_too_deep:
             yield _Reason(Risk.EXECUTE, f"its `{name}` is nested too deep to be read")
@@ -289,6 +293,10 @@ def _json(text: str) -> Any:
         return json.loads(text[: _MAX_CHARS + 1])
     except (ValueError, RecursionError):
         return None
+
+
+def _first_address(parts: Iterable[_Part]) -> str:
+    return next(filter(None, map(_address_in, parts)), "")
 
 
 def _address_in(part: _Part) -> str:
