@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 
 from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
-from packetgate.deciders.language.offer import SHOW
+from packetgate.deciders.language.prompting import SHOW
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
 from packetgate.models.model import ChatCaller, FormAnswer, Model
 from packetgate.models.schemas import AnswerForm

@@ -7,7 +7,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
 from benchmarks.everyday.asked import Asked as Request
 from benchmarks.everyday.playing import Made, Played
-from packetgate.deciders.language.offer import offered_tool
+from packetgate.deciders.language.prompting import offered_tool
 from packetgate.models.model import Model
 from packetgate.models.requests import usage_of
 from packetgate.state.errors import PacketgateError

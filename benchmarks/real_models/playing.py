@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call
-from packetgate.deciders.language.offer import offered_tool
+from packetgate.deciders.language.prompting import offered_tool
 from packetgate.deciders.outcome import routing_after
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.model import Model

@@ -30,13 +30,13 @@ from packetgate.deciders.language.evidence import (
     YES,
     CallEvidence,
     CallNeedEvidence,
-    probability_of_tool,
     request_evidence,
     yes_no_probabilities,
 )
-from packetgate.deciders.language.native_selection import NativeSelection
-from packetgate.deciders.language.offer import offer_of, turn_messages
+from packetgate.deciders.language.prompting import offer_of, turn_messages
+from packetgate.deciders.language.selection import ModelSelection
 from packetgate.deciders.outcome import traced_call
+from packetgate.deciders.reflex.fit import probability_of_tool
 from packetgate.deciders.reflex.selection import select
 from packetgate.deciders.reflex.signals import log_odds
 from packetgate.models.model import Model
@@ -197,7 +197,7 @@ async def _row(question: Question, model: Model) -> Row:
     packet, catalogue = _asked(question)
     context, offer = RoutingContext(), offer_of(model, packet, catalogue)
     sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
-    asked = NativeSelection(model, packet, catalogue, context, sampling)
+    asked = ModelSelection(model, packet, catalogue, context, sampling)
     messages = await turn_messages(model, packet, catalogue, context, offer, 300)
     chosen = await asked.select(messages, offer.tools)
     by_model = bool(chosen.calls)

@@ -91,7 +91,6 @@ class Selection(StageDecision):
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     acts: float | None = None  # measured probability that the model calls instead of answering
-    only_validated: tuple[str, ...] = ()  # tools whose schema no grammar could enforce
 
     def instead_of(self, chosen: "Selection") -> "Selection":
         """Return this selection in place of a model's less likely one."""

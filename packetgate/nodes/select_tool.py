@@ -45,11 +45,8 @@ async def select_tool(
         update["response"] = Response(candidate=selection.text, message_id=selection.message_id)
     if routing.outcome in ("call", "clarify"):
         update.update(drop_replaced_calls(packet))
-    summary = _outcome(routing)
-    if selection.only_validated:
-        summary += f"; no grammar for the schema of {', '.join(selection.only_validated)}"
     update["metrics"] = packet.metrics.with_tokens(_STAGE, selection.usage).failed(*selection.errors(_STAGE))
-    update["reasoning"] = packet.reasoning.noted(selection.reflection(_STAGE, summary))
+    update["reasoning"] = packet.reasoning.noted(selection.reflection(_STAGE, _outcome(routing)))
     return update
 
 

@@ -14,7 +14,7 @@ from benchmarks.tokens.counting import count, openai_tools
 from benchmarks.tokens.others import fastmcp_searches, langchain_selections
 from benchmarks.tokens.packetgate import Asked, asked_for, in_full, selections
 from benchmarks.tokens.sets import Measured, filesystem, from_files
-from packetgate.deciders.language.selection import selection_form
+from packetgate.deciders.language.selection_form import selection_form
 from packetgate.state.errors import InputError
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.choice import palette_text

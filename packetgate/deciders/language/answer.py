@@ -3,11 +3,13 @@
 import asyncio
 from decimal import Decimal
 
-from packetgate.deciders.language.offer import PERSONA_CHARS, offer_of, persona_of, turn_messages
 from packetgate.deciders.language.prompting import (
     answer_pictures,
     conversation,
     fenced_results,
+    offer_of,
+    personas_of,
+    turn_messages,
     why_not_run,
     without_control_tokens,
 )
@@ -65,8 +67,7 @@ async def respond_by_model(
         ledger = "" if called else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
         sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
         rules = render("answer_system", ledger=ledger, sources=sources)
-        persona = persona_of(model, context)
-        systems = [f"{one}\n\n{rules}" for one in dict.fromkeys((persona, persona[:PERSONA_CHARS]))]
+        systems = [f"{persona}\n\n{rules}" for persona in personas_of(model, context)]
         messages = await conversation(model, packet, systems, user, most, pictures=pictures)
     answer = await complete(
         model,

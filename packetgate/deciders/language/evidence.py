@@ -16,10 +16,7 @@ from packetgate.deciders.language.prompting import fenced_text, without_control_
 from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.protocols import CallReview, Review, Selection, WantedCall
 from packetgate.deciders.reflex.builtin_requests import is_known_builtin
-from packetgate.deciders.reflex.fit import fits_of, probability_of_any
-from packetgate.deciders.reflex.follow_ups import step_of
-from packetgate.deciders.reflex.reading import parts_in
-from packetgate.deciders.reflex.review import call_signals, objections_to, sureness_of
+from packetgate.deciders.reflex.review import call_signals, objections_to, review_of_missing, sureness_of
 from packetgate.deciders.reflex.selection import select
 from packetgate.deciders.reflex.signals import call_log_odds, call_probability, log_odds, logistic
 from packetgate.models.calling import WordProbabilities, WrittenCall
@@ -110,12 +107,6 @@ def needs_call(acts: float, likely: float) -> float:
     return logistic(CallNeedEvidence(acts=log_odds(acts), needed=log_odds(likely)), load_weights().acting)
 
 
-def probability_of_tool(packet: CognitionPacket, catalogue: Catalogue) -> float:
-    """Return the probability that some tool serves the step, without a model. Blocking."""
-    now = packet.header.created_at.astimezone()
-    return max(probability_of_any(fits_of(part, catalogue, now)) for part in parts_in(step_of(packet)))
-
-
 def token_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
     """Return the evidence of a selection's own tokens; empty if they were not measured."""
     if call.name_probability is None and acts is None:
@@ -151,17 +142,20 @@ def request_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
 
 
 def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
-    """Return whether the values equal another call's values, or are texts of the request that contain these values."""
+    # the values equal the other call's values, or are texts of the request that contain them
+    def contains(text: str, part: str) -> bool:
+        return find_words(fold_text(text), fold_text(part)) >= 0
 
-    def contains(value: Any, other: Any) -> bool:
-        if value == other or not (isinstance(value, str) and isinstance(other, str)):
-            return bool(value == other)
-        return (
-            find_words(fold_text(value), fold_text(other)) >= 0
-            and find_words(fold_text(request), fold_text(value)) >= 0
+    return params.keys() == others.keys() and all(
+        value == others[name]
+        or (
+            isinstance(value, str)
+            and isinstance(others[name], str)
+            and contains(value, others[name])
+            and contains(request, value)
         )
-
-    return params.keys() == others.keys() and all(contains(value, others[name]) for name, value in params.items())
+        for name, value in params.items()
+    )
 
 
 async def yes_no_probabilities(
@@ -217,16 +211,10 @@ async def review_by_evidence(
     for call in packet.routing.calls:
         spec = catalogue.get(call.tool_name)
         if spec is None:
-            gone = CallReview(
-                call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists"
-            )
-            reviews.append(gone)
+            reviews.append(review_of_missing(call))
             continue
         evidence = call.evidence | await asyncio.to_thread(request_evidence, call, packet, catalogue, own)
-        lowest, highest = (
-            probability_of_right({**evidence, "yes": -_SUREST}),
-            probability_of_right({**evidence, "yes": _SUREST}),
-        )
+        lowest, highest = (probability_of_right({**evidence, "yes": odds}) for odds in (-_SUREST, _SUREST))
         if threshold is None or lowest < threshold <= highest:
             odds = await yes_no_probabilities(model, packet.content.user_words, spec, call.params)
             usage += odds.usage

@@ -1,103 +1,58 @@
-"""Select calls with a language model: natively if it calls tools, or as one JSON object."""
+"""Select calls with a language model: it is offered tools and calls them, or it writes one JSON object."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
-from pydantic import BaseModel, Field, JsonValue, model_validator
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from packetgate.deciders.language.native_selection import UNMEASURED, placeholder_objections, select_natively
-from packetgate.deciders.language.offer import arguments_of
+from packetgate.deciders.language.evidence import likelier_selection, needs_call, select_if_sure, token_evidence
 from packetgate.deciders.language.prompting import (
+    ASK,
+    SHOW,
     attached_pictures,
     conversation,
     corrections_of,
     fenced_results,
-    fenced_text,
-    without_control_tokens,
+    is_slow,
+    offer_of,
+    turn_messages,
 )
-from packetgate.deciders.outcome import ALL_TOOLS
+from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
 from packetgate.deciders.protocols import Selection, WantedCall
-from packetgate.models.decoding import call_fields
-from packetgate.models.schemas import AnswerForm, Choice, Schema, object_schema, text_schema
+from packetgate.deciders.reflex.fit import probability_of_tool
+from packetgate.deciders.reflex.reading import parts_in
+from packetgate.deciders.reflex.selection import select
+from packetgate.models.answers import streaming_asker
+from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
+from packetgate.models.model import ChatCaller, Model
+from packetgate.models.pictures import Picture
 from packetgate.models.source import ModelSource, is_model_of
-from packetgate.models.structured import StructuredResult, structured_answer
+from packetgate.models.stripping import strip_markup
+from packetgate.models.structured import structured_answer
+from packetgate.models.thoughts import Thoughts, ask_with_room, cut_off_in_thought, ended_in_thought
 from packetgate.prompts.rendering import render
-from packetgate.state.base import ConfidenceSource
+from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import ToolsRefusedError
+from packetgate.state.errors import DecisionError, ToolsRefusedError
+from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import compact_json
+from packetgate.state.printing import compact_json, shorten
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, checked_call
-from packetgate.tools.palette.choice import palette_text
-from packetgate.tools.provenance.sources import source_texts
-from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.provenance.flagging import origins_of
+from packetgate.tools.provenance.sources import SourceTexts, source_texts
+from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.result_store import ResultStore
+from packetgate.tools.text.words import words_in, words_of
 
-EXAMPLES: tuple[dict[str, Any], ...] = (
-    {"action": "call", "calls": [{"tool": "server.tool_name", "params": {"argument": "value"}}], "complete": True},
-    {"action": "none", "needs_tool": False},
-    {"action": "clarify", "question": "Which of the two do you mean?"},
-    {"action": "describe", "tools": ["server.tool_name"]},
-)
-_QUESTION_CHARS = 300
-_MOST_DESCRIBED = 5
-_MOST_GROUPS = 64  # most categories and servers that the form lists; with more, only those of the offered tools
-
-
-class WrittenAnswerCall(BaseModel):
-    """A call in the model's answer."""
-
-    tool: str = Field(min_length=1)
-    params: dict[str, JsonValue] = {}
-    written: dict[str, str] = {}
-    """Text of params that a native format leaves untyped; the schema decides their type."""
-    reasoning: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_any_form(cls, written: Any) -> Any:
-        if not isinstance(written, dict):
-            return written
-        own = {"name": "tool", "arguments": "params"}
-        return written | {own[field]: value for field, value in call_fields(written).items()}
-
-
-class SelectionAnswer(BaseModel):
-    """The model's structured answer."""
-
-    action: Literal["call", "none", "clarify", "describe"]
-    calls: list[WrittenAnswerCall] = []
-    tools: list[str] = []
-    question: str = ""
-    complete: bool | None = None
-    needs_tool: bool = True
-    reasoning: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_any_form(cls, written: Any) -> Any:
-        """Accept calls without an action, in a list or alone; a null name means none."""
-        if not isinstance(written, dict) or "calls" in written:
-            return written
-        if "tool_calls" in written:
-            calls = written["tool_calls"]
-        else:
-            fields = call_fields(written)
-            if "name" not in fields:
-                return written
-            calls = [] if fields["name"] is None else [written]
-        return {"action": "call" if calls else "none"} | written | {"calls": calls}
-
-    @model_validator(mode="after")
-    def _complete(self) -> "SelectionAnswer":
-        needed = {"call": ("calls", self.calls), "clarify": ("question", self.question.strip())}
-        needed |= {"describe": ("tools", self.tools)}
-        field, value = needed.get(self.action, ("", True))
-        if not value:
-            raise ValueError(f'"action" is "{self.action}", but "{field}" is empty')
-        return self
+CALL_NEEDED = 0.5  # probability from which a model that answers in words is asked again, and must call
+UNMEASURED = 0.5  # confidence without a measurement; it is not shown
+SURE = 0.9  # probability from which an optional value that no source names is kept: it may be a synonym
+_REASON_CHARS = 200
 
 
 async def select_by_model(
@@ -114,8 +69,7 @@ async def select_by_model(
     Raises:
         DecisionError: The model gave no usable answer, or repeated an invalid call.
     """
-    model, max_tokens = await source(), context.selection_max_tokens
-    pictures = await attached_pictures(packet, store)
+    model, pictures = await source(), await attached_pictures(packet, store)
     if model.calls_tools:
         # only the answer's stage knows which pictures the model did not see
         answers = not (pictures or packet.context.earlier_pictures) and await is_model_of(model, prime)
@@ -123,20 +77,69 @@ async def select_by_model(
             return await select_natively(model, packet, catalogue, context, pictures, answers=answers)
         except ToolsRefusedError:
             pass  # it may still answer in JSON
-    corrections: list[Correction] = []
-    checked: list[CheckedCall] = []
-    evidence = source_texts(packet)
+    return await select_in_form(model, packet, catalogue, context, pictures)
+
+
+async def select_natively(
+    model: Model,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    context: RoutingContext,
+    pictures: Sequence[Picture] = (),
+    *,
+    answers: bool = False,
+) -> Selection:
+    """Return the model's selection; correct the model once. A slow model is not asked if `reflex` is sure of a call.
+
+    Args:
+        answers: Whether text without a call is the turn's answer.
+
+    Raises:
+        ToolsRefusedError: The server accepts no tools, or not these.
+        DecisionError: The model gave no usable answer, or repeated an invalid call.
+    """
+    own = await asyncio.to_thread(select, packet, catalogue) if model.local_info else None
+    if own and is_slow(model) and (sure := await asyncio.to_thread(select_if_sure, own, packet, catalogue)):
+        return sure
+    offer, max_tokens = await asyncio.to_thread(offer_of, model, packet, catalogue), context.selection_max_tokens
+    streams = answers and not model.local_info
+    if streams:
+        max_tokens = max(max_tokens, context.answer_max_tokens)
+    note = corrections_of(packet)
+    messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
+    sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
+    asking = streaming_asker(packet.session_words) if streams else None
+    selecting = ModelSelection(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
+    chosen = await selecting.select(messages, offer.tools)
+    if chosen.action == "none" and chosen.acts is not None and offer.specs:
+        likely = await asyncio.to_thread(probability_of_tool, packet, catalogue)
+        if needs_call(chosen.acts, likely) >= CALL_NEEDED:
+            only = [tool for tool in offer.tools if offer.spec(tool.name)]
+            chosen = await selecting.select(messages, only, must=True)
+    if not answers:
+        chosen = chosen.changed(text="")
+    if own is None or chosen.acts is None:  # without a measurement the two cannot be compared
+        return chosen
+    return await asyncio.to_thread(likelier_selection, chosen, own, packet, catalogue)
+
+
+async def select_in_form(
+    model: Model,
+    packet: CognitionPacket,
+    catalogue: Catalogue,
+    context: RoutingContext,
+    pictures: Sequence[Picture] = (),
+) -> Selection:
+    """Return the selection that the model writes as one JSON object; correct the model once.
+
+    Raises:
+        DecisionError: The model gave no usable answer, or repeated an invalid call.
+    """
+    selecting = ModelSelection(model, packet, catalogue, context, {})
 
     def objection(answer: SelectionAnswer) -> str | None:
-        calls = answer.calls if answer.action == "call" else []
-        palette = packet.context.palette_names
-        checked[:] = [checked_call(one.tool, one.params, palette, catalogue, one.written) for one in calls]
-        on_palette = [call for call in checked if not call.misses]  # a miss widens the palette
-        found = [
-            one for call in on_palette for one in call.problems or placeholder_objections(call, catalogue, evidence)
-        ]
-        corrections.extend(found)
-        return " ".join(correction.message for correction in found) or None
+        written = [WrittenCall(one.tool, one.params, written=one.written) for one in answer.made_calls]
+        return _listed(selecting.check(written)) or None
 
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
     tools = [catalogue[name] for name, how in shown.items() if how != "name"]
@@ -146,7 +149,8 @@ async def select_by_model(
         results=fenced_results(packet),
         corrections=corrections_of(packet),
     )
-    systems = [_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
+    systems = [selection_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
+    max_tokens = context.selection_max_tokens
     answer = await structured_answer(
         model,
         await conversation(model, packet, systems, user, max_tokens, pictures=pictures),
@@ -157,88 +161,242 @@ async def select_by_model(
         max_tokens=max_tokens,
         validate=objection,
     )
-    return _selection(answer, checked, corrections)
-
-
-def _selection(
-    answer: StructuredResult[SelectionAnswer],
-    checked: Sequence[CheckedCall],
-    corrections: Sequence[Correction],
-) -> Selection:
-    value = answer.value
+    value, selecting.usage = answer.value, answer.usage
+    measured = [answer.probability("calls", at, "tool") for at in range(len(value.made_calls))]
     calls = tuple(
         WantedCall(
             tool_name=call.tool,
             params=call.params,
             reasoning=call.reasoning or value.reasoning,
-            confidence=answer.probability("calls", index, "tool"),
-            checked=checked[index],
+            confidence=probability,
+            checked=checked,
         )
-        for index, call in enumerate(value.calls if value.action == "call" else ())
+        for call, probability, checked in zip(value.made_calls, measured, selecting.checked, strict=True)
     )
-    measured = [call.confidence for call in calls] if calls else [answer.probability("action")]
-    known = [probability for probability in measured if probability is not None]
-    is_measured = len(known) == len(measured)
-    return Selection(
+    return selecting.selection(
         action=value.action,
         calls=calls,
         tool_names=tuple(value.tools) if value.action == "describe" else (),
         question=value.question.strip() if value.action == "clarify" else "",
-        corrections=tuple(corrections),
-        confidence=min(known) if is_measured else UNMEASURED,
-        confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.UNJUDGED,
-        complete=value.complete if value.action == "call" else None,
+        complete=value.complete if calls else None,
         needs_tool=value.needs_tool if value.action == "none" else True,
         reasoning=value.reasoning,
-        decided_by="model",
-        usage=answer.usage,
+        measured=measured or [answer.probability("action")],
     )
 
 
-def _system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
-    return render(
-        "selection_system",
-        ledger=without_control_tokens(catalogue.long_ledger),
-        palette=fenced_text(palette_text(packet.context.palette, catalogue, briefs=briefs)),
-        max_calls=str(context.max_parallel_calls),
-        forms="\n".join(map(compact_json, EXAMPLES)),
-    )
+class ModelSelection:
+    """One selection: the model's answers, corrections and tokens."""
 
+    def __init__(
+        self,
+        model: Model,
+        packet: CognitionPacket,
+        catalogue: Catalogue,
+        context: RoutingContext,
+        sampling: Mapping[str, Any],
+        *,
+        asking: ChatCaller | None = None,
+    ) -> None:
+        """Store what to ask. With `asking`, an answer without a call is streamed."""
+        self.usage = TokenUsage()
+        self.acts: float | None = None  # probability of a call, in the first answer
+        self.corrections: list[Correction] = []
+        self.checked: list[CheckedCall] = []  # the calls of the last answer
+        self._model, self._packet, self._catalogue = model, packet, catalogue
+        self._most, self._sampling, self._asking = context.max_parallel_calls, dict(sampling), asking
 
-def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[str] = ()) -> AnswerForm:
-    """Return the form of a selection: only these tools can be called, each with its own arguments.
+    @cached_property
+    def _sources(self) -> SourceTexts:
+        return source_texts(self._packet)
 
-    `groups` are categories and servers that can be described.
-    """
-    names = [tool.name for tool in tools]
-    if len(groups) > _MOST_GROUPS:
-        groups = sorted({spec.category for spec in tools if spec.category} | {spec.server for spec in tools})
-    ways = {
-        "none": object_schema(action={"const": "none"}, needs_tool={"type": "boolean"}),
-        "clarify": object_schema(
-            action={"const": "clarify"}, question={**text_schema(_QUESTION_CHARS), "minLength": 1}
-        ),
-    }
-    if names:
-        calls = [
-            object_schema(tool={"const": name}, params={"$ref": f"#/$defs/tool_{at}"}) for at, name in enumerate(names)
+    async def select(
+        self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool = False
+    ) -> Selection:
+        """Return the selection; ask the model once more if a call is invalid.
+
+        Raises:
+            DecisionError: The model gave no usable answer, or repeated an invalid call.
+        """
+        for _ in range(2):
+            answer = await self._ask(messages, tools, must=must)
+            self.acts = answer.acts if self.acts is None else self.acts
+            if not answer.calls or answer.calls[0].name in (ASK, SHOW):
+                return self._without_call(answer)
+            written, problems = await asyncio.to_thread(self._read, answer)
+            if not any(problems):
+                return self._with_calls(answer, written)
+            if answer.cut_off and any(call.unread for call in written):
+                break
+            messages = [*messages, *_corrected(written, problems)]
+        problem = f"{self._model.label} made no valid call in two attempts: {_listed(problems)}"
+        raise DecisionError(problem, self.usage)
+
+    def _read(self, answer: CallAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
+        written = [
+            without_needless_arguments(call, self._catalogue, self._sources)
+            for call in answer.calls
+            if call.name not in (ASK, SHOW)
         ]
-        call = object_schema(
-            action={"const": "call"}, calls=_list({"anyOf": calls}, max_calls), complete={"type": "boolean"}
+        if answer.measured:  # small models write more calls than are asked for
+            written = [*requested_calls(written, self._packet.content.user_words)]
+        return written, self.check(written)
+
+    def check(self, calls: Sequence[WrittenCall]) -> list[list[Correction]]:
+        """Check calls, and return the problems of each. A tool off the palette is none: it widens the palette."""
+        self.checked = [self._checked(call) for call in calls]
+        problems = [
+            [] if call.misses else list(call.problems or _placeholder_objections(call, self._catalogue, self._sources))
+            for call in self.checked
+        ]
+        self.corrections += [problem for found in problems for problem in found]
+        return problems
+
+    async def _ask(self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool) -> CallAnswer:
+        model = self._model
+        thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
+
+        async def call(most: int) -> CallAnswer:
+            sampling = self._sampling | {"max_tokens": most}
+            return await model.call(messages, tools, most=self._most, sampling=sampling, must=must, asking=self._asking)
+
+        answer, usage = await ask_with_room(thoughts, self._sampling["max_tokens"], call)
+        self.usage += usage
+        if model.thinks_in_forms and ended_in_thought(answer):
+            raise cut_off_in_thought(model.label, thoughts, self.usage)
+        text = answer.text.strip()
+        if text and not answer.calls and not strip_markup(text, self._packet.content.user_words).text:
+            return replace(answer, calls=(WrittenCall("", {}, unread=text),))  # only markup: an unreadable call
+        return answer
+
+    def _checked(self, call: WrittenCall) -> CheckedCall:
+        name, palette = self._catalogue.exactly(call.name) or call.name, self._packet.context.palette_names
+        if call.unread:
+            of = f"of `{name}` " if name else ""
+            message = f"The call {of}cannot be read: its arguments must be one JSON object."
+            problem = Correction(tool_name=name, problem="invalid_value", message=message)
+            return CheckedCall(name, {}, problems=(problem,))
+        return checked_call(name, call.arguments, palette, self._catalogue, call.written)
+
+    def _with_calls(self, answer: CallAnswer, written: Sequence[WrittenCall]) -> Selection:
+        calls = tuple(
+            WantedCall(
+                tool_name=call.tool_name,
+                params=call.params,
+                confidence=one.name_probability,
+                checked=call,
+                evidence=token_evidence(one, self.acts),
+            )
+            for one, call in zip(written, self.checked, strict=True)
         )
-        described = _list({"enum": list(dict.fromkeys([*names, *groups, ALL_TOOLS]))}, _MOST_DESCRIBED)
-        ways = {"call": call, **ways, "describe": object_schema(action={"const": "describe"}, tools=described)}
-    return AnswerForm(
-        "selection",
-        {"anyOf": list(ways.values())},
-        parts={f"tool_{at}": arguments_of(tool) for at, tool in enumerate(tools)},
-        choices=(
-            Choice.among("action", values=ways),
-            Choice.among("calls", "*", "tool", values=names),
-            Choice.among("needs_tool", values=[True, False]),
-        ),
-    )
+        return self.selection(
+            action="call",
+            calls=calls,
+            complete=None if answer.measured else False,
+            reasoning=shorten(strip_markup(answer.text).text, _REASON_CHARS),
+            measured=[call.confidence for call in calls],
+        )
+
+    def _without_call(self, answer: CallAnswer) -> Selection:
+        if answer.cut_off and not answer.calls and not answer.text:
+            most = self._sampling["max_tokens"]
+            problem = f"{self._model.label} began a call of more than {most} tokens: raise selection_max_tokens"
+            raise DecisionError(problem, self.usage)
+        own = answer.calls[0] if answer.calls else None
+        question = str(own.arguments.get("question", "")).strip() if own and own.name == ASK else ""
+        names = own.arguments.get("names", ()) if own and own.name == SHOW else ()
+        words = None if self.acts is None else 1 - self.acts
+        return self.selection(
+            action="clarify" if question else "describe" if names else "none",
+            question=question,
+            tool_names=tuple(map(str, names)),
+            needs_tool=own is not None,
+            text="" if own or answer.cut_off else answer.text,
+            message_id=answer.message_id,
+            reasoning="" if own else "the model answered in words",
+            measured=[own.name_probability if own else words],
+        )
+
+    def selection(self, *, measured: Sequence[float | None], **fields: Any) -> Selection:
+        """Return a selection with the lowest of the measured probabilities, if all were measured."""
+        known = [one for one in measured if one is not None]
+        is_measured = len(known) == len(measured) > 0
+        return Selection(
+            **fields,
+            corrections=tuple(self.corrections),
+            confidence=min(known) if is_measured else UNMEASURED,
+            confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.UNJUDGED,
+            acts=self.acts,
+            decided_by="model",
+            usage=self.usage,
+        )
 
 
-def _list(items: Schema, most: int) -> Schema:
-    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+def _listed(problems: Sequence[Sequence[Correction]]) -> str:
+    return " ".join(problem.message for found in problems for problem in found)
+
+
+def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
+    texts = [" ".join(problem.message for problem in found) or "It was not made yet." for found in problems]
+    if any(call.unread for call in calls):  # a chat template cannot show a broken call
+        written = "\n".join(f"{call.name} {call.unread or compact_json(call.arguments)}" for call in calls)
+        return [AIMessage(written), HumanMessage("\n".join(texts))]
+    ids = [f"correct{at:02}" for at in range(len(calls))]
+    made = [
+        ToolCall(name=call.name, args=call.arguments, id=id_, type="tool_call")
+        for call, id_ in zip(calls, ids, strict=True)
+    ]
+    answers = [ToolMessage(text, tool_call_id=id_) for text, id_ in zip(texts, ids, strict=True)]
+    return [AIMessage("", tool_calls=made), *answers]
+
+
+def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources: SourceTexts) -> WrittenCall:
+    """Return a call without optional arguments that are defaults, or that no source names if the model was unsure.
+
+    Small models write all arguments. Blocking.
+    """
+    spec = catalogue.get(catalogue.exactly(call.name) or "")
+    if spec is None:
+        return call
+    optional = {name: value for name, value in call.arguments.items() if name not in spec.required}
+    needless = {name for name, value in optional.items() if _is_default(value, spec.parameters.get(name, {}))}
+    unsure = {
+        name: value
+        for name, value in optional.items()
+        if call.probabilities.get(name, 1.0) < SURE and name in spec.parameters and name not in needless
+    }
+    origins, words = origins_of(unsure, spec, sources), {*words_in(sources.user.folded)}
+    for name, value in unsure.items():
+        own = {word for leaf in leaves(value) for word in words_of(str(leaf.value))}
+        if origins[name].kind is OriginKind.NOBODY and not (own and own <= words):  # such as `pet_friendly`
+            needless.add(name)
+    arguments = {name: value for name, value in call.arguments.items() if name not in needless}
+    probabilities = {name: call.probabilities.get(name, 1.0) for name in arguments}
+    return replace(call, arguments=arguments, probabilities=probabilities)
+
+
+def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
+    return "default" in schema and type(value) is type(schema["default"]) and value == schema["default"]
+
+
+def requested_calls(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
+    """Yield as many calls as the request has parts, and others that use more of its words."""
+    parts, words, used = len(parts_in(request)), request.casefold(), set[str]()
+    for at, call in enumerate(calls):
+        texts = {str(leaf.value).casefold() for name, value in call.arguments.items() for leaf in leaves(value, name)}
+        if at < parts or any(text and text in words for text in texts - used):
+            yield call
+        used |= texts
+
+
+def _placeholder_objections(call: CheckedCall, catalogue: Catalogue, evidence: SourceTexts) -> Iterator[Correction]:
+    """Yield an objection to each text that only repeats its parameter's name."""
+    spec = catalogue[call.tool_name]
+    origins = origins_of(call.params, spec, evidence)
+    for name, value in call.params.items():
+        repeats = isinstance(value, str) and words_of(value) == words_of(name)
+        if repeats and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):
+            message = (
+                f"`{spec.name}` needs a value for `{name}`, not its name: take it from the request, or ask for it."
+            )
+            yield Correction(tool_name=spec.name, problem="placeholder", message=message)

@@ -11,12 +11,14 @@ from typing import Any
 
 from packetgate.deciders.judge.judge import judge
 from packetgate.deciders.reflex.builtin_requests import builtin_log_odds, is_known_builtin, load_request_classifier
+from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import (
     access_of,
     asks_advice,
     has_question,
     is_question,
     mentions_in,
+    parts_in,
     senses_of,
     verbs_in,
 )
@@ -24,6 +26,7 @@ from packetgate.deciders.reflex.signals import Signals, Sureness, log_odds, serv
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling, existing_names, fill_each, fill_query, takes_path
 from packetgate.deciders.values.mentions import EDGES, parse_request, unify_synonym
 from packetgate.deciders.values.tokens import tokenize
+from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -118,6 +121,17 @@ class Fit:
         return f"{self.spec.name}: {', '.join(why for why, holds in reasons.items() if holds) or 'best ranked'}"
 
 
+def fits_by_part(packet: CognitionPacket, catalogue: Catalogue, also: str = "") -> dict[str, list[Fit]]:
+    """Return `fits_of` for each part of the current step. Blocking."""
+    now = packet.header.created_at.astimezone()
+    return {part: fits_of(part, catalogue, now, also) for part in parts_in(step_of(packet))}
+
+
+def probability_of_tool(packet: CognitionPacket, catalogue: Catalogue) -> float:
+    """Return the probability that some tool serves the current step. Blocking."""
+    return max(map(probability_of_any, fits_by_part(packet, catalogue).values()), default=0.0)
+
+
 def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> list[Fit]:
     """Return the likeliest tools for a part of a request, best first, and the tool `also`. Blocking."""
     ranked = catalogue.ranking.rank(text, limit=_CANDIDATES)
@@ -139,7 +153,7 @@ def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> l
 
 
 def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
-    """Return whether a tool is deprecated, changes something for a question, or overwrites instead of appending."""
+    # it is deprecated, changes something for a question, or overwrites instead of appending
     if "deprecated" in spec.full.lower() and any(other != spec.name for other in catalogue.named_in(spec.full)):
         return True
     words = words_of(spec.upstream_name)
@@ -151,10 +165,7 @@ def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
 
 
 def _prefer_builtin(fits: Sequence[Fit], text: str) -> list[Fit]:
-    """Give a built-in read of an existing file the shares of other servers' tools with the same arguments.
-
-    Only the built-in tool is known to read the file and return its text.
-    """
+    # of tools that read the same existing file, only the built-in tool is known to return its text
     asked = [one for one in fits if one.signals.practised > 0 and not one.missing and _exists(one)]
     own = max(asked, key=lambda one: one.share, default=None)
     if own is None or access_of(text) is not Access.READ or own.spec.risk is not Risk.READ:
@@ -170,7 +181,6 @@ def _exists(fit: Fit) -> bool:
 
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
-    """Return the fits with the judge's log odds for each tool that these can make the best."""
     scores = {fit.spec: serving_log_odds(fit.signals) for fit in fits}
     least = max([0.0, *scores.values()]) - REACH
     within = [spec for spec, one in scores.items() if one >= least]
@@ -207,7 +217,6 @@ def _with_shares(fits: Sequence[Fit]) -> list[Fit]:
 
 
 def _unranked(text: str, catalogue: Catalogue) -> Iterator[str]:
-    """Yield the names of tools that are considered regardless of rank."""
     yield from catalogue.named_in(text)
     built_in = [
         name for name in load_request_classifier().tools if name in catalogue and is_known_builtin(catalogue[name])
@@ -320,8 +329,7 @@ def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]
 
 
 def _without_name(text: str, spec: ToolSpec) -> str:
-    """Remove the tool's name, which looks like a path."""
-    return text.replace(spec.name, " ")
+    return text.replace(spec.name, " ")  # a tool's name looks like a path
 
 
 def _only_needs_query(spec: ToolSpec) -> bool:

@@ -8,9 +8,8 @@ from typing import Any
 
 from packetgate.deciders.protocols import CallReview, Review
 from packetgate.deciders.reflex.builtin_requests import is_known_builtin
-from packetgate.deciders.reflex.fit import LEAST, Fit, fits_of, unused_values
-from packetgate.deciders.reflex.follow_ups import step_of
-from packetgate.deciders.reflex.reading import access_of, condition_in, parts_in, steps_in
+from packetgate.deciders.reflex.fit import LEAST, Fit, fits_by_part, unused_values
+from packetgate.deciders.reflex.reading import access_of, condition_in, steps_in
 from packetgate.deciders.reflex.signals import CallSignals, Sureness, call_probability
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling
 from packetgate.deciders.values.mentions import Span, parse_request
@@ -40,7 +39,7 @@ def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
 
 def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
-        return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
+        return review_of_missing(call)
     objections = objections_to(call, packet)
     signals, doubts = sureness_of(call, packet, catalogue)
     probability = call_probability(signals)
@@ -52,6 +51,11 @@ def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Ca
         confidence_source=ConfidenceSource.RULE if objections else ConfidenceSource.CALIBRATED,
         reasoning="; ".join(reasons) or "valid, requested, and with arguments from your own words",
     )
+
+
+def review_of_missing(call: ToolCall) -> CallReview:
+    """Return the review of a call whose tool no longer exists."""
+    return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
 
 
 def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, str]]:
@@ -73,7 +77,7 @@ def sureness_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -
 
     Blocking.
     """
-    found = dict(_fits_of_parts(call, packet, catalogue))
+    found = fits_by_part(packet, catalogue, also=call.tool_name)
     fits = {text: _with_meant(_fit_of(call, fits)) for text, fits in found.items()}
     text = max(fits, key=lambda one: (any(call.params == made.params for made in fits[one].fillings), fits[one].share))
     fit = fits[text]
@@ -90,18 +94,12 @@ def sureness_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -
     return signals, _doubts(fit, rival, arguments, left)
 
 
-def _fits_of_parts(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Iterator[tuple[str, list[Fit]]]:
-    now = packet.header.created_at.astimezone()
-    for text in parts_in(step_of(packet)):
-        yield text, fits_of(text, catalogue, now, also=call.tool_name)
-
-
 def _fit_of(call: ToolCall, fits: Sequence[Fit]) -> Fit:
     return next(fit for fit in fits if fit.spec.name == call.tool_name)
 
 
 def _with_meant(fit: Fit) -> Fit:
-    """Return the fit of a built-in tool with resolved arguments, as the call's arguments are resolved."""
+    # a built-in tool resolves its arguments, and the call's are resolved
     meant = fit.spec.meant
     if meant is None:
         return fit
@@ -109,7 +107,7 @@ def _with_meant(fit: Fit) -> Fit:
 
 
 def _does_the_same(one: Fit, other: Fit) -> bool:
-    """Return whether two tools read the same values: with the same verb on one server, or if one tool is built in."""
+    # both read the same values, with the same verb on one server, or one is built in
     if {one.spec.looks, other.spec.looks} != {Risk.READ} or not one.values or one.values != other.values:
         return False
     if one.spec.server != other.spec.server:
@@ -151,12 +149,11 @@ def log_probability(arguments: Mapping[str, float]) -> float:
 
 def call_signals(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallSignals:
     """Return the signals of any call, for the part of the request that fits it best. Blocking."""
-    parts = _fits_of_parts(call, packet, catalogue)
+    parts = fits_by_part(packet, catalogue, also=call.tool_name).items()
     return max(_signals(call, text, _fit_of(call, fits), fits) for text, fits in parts)[1]
 
 
 def _signals(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> tuple[float, CallSignals]:
-    """Return (score of the part, signals)."""
     known = dict(_read_parameters(call.params, fit))
     logs = {name: math.log(max(LEAST, probability)) for name, probability in known.items()}
     values = [log for name, log in logs.items() if name in call.params]
@@ -178,7 +175,7 @@ def _signals(call: ToolCall, text: str, fit: Fit, fits: list[Fit]) -> tuple[floa
 
 
 def _read_parameters(params: Mapping[str, Any], fit: Fit) -> Iterator[tuple[str, float]]:
-    """Yield each parameter that was a candidate for the call's value, with the highest probability of it."""
+    # each parameter that was a candidate for the call's value, with the highest probability of it
     arguments = [one for filling in fit.fillings for one in filling.arguments]
     for name in {one.path[0]: None for one in arguments}:
         probabilities = [one.probability_of(params.get(name)) for one in arguments if one.path == (name,)]

@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
-from packetgate.deciders.language.offer import ASKING, arguments_of
+from packetgate.deciders.language.prompting import ASKING, arguments_of
 from packetgate.models.calling import CallAnswer, OfferedTool
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.tools.catalogue.catalogue import Catalogue

@@ -10,7 +10,7 @@ from support.scripted_openai import ScriptedOpenAI, features
 from support.scripted_replies import HttpError, Message
 
 from packetgate.deciders.choosing import language_deciders
-from packetgate.deciders.language.offer import ASK
+from packetgate.deciders.language.prompting import ASK
 from packetgate.deciders.language.selection import select_by_model
 from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model

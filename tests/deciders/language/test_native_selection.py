@@ -11,13 +11,12 @@ from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.evidence import likelier_selection, review_by_evidence
-from packetgate.deciders.language.native_selection import (
+from packetgate.deciders.language.prompting import ASK, FEW, SHOW, offer_of
+from packetgate.deciders.language.selection import (
     requested_calls,
     select_natively,
-    without_default_values,
-    without_invented_arguments,
+    without_needless_arguments,
 )
-from packetgate.deciders.language.offer import ASK, FEW, SHOW, offer_of
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.deciders.reflex.selection import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
@@ -77,11 +76,12 @@ def test_default_arguments_are_removed():
     path, lines, deep = {"type": "string", "default": "."}, {"type": "integer", "default": 0}, {"type": "boolean"}
     listing = Catalogue([tool("files.list", "path", path=path, lines=lines, deep=deep)])
     call = WrittenCall("files.list", {"path": ".", "lines": 0, "deep": False}, 0.9, {"path": 0.5, "lines": 0.1})
-    assert without_default_values(call, listing) == WrittenCall(
+    sources = source_texts(packet("List the folder"))
+    assert without_needless_arguments(call, listing, sources) == WrittenCall(
         "files.list", {"path": ".", "deep": False}, 0.9, {"path": 0.5, "deep": 1.0}
     )
     other = WrittenCall("files.list", {"path": ".", "lines": False})
-    assert without_default_values(other, listing).arguments == other.arguments
+    assert without_needless_arguments(other, listing, sources).arguments == other.arguments
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_invented_optional_arguments_are_removed(request_: str, kept: dict[str, 
     unsure, sure = {"what": 0.5, "count": 0.6, "colour": 0.4, "kinds": 0.5}, {"sort": 0.95}
     written = {"what": "hats", "count": 2, "colour": "red", "kinds": ["long_lasting"], "sort": "price"}
     call = WrittenCall("shop.find", written, 0.9, unsure | sure)
-    left = without_invented_arguments(call, shop, source_texts(packet(request_)))
+    left = without_needless_arguments(call, shop, source_texts(packet(request_)))
     assert left.arguments == kept | {"sort": "price"}
     assert left.probabilities.keys() == left.arguments.keys()
 

@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.palettes import palettes
 from support.vocabularies import VOCABULARIES, Vocabulary, write_gguf
 
-from packetgate.deciders.language.offer import arguments_of
+from packetgate.deciders.language.prompting import arguments_of
 from packetgate.models.calling import OfferedTool
 from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
 from packetgate.models.llama.model import LlamaCppModel

@@ -1,0 +1,136 @@
+"""The form of a selection by a model that is offered no tools: one JSON object."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, JsonValue, model_validator
+
+from packetgate.deciders.language.prompting import arguments_of, fenced_text, without_control_tokens
+from packetgate.deciders.outcome import ALL_TOOLS
+from packetgate.models.decoding import call_fields
+from packetgate.models.schemas import AnswerForm, Choice, Schema, object_schema, text_schema
+from packetgate.prompts.rendering import render
+from packetgate.state.context import RoutingContext
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import compact_json
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.palette.choice import palette_text
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+_QUESTION_CHARS = 300
+_MOST_DESCRIBED = 5
+_MOST_GROUPS = 64  # most categories and servers that the form lists; with more, only those of the offered tools
+EXAMPLES: tuple[dict[str, Any], ...] = (
+    {"action": "call", "calls": [{"tool": "server.tool_name", "params": {"argument": "value"}}], "complete": True},
+    {"action": "none", "needs_tool": False},
+    {"action": "clarify", "question": "Which of the two do you mean?"},
+    {"action": "describe", "tools": ["server.tool_name"]},
+)
+
+
+class WrittenAnswerCall(BaseModel):
+    """A call in the model's answer."""
+
+    tool: str = Field(min_length=1)
+    params: dict[str, JsonValue] = {}
+    written: dict[str, str] = {}  # text of params that a native format leaves untyped
+    reasoning: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_any_form(cls, written: Any) -> Any:
+        if not isinstance(written, dict):
+            return written
+        own = {"name": "tool", "arguments": "params"}
+        return written | {own[field]: value for field, value in call_fields(written).items()}
+
+
+class SelectionAnswer(BaseModel):
+    """The model's structured answer."""
+
+    action: Literal["call", "none", "clarify", "describe"]
+    calls: list[WrittenAnswerCall] = []
+    tools: list[str] = []
+    question: str = ""
+    complete: bool | None = None
+    needs_tool: bool = True
+    reasoning: str = ""
+
+    @property
+    def made_calls(self) -> list[WrittenAnswerCall]:
+        """The calls; none with another action."""
+        return self.calls if self.action == "call" else []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_any_form(cls, written: Any) -> Any:
+        # calls without an action, in a list or alone, are accepted; a null name means none
+        if not isinstance(written, dict) or "calls" in written:
+            return written
+        if "tool_calls" in written:
+            calls = written["tool_calls"]
+        else:
+            fields = call_fields(written)
+            if "name" not in fields:
+                return written
+            calls = [] if fields["name"] is None else [written]
+        return {"action": "call" if calls else "none"} | written | {"calls": calls}
+
+    @model_validator(mode="after")
+    def _complete(self) -> "SelectionAnswer":
+        needed = {"call": ("calls", self.calls), "clarify": ("question", self.question.strip())}
+        needed |= {"describe": ("tools", self.tools)}
+        field, value = needed.get(self.action, ("", True))
+        if not value:
+            raise ValueError(f'"action" is "{self.action}", but "{field}" is empty')
+        return self
+
+
+def selection_system(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, briefs: bool) -> str:
+    """Return the system prompt of a selection in this form, with brief descriptions or without."""
+    return render(
+        "selection_system",
+        ledger=without_control_tokens(catalogue.long_ledger),
+        palette=fenced_text(palette_text(packet.context.palette, catalogue, briefs=briefs)),
+        max_calls=str(context.max_parallel_calls),
+        forms="\n".join(map(compact_json, EXAMPLES)),
+    )
+
+
+def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[str] = ()) -> AnswerForm:
+    """Return the form of a selection: only these tools can be called, each with its own arguments.
+
+    `groups` are categories and servers that can be described.
+    """
+    names = [tool.name for tool in tools]
+    if len(groups) > _MOST_GROUPS:
+        groups = sorted({spec.category for spec in tools if spec.category} | {spec.server for spec in tools})
+    ways = {
+        "none": object_schema(action={"const": "none"}, needs_tool={"type": "boolean"}),
+        "clarify": object_schema(
+            action={"const": "clarify"}, question={**text_schema(_QUESTION_CHARS), "minLength": 1}
+        ),
+    }
+    if names:
+        calls = [
+            object_schema(tool={"const": name}, params={"$ref": f"#/$defs/tool_{at}"}) for at, name in enumerate(names)
+        ]
+        call = object_schema(
+            action={"const": "call"}, calls=_list({"anyOf": calls}, max_calls), complete={"type": "boolean"}
+        )
+        described = _list({"enum": list(dict.fromkeys([*names, *groups, ALL_TOOLS]))}, _MOST_DESCRIBED)
+        ways = {"call": call, **ways, "describe": object_schema(action={"const": "describe"}, tools=described)}
+    return AnswerForm(
+        "selection",
+        {"anyOf": list(ways.values())},
+        parts={f"tool_{at}": arguments_of(tool) for at, tool in enumerate(tools)},
+        choices=(
+            Choice.among("action", values=ways),
+            Choice.among("calls", "*", "tool", values=names),
+            Choice.among("needs_tool", values=[True, False]),
+        ),
+    )
+
+
+def _list(items: Schema, most: int) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
