@@ -52,10 +52,7 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 
 def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore | None = None) -> Deciders:
-    """Return deciders by model: `lite` selects, `prime` reviews and answers. Pictures are read from `store`.
-
-    A failed review has no fallback: its confidence is 0.0, and the gate stays closed.
-    """
+    """Return deciders by model: `lite` selects, `prime` reviews and answers. A failed review has no fallback."""
     from packetgate.deciders.language.answer import respond_by_model
     from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model

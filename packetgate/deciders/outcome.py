@@ -1,16 +1,19 @@
-"""Turn a selection into the packet's routing: every call is checked and traced, none is run."""
+"""Turn a selection, or the next step of a chain, into checked and traced calls. Nothing runs here."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue
 
-from packetgate.deciders.chains import next_step
 from packetgate.deciders.protocols import Selection, WantedCall
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
+from packetgate.state.errors import ToolCallError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Correction, ToolCall, ToolRouting
+from packetgate.state.routing import ChainStep, Correction, ToolCall, ToolRouting
+from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.chains import CHAINS, fill_template, is_constant
 from packetgate.tools.checks.checking import CheckedCall, checked_call, with_problems
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.flagging import origins_of
@@ -18,6 +21,7 @@ from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.risk.call import with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec
 
+CHAIN_STEP = "a step of a chain in packetgate.toml"
 ALL_TOOLS = "*"  # asks for the descriptions of all tools
 REPEATED = "the same call was already made, asked about or denied, so it is not repeated"
 MAX_CLARIFICATIONS = 2
@@ -53,7 +57,7 @@ def routing_from_queue(packet: CognitionPacket, catalogue: Catalogue, context: R
     routing, queued = packet.routing, packet.routing.queued_calls
     selected, note = routing.selected(), ""
     while queued and queued[0].chain:
-        step = next_step(queued[0], packet, catalogue)
+        step = _next_step(queued[0], packet, catalogue)
         if isinstance(step, ToolCall):
             return selected.called((step, *queued[1:]), 1, note, complete=routing.complete)
         run, note = queued[0].chain.run, step
@@ -67,7 +71,6 @@ def routing_from_queue(packet: CognitionPacket, catalogue: Catalogue, context: R
 def _described(
     routing: ToolRouting, wanted: Sequence[str], packet: CognitionPacket, catalogue: Catalogue
 ) -> ToolRouting:
-    """Add tools, categories and servers by name to the next palette; unknown names get suggestions."""
     palette = [entry.tool_name for entry in packet.context.palette]
     found = [[*_tools_named(name, palette, catalogue)] for name in wanted]
     unknown = [name for name, tools in zip(wanted, found, strict=True) if not tools]
@@ -151,3 +154,44 @@ def _traced_call(
 def traced_call(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: SourceTexts) -> ToolCall:
     """Return a call with the origins of its arguments and its risk."""
     return with_risk(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, evidence)), spec)
+
+
+def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
+    """Return the steps of the chains that were just called, not yet filled in."""
+    chains = {f"{CHAINS}.{name}": chain for name, chain in catalogue.preferences.chains.items()}
+    return tuple(
+        ToolCall(tool_name=step.tool, params=step.params, chain=ChainStep(run=call.call_id, number=number))
+        for call in calls
+        if call.status is ToolExecutionStatus.EXECUTED and call.tool_name in chains
+        for number, step in enumerate(chains[call.tool_name].steps, 1)
+    )
+
+
+def _next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | str:
+    # the step, filled in, checked and traced, or why it cannot be called
+    place, past = step.chain, packet.routing.all_calls
+    run = next((call for call in past if place and call.call_id == place.run), None)
+    if place is None or run is None:
+        return f"{step.tool_name} is a step of a chain that was not called"
+    earlier = [call for call in past if call.chain and call.chain.run == place.run]
+    stopped = f"{run.tool_name} ended before step {place.number}, {step.tool_name}: "
+    if failed := [call for call in earlier if call.status is not ToolExecutionStatus.EXECUTED]:
+        return f"{stopped}{failed[0].tool_name} is {failed[0].status.replace('_', ' ')}"
+    results = {str(call.chain.number): call.result for call in earlier if call.chain and call.result}
+    try:
+        params = {name: fill_template(value, run.params, results) for name, value in step.params.items()}
+    except ToolCallError as error:
+        return f"{stopped}{error}"
+    checked = checked_call(step.tool_name, params, packet.context.palette_names, catalogue)
+    if checked.problems:
+        return stopped + " ".join(problem.message for problem in checked.problems)
+    spec = catalogue[checked.tool_name]
+    # constants come from the owner's configuration, like defaults
+    constant = {name for name, value in step.params.items() if is_constant(value)} & checked.params.keys()
+    defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
+    schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}
+    origins = origins_of(checked.params, replace(spec, input_schema=schema), source_texts(packet))
+    filled = step.changed(
+        tool_name=checked.tool_name, params=checked.params, provenance=origins, selection_reasoning=CHAIN_STEP
+    )
+    return with_risk(filled, spec)

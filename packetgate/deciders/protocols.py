@@ -11,7 +11,7 @@ from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUs
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, NotAskedError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Alternative, Correction
+from packetgate.state.routing import Alternative, Correction, ToolCall
 from packetgate.state.sections import Access, DecidedBy, Reflection, StageError
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
@@ -146,6 +146,16 @@ class Review(StageDecision):
     """The judgements on a pass's calls. A call without a judgement is not approved and has confidence 0.0."""
 
     reviews: tuple[CallReview, ...]
+
+    @classmethod
+    def approving(cls, calls: Sequence[ToolCall], why: str) -> "Review":
+        """Return a review that approves calls without judging them."""
+        source = ConfidenceSource.UNJUDGED
+        reviews = tuple(
+            CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=why)
+            for call in calls
+        )
+        return cls(reviews=reviews, decided_by="reflex", confidence_source=source)
 
     def of(self, call_id: str) -> CallReview:
         """Return the judgement on a call."""

@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.chains import steps_after
+from packetgate.deciders.outcome import steps_after
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from packetgate.deciders.chains import review_of_steps
 from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, apply_gate, calibrated, passes
+from packetgate.deciders.outcome import CHAIN_STEP
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.state.base import TokenUsage
 from packetgate.state.context import RoutingContext
@@ -40,8 +40,12 @@ async def review_selection(
 ) -> PacketUpdate:
     """Review all calls of the pass in one request, and calibrate the confidence. A failed review approves no call."""
     catalogue = await toolbox.catalogue()
+    calls = packet.routing.calls
+    if calls and all(call.chain for call in calls):  # the chain itself was reviewed
+        review = Review.approving(calls, CHAIN_STEP)
+        return await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
     try:
-        review = review_of_steps(packet) or await decider(packet, catalogue, packet.governance.settings)
+        review = await decider(packet, catalogue, packet.governance.settings)
     except Exception as error:  # noqa: BLE001  of a model, or of the user's own decider
         why = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
         usage = error.usage if isinstance(error, DecisionError) else TokenUsage()

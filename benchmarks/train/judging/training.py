@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -21,6 +21,9 @@ from benchmarks.train.judging.mining import Embedder, mined
 from benchmarks.train.judging.synthesis import synthesised
 from benchmarks.train.precision import mixed
 from packetgate.deciders.judge.judge import encode_request, encode_tool, joined_tokens
+
+if TYPE_CHECKING:
+    from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEED = 20
 BATCH = 32
@@ -105,7 +108,7 @@ def examples(data: Path, base: Path, rng: random.Random, share: float = 1.0) -> 
 def encoded(example: Example, tokenizer: Tokenizer) -> Encoded | None:
     """Return an example as tokens; None where it is too long."""
     request = encode_request(example.request, tokenizer)
-    tool = encode_tool(example.tool, tokenizer)
+    tool = encode_tool(cast("ToolSpec", example.tool), tokenizer)
     ids, segments, markers = joined_tokens(request, tool)
     if len(ids) > LONGEST:
         return None

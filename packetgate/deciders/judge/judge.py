@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -73,21 +73,6 @@ def load_encoder(folder: Path) -> JudgeEncoder:
     )
 
 
-class DescribedTool(Protocol):
-    """The attributes of a tool that are read."""
-
-    @property
-    def server(self) -> str: ...  # noqa: D102
-    @property
-    def upstream_name(self) -> str: ...  # noqa: D102
-    @property
-    def full(self) -> str: ...  # noqa: D102
-    @property
-    def parameters(self) -> Mapping[str, dict[str, Any]]: ...  # noqa: D102
-    @property
-    def required(self) -> tuple[str, ...]: ...  # noqa: D102
-
-
 @dataclass(frozen=True)
 class EncodedRequest:
     """A request's tokens and their character offsets."""
@@ -111,7 +96,7 @@ def encode_request(text: str, tokenizer: Tokenizer) -> EncodedRequest:
     return EncodedRequest(tuple(encoding.ids[:REQUEST_TOKENS]), tuple(encoding.offsets[:REQUEST_TOKENS]))
 
 
-def encode_tool(spec: DescribedTool, tokenizer: Tokenizer) -> EncodedTool:
+def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> EncodedTool:
     """Encode a tool: server, name and description, then its parameters, required ones first."""
     headline = f"{' '.join(words_of(spec.upstream_name))}. {spec.full}"
     headline = f"{spec.server}: {headline}" if spec.server else headline

@@ -43,11 +43,7 @@ async def respond_by_model(
     context: RoutingContext,
     store: ResultStore | None = None,
 ) -> Answer:
-    """Ask the prime model, unless the selection already answered in words.
-
-    Raises:
-        DecisionError: The model could not be asked, or returned no text.
-    """
+    """Ask the prime model, unless the selection already answered in words."""
     if packet.response.candidate:
         response = packet.response
         return Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
@@ -88,10 +84,6 @@ async def respond_by_model(
 
 
 def _missing_results(packet: CognitionPacket, answer: str) -> str:
-    """Return the short results that an answer leaves out, unless it answers a question with known numbers.
-
-    Small models say that a file was read, and not what it says; they also invent numbers.
-    """
     if packet.tool_routing is None:
         return ""
     outputs = [
@@ -107,7 +99,6 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
 
 
 def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
-    """Return notes on calls that did not run, to prevent invented results. Small models repeat reasons and get none."""
     routing = packet.tool_routing
     if routing is None:
         return ""

@@ -47,11 +47,7 @@ _MAX_TOKENS = 32
 async def review_by_decisions(
     source: DecisionSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> Review:
-    """Ask a decision model about each call of a pass. A call without an answer gets confidence 0.0.
-
-    Raises:
-        DecisionError: The model cannot be asked, or gives no answer.
-    """
+    """Ask a decision model about each call of a pass. A call without an answer gets confidence 0.0."""
     model, numbered = await source(), {f"call_{at}": call for at, call in enumerate(packet.routing.calls, start=1)}
     questions = {
         name: Noul(instructions=render("decision_review", number=name.removeprefix("call_"))) for name in numbered
@@ -74,12 +70,7 @@ async def review_by_decisions(
 
 
 async def answer_by_probability(model: Model, about: str, questions: Mapping[str, Question]) -> ClassifierResponse:
-    """Answer each question by the probabilities of a model's tokens.
-
-    Raises:
-        RequestError: A question is not supported, or is too long for the model.
-        DecisionError: The model cannot be asked, or gives no probabilities.
-    """
+    """Answer questions by the probabilities of a model's tokens. Raise RequestError if a question is not supported."""
     asked = {name: _asked(question) for name, question in questions.items()}
     answers: dict[str, Answer] = {}
     total = TokenUsage()

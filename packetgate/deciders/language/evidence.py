@@ -98,12 +98,7 @@ def probability_of_right(evidence: Mapping[str, float]) -> float:
 
 
 def needs_call(acts: float, likely: float) -> float:
-    """Return the probability that a request needs a call.
-
-    Args:
-        acts: Probability that the model calls.
-        likely: Probability that some tool serves, without a model.
-    """
+    """Return the probability of a needed call, from those that the model calls and that some tool serves."""
     return logistic(CallNeedEvidence(acts=log_odds(acts), needed=log_odds(likely)), load_weights().acting)
 
 
@@ -161,11 +156,7 @@ def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -
 async def yes_no_probabilities(
     model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any]
 ) -> WordProbabilities:
-    """Return the model's probabilities of yes and no to a call.
-
-    Raises:
-        DecisionError: The model cannot be asked.
-    """
+    """Return the model's probabilities of yes and no to a call."""
     messages: list[BaseMessage] = [SystemMessage(render("check_system"))]
     for example_request, name, brief, example_params, verdict in _EXAMPLES:
         messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
@@ -200,11 +191,7 @@ async def review_by_evidence(
 ) -> Review:
     """Review each call of a pass by all evidence, with the model's yes or no.
 
-    Args:
-        threshold: The gate's threshold, if the model selected the calls; the model is asked only if that can decide.
-
-    Raises:
-        DecisionError: The model cannot be asked.
+    With a `threshold`, the model is asked only if that can decide, because it selected the calls.
     """
     own = await asyncio.to_thread(select, packet, catalogue)
     reviews, usage, source = [], TokenUsage(), ConfidenceSource.CALIBRATED
@@ -257,10 +244,7 @@ def select_if_sure(own: Selection, packet: CognitionPacket, catalogue: Catalogue
 
 
 def likelier_selection(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-    """Return the model's selection, or that of `reflex` if it is more likely right. Blocking.
-
-    A call with a very low probability is dropped.
-    """
+    """Return the likelier selection, the model's or that of `reflex`, without improbable calls. Blocking."""
     if own.action == "describe" or chosen.action == "clarify":
         return chosen
     if chosen.acts is not None:

@@ -79,11 +79,7 @@ class ToolOffer:
 
 
 def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> ToolOffer:
-    """Return the tools to offer from the palette. Blocking.
-
-    A slow model in this process gets few tools in full: the tools that the next call needs, then the likeliest. Any
-    other model can ask for tools off the palette.
-    """
+    """Return the tools to offer from the palette: few in full to a slow model in this process. Blocking."""
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
     full = _in_full(model, packet, catalogue, entries)
     names = [*dict.fromkeys([*full, *sorted(entries)])]
@@ -227,9 +223,8 @@ async def conversation(
     tools: Sequence[OfferedTool] = (),
     after: Sequence[BaseMessage] = (),
 ) -> list[BaseMessage]:
-    """Return the messages of a model call: system prompt, history without markup, this turn, `after`.
+    """Return the messages of a model call; for a small context without the oldest history, or with a later system.
 
-    If the model's context is too small, the oldest history is dropped, then the next of `systems` is used.
     Messages that still do not fit are sent anyway: the model's error states the size.
     """
     history = _history(packet.history)

@@ -43,11 +43,7 @@ async def review_by_model(
     context: RoutingContext,
     lite: ModelSource | None = None,
 ) -> Review:
-    """Ask the prime model about all calls of a pass at once, or about each call if the model returns probabilities.
-
-    Raises:
-        DecisionError: The model gave no usable answer, or did not judge every call exactly once.
-    """
+    """Ask the prime model about all calls at once, or about each call if the model returns probabilities."""
     model = await source()
     if model.tells_odds:
         threshold = context.confidence_threshold if await is_model_of(model, lite) else None
@@ -101,15 +97,10 @@ def skipping_harmless_calls(reviewer: Reviewer) -> Reviewer:
     """Return a reviewer that skips harmless calls if the settings say so (`review = "risky"`)."""
 
     async def review(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-        calls, source = packet.routing.calls, ConfidenceSource.UNJUDGED
-        if context.review != "risky" or not all(map(is_harmless, calls)):
+        if context.review != "risky" or not all(map(is_harmless, packet.routing.calls)):
             return await reviewer(packet, catalogue, context)
         why = "read-only, with the user's own words: the settings skip its review"
-        reviews = tuple(
-            CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=why)
-            for call in calls
-        )
-        return Review(reviews=reviews, decided_by="reflex", confidence_source=source)
+        return Review.approving(packet.routing.calls, why)
 
     return review
 

@@ -64,11 +64,7 @@ async def select_by_model(
     *,
     prime: ModelSource | None = None,
 ) -> Selection:
-    """Ask the lite model, and correct it once. If the model is also `prime`, its text without a call is the answer.
-
-    Raises:
-        DecisionError: The model gave no usable answer, or repeated an invalid call.
-    """
+    """Ask the lite model, and correct it once. If the model is also `prime`, its text without a call is the answer."""
     model, pictures = await source(), await attached_pictures(packet, store)
     if model.calls_tools:
         # only the answer's stage knows which pictures the model did not see
@@ -89,14 +85,9 @@ async def select_natively(
     *,
     answers: bool = False,
 ) -> Selection:
-    """Return the model's selection; correct the model once. A slow model is not asked if `reflex` is sure of a call.
+    """Return the selection of a model that is offered tools. A slow model is not asked if `reflex` is sure.
 
-    Args:
-        answers: Whether text without a call is the turn's answer.
-
-    Raises:
-        ToolsRefusedError: The server accepts no tools, or not these.
-        DecisionError: The model gave no usable answer, or repeated an invalid call.
+    Raise ToolsRefusedError if the server accepts no tools. With `answers`, text without a call is the turn's answer.
     """
     own = await asyncio.to_thread(select, packet, catalogue) if model.local_info else None
     if own and is_slow(model) and (sure := await asyncio.to_thread(select_if_sure, own, packet, catalogue)):
@@ -130,11 +121,7 @@ async def select_in_form(
     context: RoutingContext,
     pictures: Sequence[Picture] = (),
 ) -> Selection:
-    """Return the selection that the model writes as one JSON object; correct the model once.
-
-    Raises:
-        DecisionError: The model gave no usable answer, or repeated an invalid call.
-    """
+    """Return the selection that the model writes as one JSON object."""
     selecting = ModelSelection(model, packet, catalogue, context, {})
 
     def objection(answer: SelectionAnswer) -> str | None:
@@ -213,11 +200,7 @@ class ModelSelection:
     async def select(
         self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool = False
     ) -> Selection:
-        """Return the selection; ask the model once more if a call is invalid.
-
-        Raises:
-            DecisionError: The model gave no usable answer, or repeated an invalid call.
-        """
+        """Return the selection; ask the model once more if a call is invalid."""
         for _ in range(2):
             answer = await self._ask(messages, tools, must=must)
             self.acts = answer.acts if self.acts is None else self.acts
@@ -351,10 +334,7 @@ def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correct
 
 
 def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources: SourceTexts) -> WrittenCall:
-    """Return a call without optional arguments that are defaults, or that no source names if the model was unsure.
-
-    Small models write all arguments. Blocking.
-    """
+    """Return a call without optional defaults, and optional values that no source names if the model was unsure."""
     spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:
         return call
@@ -390,7 +370,6 @@ def requested_calls(calls: Sequence[WrittenCall], request: str) -> Iterator[Writ
 
 
 def _placeholder_objections(call: CheckedCall, catalogue: Catalogue, evidence: SourceTexts) -> Iterator[Correction]:
-    """Yield an objection to each text that only repeats its parameter's name."""
     spec = catalogue[call.tool_name]
     origins = origins_of(call.params, spec, evidence)
     for name, value in call.params.items():

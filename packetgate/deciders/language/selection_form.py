@@ -98,10 +98,7 @@ def selection_system(packet: CognitionPacket, catalogue: Catalogue, context: Rou
 
 
 def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[str] = ()) -> AnswerForm:
-    """Return the form of a selection: only these tools can be called, each with its own arguments.
-
-    `groups` are categories and servers that can be described.
-    """
+    """Return the form of a selection of these tools. `groups` are categories and servers that can be described."""
     names = [tool.name for tool in tools]
     if len(groups) > _MOST_GROUPS:
         groups = sorted({spec.category for spec in tools if spec.category} | {spec.server for spec in tools})

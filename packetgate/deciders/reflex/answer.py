@@ -73,7 +73,6 @@ def _no_match(request: str, catalogue: Catalogue) -> str:
 
 
 def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, str]:
-    """Return (what happened, the tool's output)."""
     params = ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
     name, error = f"{call.tool_name} ({params})", (call.result.error if call.result else "") or ""
     match call.status:

@@ -84,13 +84,7 @@ class Fit:
         return {str(value) for value in values if not isinstance(value, bool)}
 
     def sureness(self, arguments: float, filled: int, left: int) -> Sureness:
-        """Return the signals of a call of this tool.
-
-        Args:
-            arguments: Log probability of the arguments.
-            filled: Number of arguments.
-            left: Number of values of the request that no argument uses.
-        """
+        """Return the signals of a call with this log probability and number of arguments, and unused values."""
         knows = self.spec.knows
         paths = [(name, value) for one in self.fillings for name, value in one.params.items() if isinstance(value, str)]
         return Sureness(
@@ -316,10 +310,7 @@ def _known_stems(spec: ToolSpec) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
-    """Return a tool's arguments for a part of a request, once for each of several named files. Blocking.
-
-    The query of a search tool is the question, unless a query in the question's words is more probable.
-    """
+    """Return a tool's arguments for a part of a request, once for each of several named files. Blocking."""
     bare = _without_name(text, spec)
     found = fill_each(spec, bare, now=now)
     if has_question(bare) and _only_needs_query(spec):

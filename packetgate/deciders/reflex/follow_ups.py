@@ -73,7 +73,6 @@ def _last(messages: Sequence[BaseMessage], kind: type[BaseMessage]) -> str:
 
 
 def _with_item(request: str, previous: PreviousTurn) -> str:
-    """Return the request with `the second one` replaced by an item of the answer; empty if that is not possible."""
     match, items = _ORDINAL.search(request), items_in(previous.answer)
     if match is None or not items:
         return ""
@@ -83,7 +82,6 @@ def _with_item(request: str, previous: PreviousTurn) -> str:
 
 
 def _with_reference(request: str, previous: PreviousTurn) -> str:
-    """Return the request with `it` replaced by the answer's only item or an argument of the last call; or empty."""
     match, mentions = _REFERENCE.search(request), mentions_in(request)
     if match is None or mentions.paths or mentions.urls:
         return ""
@@ -96,7 +94,6 @@ def _with_reference(request: str, previous: PreviousTurn) -> str:
 
 
 def _with_change(request: str, previous: str) -> str:
-    """Return the previous request with the path, URL or place that `request` names; or empty."""
     lead = _LEAD.match(request)
     rest = request[lead.end() :].strip() if lead else ""
     words = unquoted_words(rest)

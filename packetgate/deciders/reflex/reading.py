@@ -114,7 +114,6 @@ def steps_in(request: str) -> list[str]:
 
 
 def _without_forbidden(text: str) -> str:
-    """Return the text without clauses such as `don't delete a.txt`, `keep b.txt` or `but not c.txt`."""
     starts = [match.end() for match in _CLAUSE.finditer(text) if not _within_quotes(text, match.start())]
     clauses = [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
     wanted, is_wanted, begins_sentence = [], True, False
@@ -162,7 +161,6 @@ def parts_in(step: str) -> list[str]:
 
 
 def _continues(part: str) -> bool:
-    """Return whether a part only says what to do with the result of the previous one."""
     verb, mentions = next(iter(verbs_in(part)), None), mentions_in(part)
     return verb in SENSES["read"] and not mentions.has_target and not mentions.has_value
 

@@ -110,7 +110,6 @@ class _Message:
 
 
 def _is_request(text: str) -> bool:
-    """Return whether a text begins with a verb and has an object."""
     bare = " ".join(word for word in text.split() if not mentions_in(word).has_target)
     words = [word for word in unquoted_words(bare) if word not in STOP_WORDS or word in KNOWN_VERBS]
     has_object = bool({*words[1:]} - STOP_WORDS) or mentions_in(text).has_target
@@ -156,7 +155,6 @@ def _on_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
 
 
 def _after_verdict(text: str) -> str:
-    """Return the text without the verdict words (yes, no, skip) at its start."""
     words = text.split()
     while begins := next((count for count in (2, 1) if _is_verdict(words[:count])), 0):
         words = words[begins:]
@@ -207,14 +205,12 @@ def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedRepl
 
 
 def _changes(message: _Message, text: str, call: ToolCall) -> bool:
-    """Return whether a text names another value for an argument of a call."""
     spec = message.catalogue.get(call.tool_name)
     found = message.values(spec, text) if spec and call.started_at is None else {}
     return any(call.params.get(name) != value and str(value).casefold() not in ALL for name, value in found.items())
 
 
 def _is_about(text: str, calls: list[ToolCall]) -> bool:
-    """Return whether a question names nothing but the waiting calls."""
     own = {*query_terms(" ".join(f"{call.tool_name} {call.params}" for call in calls))}
     named, params = mentions_in(text), str([call.params for call in calls])
     if any(one not in params for one in (*named.paths, *named.urls, *named.ticked)):

@@ -73,10 +73,7 @@ def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, 
 
 
 def sureness_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[Sureness, list[str]]:
-    """Return (signals, doubts) of a call for the part that fits it best, as if `reflex` had selected the call.
-
-    Blocking.
-    """
+    """Return (signals, doubts) of a call for its best part, as if `reflex` had selected the call. Blocking."""
     found = fits_by_part(packet, catalogue, also=call.tool_name)
     fits = {text: _with_meant(_fit_of(call, fits)) for text, fits in found.items()}
     text = max(fits, key=lambda one: (any(call.params == made.params for made in fits[one].fillings), fits[one].share))

@@ -24,8 +24,6 @@ _LEAST_SHARE = 0.05  # least probability of an alternative
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the request, with the user's later answers."""
-
     text: str
     answers: tuple[str, ...]
     corrects: bool  # whether the answers replace values of a proposed call
@@ -97,7 +95,6 @@ def _best(fits: list[Fit], palette: frozenset[str]) -> Fit:
 
 
 def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fit, tuple[Correction, ...]]:
-    """Return (tool, corrections); a better tool replaces `best` if the kind of `best` is wrong."""
     most = max(access_of(part.text).risks, key=lambda risk: risk.severity)
     wrong = wrong_category(best.spec, part.text, most, catalogue)
     if wrong is None:
@@ -110,7 +107,6 @@ def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fi
 def _answered(
     spec: ToolSpec, params: dict[str, Any], missing: list[str], part: _Part
 ) -> tuple[dict[str, Any], list[str]]:
-    """Fill missing parameters from the user's answers: return (parameters, still missing)."""
     for text in part.answers:
         decides = read_words(text).outcome is not ApprovalOutcome.ANSWERED
         value = answer_value(spec, missing[0], text, part.now, decides=decides) if missing else None

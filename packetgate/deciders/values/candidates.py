@@ -9,7 +9,7 @@ from typing import Any
 
 from packetgate.deciders.values.dates import find_zone, format_moment, has_clock, parse_duration, parse_moment
 from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span
-from packetgate.deciders.values.parameters import COMMAND_STEMS, Parameter, as_number, is_valid, split_command, stems_in
+from packetgate.deciders.values.parameters import COMMAND_STEMS, Parameter, as_number, split_command, stems_in
 from packetgate.tools.text.verbs import EXECUTE_VERBS
 from packetgate.tools.text.words import words_of
 
@@ -70,7 +70,7 @@ def candidates(reading: ParsedRequest, parameter: Parameter, now: datetime | Non
     for candidate in _candidates(reading, parameter, now):
         place = (candidate.span.first, candidate.span.last) if candidate.span else (-1, -1)
         key = (repr(candidate.value), *place)
-        if key not in seen and is_valid(candidate.value, parameter.schema):
+        if key not in seen and parameter.accepts(candidate.value):
             seen.add(key)
             found.append(candidate)
             if len(found) >= MAX_CANDIDATES:
@@ -117,7 +117,6 @@ def _strings(reading: ParsedRequest, parameter: Parameter, now: datetime | None)
 
 
 def _moments(reading: ParsedRequest, span: Span, parameter: Parameter, now: datetime | None) -> Iterator[Candidate]:
-    """Yield a date or time in the expected format, if the request says all that the format needs."""
     wanted = parameter.time_format or ("HH:MM" if span.kind == "time" else "YYYY-MM-DD")
     has_time, has_date, kinds = "HH" in wanted, "DD" in wanted or "MM-" in wanted, {m.kind for m in reading.mentions}
     if has_time and not has_clock(span.text) and (not has_date or "time" in kinds):
@@ -174,7 +173,6 @@ def _tidy(value: float) -> int | float:
 
 
 def _durations(span: Span, known: set[str], integer: bool) -> Iterator[Candidate]:
-    """Yield the number of a duration in its own unit, and in that of the parameter."""
     seconds = parse_duration(span.text)
     parts = re.findall(r"([\d.]+|[a-z]+)[ -]([a-z]+)", span.text.lower())
     if seconds is None or not parts:
@@ -187,7 +185,6 @@ def _durations(span: Span, known: set[str], integer: bool) -> Iterator[Candidate
 
 
 def _choices(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate]:
-    """Yield each choice with the span that agrees with it best."""
     for choice in parameter.choices[:60]:
         stems = stems_in(str(choice))
         best: tuple[float, Span | None] = (0.0, None)
@@ -226,7 +223,6 @@ def _common_start(first: str, second: str) -> float:
 
 
 def _booleans(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate]:
-    """Yield true, or false after a negation, for each word of the parameter's name or description."""
     name = [word for word in parameter.words if word not in {"is", "has", "should", "includ", "use", "enabl"}]
     yielded = 0
     for at, stems in enumerate(reading.stems):
@@ -245,7 +241,6 @@ def _booleans(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidat
 
 
 def _literals(reading: ParsedRequest, kind: type) -> Iterator[Candidate]:
-    """Yield JSON lists or objects written in the request."""
     decoder, text, tried, at = json.JSONDecoder(), reading.text[:20_000], 0, 0
     while tried < 20 and (bracket := _BRACKET.search(text, at)):
         at = bracket.end()
@@ -292,7 +287,6 @@ def _arrays(reading: ParsedRequest, parameter: Parameter, now: datetime | None) 
 
 
 def _single_items(reading: ParsedRequest, items: Parameter, now: datetime | None) -> dict[tuple[int, int], Any]:
-    """Return the value of each span as an item of a list, by (first, last)."""
     if items.type in {"string", "any"}:
         return {(one.span.first, one.span.last): one.value for one in _strings(reading, items, now) if one.span}
     singles: dict[tuple[int, int], Any] = {}

@@ -115,13 +115,7 @@ class Scene:
             self._places.setdefault(span.kind, []).append((span.first, span.last))
 
     def rows(self, index: int, found: Sequence[Candidate], of: int = 0) -> Matrix:
-        """Return a row of features (`FEATURE_NAMES`) for each candidate; those without a span come first.
-
-        Args:
-            index: Index of the parameter.
-            found: Its candidates.
-            of: Number of candidates before some were left out.
-        """
+        """Return a row of `FEATURE_NAMES` for each candidate of a parameter; `of`: their number before a selection."""
         placed = [one for one in found if one.span is not None]
         spans = [one.span for one in placed if one.span is not None]
         rows = np.zeros((len(found), len(FEATURE_NAMES)), dtype=np.float32)
@@ -242,8 +236,6 @@ def _classes_of(one: Parameter) -> set[str]:
 
 
 class _SpanRows:
-    """Features of a request's spans, independent of the tool."""
-
     def __init__(self, reading: ParsedRequest) -> None:
         self._reading = reading
         self._typed = [span for span in reading.mentions if span.kind in TYPED]
@@ -325,7 +317,6 @@ def _distances(reading: ParsedRequest, words: frozenset[str]) -> _Distances:
 
 
 def _cuts(span: Span, others: Sequence[Span]) -> bool:
-    """Return whether a span covers only a part of one of the others."""
     return any(one.overlaps(span) and (span.first > one.first or span.last < one.last) for one in others)
 
 
@@ -349,11 +340,7 @@ TREES = Path(__file__).with_name("trees.npz")
 
 @cache
 def load_filling_trees() -> Trees:
-    """Return the shipped trees.
-
-    Raises:
-        WeightsError: The file is missing or broken, or has other features.
-    """
+    """Return the shipped trees. Raise WeightsError if the file is missing or broken, or has other features."""
     arrays = load_arrays(TREES)
     if arrays["version"] != FEATURES_VERSION or tuple(arrays["features"]) != FEATURE_NAMES:
         raise WeightsError(f"{TREES}: these weights are for another version of the features; train them again")
@@ -365,8 +352,6 @@ ABOUT_CHARS = 200
 
 
 class _Similarity:
-    """Vectors of a request's words and of a tool's parameters."""
-
     def __init__(self, reading: ParsedRequest, parameters: Sequence[Parameter]) -> None:
         words = _vectors(tuple(token.text.lower() for token in reading.tokens[:MOST_TOKENS]))
         padded = np.zeros((len(reading.tokens) + 1, words.shape[1]), np.float32)

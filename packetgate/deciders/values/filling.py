@@ -84,8 +84,6 @@ class Filling:
 
 
 class _Ranked(NamedTuple):
-    """Candidates of a parameter, `NO_VALUE` among them, with their probabilities."""
-
     parameter: Parameter
     found: Sequence[Candidate]
     probabilities: NDArray[np.float64]
@@ -105,9 +103,8 @@ def fill_parameters(spec: ToolSpec, text: str, *, now: datetime | None = None) -
             continue
         found = candidates(reading, parameter, now)
         outright = [one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3 for one in found]
-        scores = load_filling_trees().scores(scene.rows(index, found)).round(DIGITS) + _OUTRIGHT_BONUS * np.array(
-            outright
-        )
+        bonus = _OUTRIGHT_BONUS * np.array(outright)
+        scores = load_filling_trees().scores(scene.rows(index, found)).round(DIGITS) + bonus
         if takes_path(spec):
             is_path = bool({*parameter.words} & _PATHS)
             scores = scores + _path_scores(found, nowhere, is_path=is_path)
@@ -116,7 +113,17 @@ def fill_parameters(spec: ToolSpec, text: str, *, now: datetime | None = None) -
             found = [_without_path_word(one) for one in found] if is_path else found
         ranked.append(_Ranked(parameter, found, softmax(scores)))
     values = [span for span in reading.mentions if span.kind in _VALUES][:_MOST_VALUES]
-    return _filling(spec, reading, ranked, _assign(ranked, values))
+    chosen = _assign(ranked, values)
+    params: dict[str, Any] = {}
+    for one, (candidate, _) in zip(ranked, chosen, strict=True):
+        if candidate is not NO_VALUE:
+            set_value(params, one.parameter.path, candidate.value)
+    return Filling(
+        params=params,
+        arguments=tuple(_argument(one, *choice) for one, choice in zip(ranked, chosen, strict=True)),
+        missing=tuple(name for name in spec.required if name not in params),
+        unused=_unused_mentions(reading, [one.span for one, _ in chosen if one.span is not None], spec),
+    )
 
 
 def _path_scores(found: Sequence[Candidate], nowhere: frozenset[str], *, is_path: bool) -> NDArray[np.float64]:
@@ -170,25 +177,8 @@ def _is_path_word(text: str) -> bool:
 
 
 def _without_path_word(candidate: Candidate) -> Candidate:
-    """Return the candidate without its path word: `drafts` for `folder drafts`."""
     first, _, name = candidate.value.partition(" ") if isinstance(candidate.value, str) else ("", "", "")
     return replace(candidate, value=name) if name and _is_path_word(first) else candidate
-
-
-def _filling(
-    spec: ToolSpec, reading: ParsedRequest, ranked: Sequence[_Ranked], chosen: Sequence[tuple[Candidate, float]]
-) -> Filling:
-    params: dict[str, Any] = {}
-    for one, (candidate, _) in zip(ranked, chosen, strict=True):
-        if candidate is not NO_VALUE:
-            set_value(params, one.parameter.path, candidate.value)
-    used = [candidate.span for candidate, _ in chosen if candidate.span is not None]
-    return Filling(
-        params=params,
-        arguments=tuple(_argument(one, *choice) for one, choice in zip(ranked, chosen, strict=True)),
-        missing=tuple(name for name in spec.required if name not in params),
-        unused=tuple(_unused_mentions(reading, used, spec)),
-    )
 
 
 def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argument:
@@ -201,14 +191,14 @@ def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argu
     return Argument(parameter.path, "filled", probability, candidate.value, *place, others)
 
 
-def _unused_mentions(reading: ParsedRequest, used: Sequence[Span], spec: ToolSpec) -> list[Span]:
+def _unused_mentions(reading: ParsedRequest, used: Sequence[Span], spec: ToolSpec) -> tuple[Span, ...]:
     names = {spec.name.casefold(), spec.upstream_name.casefold(), spec.server.casefold()}
     found: list[Span] = []
     for span in reading.mentions:
         taken = any(one.overlaps(span) for one in [*used, *found])
         if span.kind in PURPOSEFUL and not taken and span.text.casefold() not in names:
             found.append(span)
-    return found
+    return tuple(found)
 
 
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -285,18 +275,17 @@ def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list
         return [filling]
     every = sorted({paths[taken[0].start, taken[0].end], *spare}, key=lambda span: span.first)
     sure = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(every))  # other paths caused it
-    return [_with_path(filling, taken[0], sure, span, every) for span in every]
-
-
-def _with_path(filling: Filling, old: Argument, sure: Argument, span: Span, every: Sequence[Span]) -> Filling:
-    new = replace(sure, value=span.text, text=span.text, start=span.start, end=span.end)
-    params: dict[str, Any] = {}
-    arguments = tuple(new if one is old else one for one in filling.arguments)
-    for one in arguments:
-        if one.state == "filled":
-            set_value(params, one.path, one.value)
-    unused = tuple(one for one in filling.unused if one not in every)
-    return replace(filling, params=params, arguments=arguments, unused=unused)
+    fillings = []
+    for span in every:
+        new = replace(sure, value=span.text, text=span.text, start=span.start, end=span.end)
+        arguments = tuple(new if one is taken[0] else one for one in filling.arguments)
+        params: dict[str, Any] = {}
+        for one in arguments:
+            if one.state == "filled":
+                set_value(params, one.path, one.value)
+        unused = tuple(one for one in filling.unused if one not in every)
+        fillings.append(replace(filling, params=params, arguments=arguments, unused=unused))
+    return fillings
 
 
 def fill_query(filling: Filling, name: str, value: str, probability: float) -> Filling:
@@ -315,11 +304,7 @@ def fill_query(filling: Filling, name: str, value: str, probability: float) -> F
 
 
 def answer_value(spec: ToolSpec, name: str, text: str, now: datetime | None = None, *, decides: bool = False) -> Any:
-    """Return the value of one parameter in the user's answer to a question for it, or None.
-
-    Args:
-        decides: Whether the answer is only yes, no or skip, so it is not a text value.
-    """
+    """Return the value of one parameter in the user's answer, or None; `decides`: the answer is yes, no or skip."""
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
     if parameter is None or (decides and parameter.type in {"string", "any"}):
         return None

@@ -112,7 +112,6 @@ def _stems(token: Token) -> list[str]:
 
 
 def _with_times(text: str, tokens: list[Token]) -> list[Token]:
-    """Join the tokens of dates, times and durations of several words."""
     times = {}
     for start, end, kind in find_times(text[: max((token.end for token in tokens), default=0)]):
         times[start] = (end, kind)
@@ -192,7 +191,6 @@ def _number_of(words: str) -> int | None:
 
 
 def _names(reading: ParsedRequest) -> Iterator[Span]:
-    """Yield the longest runs of capitalised words, except a single word at the start of a sentence."""
     tokens, at = reading.tokens, 0
     while at < len(tokens):
         if not _is_capitalised(tokens[at]):

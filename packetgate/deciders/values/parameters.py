@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packetgate.deciders.values.dates import expected_format, format_moment, parse_moment
 from packetgate.deciders.values.mentions import unify_synonym
 from packetgate.deciders.values.tokens import number_parts
 from packetgate.tools.spec.tool_spec import MAX_SCHEMA_DEPTH, ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
 
 MAX_PARAMETERS = 60
 COMMAND_STEMS = frozenset(stem_of(word) for word in "command cmd argv args arguments program".split())
@@ -29,6 +32,12 @@ _SPLIT_EXAMPLES = re.compile(r",\s*(?:or\s+|and\s+|etc\.?)?|\s+or\s+|;\s*")
 _SPLIT_ITEMS = re.compile(r"\s*(?:,|;|、)\s*(?:and\s+|or\s+)?|\s+(?:and|und|y|et|&)\s+")
 _YES = frozenset("true yes on enabled enable ja sí si oui 是".split())
 _NO = frozenset("false no off disabled disable nein non 否".split())
+_LIMITS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), (int, float)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), (int,)),
+    "pattern": (str,),
+}
+"""Keywords that limit a value, and the types in which they are read."""
 _FORMATS = {
     "uri": re.compile(r"[A-Za-z][\w+.-]{1,20}:\S+|www\.\S+"),
     "url": re.compile(r"[A-Za-z][\w+.-]{1,20}:\S+|www\.\S+"),
@@ -90,6 +99,31 @@ class Parameter:
         inner = self.schema.get("items")
         schema = {"description": self.description} | (_resolved(inner) if isinstance(inner, dict) else {})
         return Parameter(self.path, schema, self.required, self.order, self.words)
+
+    @cached_property
+    def _limits(self) -> "Validator":
+        from jsonschema_rs import validator_for  # its patterns take linear time
+
+        kind = {} if self.type in {"any", "enum"} else {"type": self.type}
+        limits = {name: limit for name, limit in self.schema.items() if type(limit) in _LIMITS.get(name, ())}
+        try:
+            return validator_for(kind | limits)
+        except ValueError:  # a limit or the pattern is broken
+            return validator_for(kind)
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value has the schema's type and keeps its choices, bounds, lengths, format and pattern."""
+        if isinstance(choices := self.schema.get("enum"), list):
+            return value in choices
+        form = _FORMATS.get(str(self.schema.get("format")))
+        if isinstance(value, str) and form and not form.fullmatch(value):
+            return False
+        if isinstance(value, list) and not all(map(self.items.accepts, value)):
+            return False
+        try:
+            return self._limits.is_valid(value)
+        except ValueError:  # a lone surrogate
+            return False
 
     @cached_property
     def is_share(self) -> bool:
@@ -193,7 +227,7 @@ def _listed(value: Any) -> list[Any]:
 def convert(text: str, parameter: Parameter, now: datetime | None = None) -> Any:
     """Return the value that a whole text means, valid for the parameter; None if there is none."""
     value = _converted(text.strip(), parameter, now)
-    return value if value is not None and is_valid(value, parameter.schema) else None
+    return value if value is not None and parameter.accepts(value) else None
 
 
 def _converted(text: str, parameter: Parameter, now: datetime | None) -> Any:
@@ -260,61 +294,3 @@ def _choice(text: str, choices: Sequence[Any]) -> Any:
 def stems_in(text: str) -> list[str]:
     """Return the stems of a text's words, in order."""
     return [stem_of(word) for word in words_of(text)] or [text.casefold()]
-
-
-def is_valid(value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether a value has the schema's type and keeps its choices, bounds, lengths, format and pattern."""
-    if isinstance(choices := schema.get("enum"), list):
-        return value in choices
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    match _type_of(schema):
-        case "string":
-            fits = isinstance(value, str)
-        case "integer":
-            fits = is_number and float(value).is_integer()
-        case "number":
-            fits = is_number
-        case "boolean":
-            fits = isinstance(value, bool)
-        case "array":
-            fits = isinstance(value, list)
-        case "object":
-            fits = isinstance(value, dict)
-        case _:
-            fits = True
-    if not fits or (is_number and not _within_bounds(value, schema)):
-        return False
-    if isinstance(value, str):
-        return _has_length(value, schema, "Length") and _has_form(value, schema)
-    if isinstance(value, list):
-        items = _resolved(schema.get("items"))
-        return _has_length(value, schema, "Items") and all(is_valid(item, items) for item in value)
-    return True
-
-
-def _within_bounds(value: float, schema: dict[str, Any]) -> bool:
-    bounds = {name: bound for name, bound in schema.items() if isinstance(bound, int | float)}
-    return (
-        bounds.get("minimum", value) <= value <= bounds.get("maximum", value)
-        and ("exclusiveMinimum" not in bounds or value > bounds["exclusiveMinimum"])
-        and ("exclusiveMaximum" not in bounds or value < bounds["exclusiveMaximum"])
-    )
-
-
-def _has_length(value: Sequence[Any], schema: dict[str, Any], what: str) -> bool:
-    least, most = schema.get(f"min{what}", 0), schema.get(f"max{what}", len(value))
-    return not isinstance(least, int) or not isinstance(most, int) or least <= len(value) <= most
-
-
-def _has_form(value: str, schema: dict[str, Any]) -> bool:
-    form, pattern = _FORMATS.get(str(schema.get("format"))), schema.get("pattern")
-    if form and not form.fullmatch(value):
-        return False
-    if not isinstance(pattern, str):
-        return True
-    from jsonschema_rs import validator_for  # its engine takes linear time for any pattern
-
-    try:
-        return bool(validator_for({"type": "string", "pattern": pattern}).is_valid(value))
-    except ValueError:
-        return True
