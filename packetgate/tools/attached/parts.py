@@ -52,11 +52,8 @@ def attachment_problem(data: bytes) -> str:
         is_text = False
     if not is_text:
         return "it is neither text in UTF-8 nor a picture (PNG, JPEG, GIF, WebP)"
-    return (
-        f"it has {len(data):,} bytes, the limit is {MAX_ATTACHED_TEXT_BYTES:,}"
-        if len(data) > MAX_ATTACHED_TEXT_BYTES
-        else ""
-    )
+    too_large = f"it has {len(data):,} bytes, the limit is {MAX_ATTACHED_TEXT_BYTES:,}"
+    return too_large if len(data) > MAX_ATTACHED_TEXT_BYTES else ""
 
 
 def plain_name(name: str) -> str:
@@ -74,23 +71,11 @@ def take_files(
     Raises:
         RequestError: a part of the last message cannot be used.
     """
+    words, files = check_files(messages)
     texts = [_as_text(message) for message in messages]
-    if not messages or not isinstance(messages[-1], HumanMessage):
-        return texts, ()
-    words, files = _read(messages[-1])
     if files:
         texts[-1] = _with_text(messages[-1], words.strip() or SEE_ATTACHED)
     return texts, tuple(_attachment(name, data, kept, session) for name, data in files)
-
-
-def check_files(messages: Sequence[BaseMessage]) -> None:
-    """Check that the files of the last message can be used. Blocking.
-
-    Raises:
-        RequestError: a file cannot be used.
-    """
-    if messages and isinstance(messages[-1], HumanMessage):
-        _read(messages[-1])
 
 
 def _as_text(message: BaseMessage) -> BaseMessage:
@@ -100,14 +85,21 @@ def _as_text(message: BaseMessage) -> BaseMessage:
     return _with_text(message, "\n".join(map(str, parts)))
 
 
-def _with_text(message: HumanMessage, text: str) -> HumanMessage:
+def _with_text(message: BaseMessage, text: str) -> HumanMessage:
     return HumanMessage(text, id=message.id, additional_kwargs=message.additional_kwargs)
 
 
-def _read(message: HumanMessage) -> tuple[str, list[tuple[str, bytes]]]:
-    """Return the words of a message, and its files with their names; raise RequestError for unusable ones."""
+def check_files(messages: Sequence[BaseMessage]) -> tuple[str, list[tuple[str, bytes]]]:
+    """Return the words and the files, with their names, of the last message. Blocking.
+
+    Raises:
+        RequestError: a file cannot be used.
+    """
     words: list[str] = []
     files: list[tuple[str, bytes]] = []
+    message = messages[-1] if messages else None
+    if not isinstance(message, HumanMessage):
+        return "", []
     for block in [] if isinstance(message.content, str) else message.content_blocks:
         part: Part = dict(block["value"] if block["type"] == "non_standard" else block)
         match part:

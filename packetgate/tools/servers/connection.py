@@ -32,8 +32,8 @@ from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.content import parse_tool_answer
-from packetgate.tools.servers.messages import MAX_ANSWER_PARTS, TransportFailure, failure_of
+from packetgate.tools.servers.content import result_of_answer
+from packetgate.tools.servers.messages import TransportFailure, failure_of
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.servers.server import Keep, Server
 from packetgate.tools.servers.session import BoundedTransport
@@ -209,19 +209,7 @@ class Connection(Server):
         finally:
             self._pending -= 1
             self._call_ended.set()
-        took = ms_since(started)
-        parsed = await parse_tool_answer(answer.content, answer.structured_content, self._keep_file)
-        return await to_result_async(
-            parsed.text,
-            parsed.structured,
-            took,
-            is_error=bool(answer.is_error),
-            cut=len(answer.content) > MAX_ANSWER_PARTS,
-            keep=self._keep,
-            attachments=parsed.attachments,
-            parts=parsed.parts,
-            meta=answer.meta,
-        )
+        return await result_of_answer(answer, ms_since(started), self._keep, self._keep_file)
 
     async def _answer(
         self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None

@@ -2,13 +2,13 @@
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
+    CallToolResult,
     ContentBlock,
     EmbeddedResource,
     ImageContent,
@@ -18,28 +18,27 @@ from mcp_types import (
 
 from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted
-from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment
+from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment, ToolResult
 from packetgate.tools.attached.media import cleaned_type, matches_declaration
+from packetgate.tools.servers.messages import MAX_ANSWER_PARTS
+from packetgate.tools.servers.results import to_result
 from packetgate.tools.servers.server import Keep
+from packetgate.tools.text.result_store import MAX_SHOWN_CHARS
 
 
-class ParsedAnswer(NamedTuple):
-    """The answer of a server."""
+async def result_of_answer(
+    answer: CallToolResult, took_ms: float, keep: Keep | None = None, keep_file: Keep | None = None
+) -> ToolResult:
+    """Return the result for a server's answer; `keep` stores a long text, `keep_file` the bytes of attachments.
 
-    text: str
-    """The texts of the parts, with a line in brackets for each part that is not text."""
-    structured: Any
-    """The structured content, with the same lines in place of base64."""
-    attachments: tuple[ResultAttachment, ...] = ()
-    parts: tuple[dict[str, Any], ...] = ()
-    """The parts as sent, without bytes; empty for a single plain text."""
-
-
-async def parse_tool_answer(content: Sequence[ContentBlock], structured: Any, keep: Keep | None = None) -> ParsedAnswer:
-    """Return the answer of a server; `keep` stores the bytes of attachments."""
-    if all(isinstance(block, TextContent) for block in content):
-        return _parsed(content, structured, keep)
-    return await asyncio.to_thread(_parsed, content, structured, keep)
+    Its text has a line in brackets for each part that is not text, and its structured content the same lines in place
+    of base64.
+    """
+    texts = [block.text for block in answer.content if isinstance(block, TextContent)]
+    length = sum(map(len, texts)) + len(str(answer.structured_content or ""))
+    if length <= MAX_SHOWN_CHARS and len(texts) == len(answer.content):
+        return _result(answer, took_ms, keep, keep_file)
+    return await asyncio.to_thread(_result, answer, took_ms, keep, keep_file)
 
 
 _MediaKind = Literal["image", "audio", "resource"]
@@ -55,28 +54,37 @@ class _Media(NamedTuple):
     """The bytes; None if the text is not base64."""
 
 
-def _parsed(content: Sequence[ContentBlock], structured: Any, keep: Keep | None) -> ParsedAnswer:
+def _result(answer: CallToolResult, took_ms: float, keep: Keep | None, keep_file: Keep | None) -> ToolResult:
     lines: list[str] = []
     parts: list[dict[str, Any]] = []
     attachments: list[ResultAttachment] = []
     media_lines: dict[str, str] = {}
     """The line that describes each media part, by its base64 text."""
-    for block in content:
+    for block in answer.content:
         part, media = block.model_dump(mode="json", by_alias=True, exclude_none=True), _media(block)
         if media is None:
             lines.append(_block_text(block))
         else:
             if media.encoded not in media_lines:
-                media_lines[media.encoded] = _attach(media, attachments, keep)
+                media_lines[media.encoded] = _attach(media, attachments, keep_file)
             lines.append(media_lines[media.encoded])
             inner = part["resource"] if media.kind == "resource" else part
             inner.pop("data", None)
             inner.pop("blob", None)
             part |= {"sha256": "" if media.data is None else sha256(media.data).hexdigest(), "told": lines[-1]}
         parts.append(part)
-    plain = len(parts) == 1 and parts[0].keys() == {"type", "text"}
-    structured = _without_media(structured, media_lines) if media_lines else structured
-    return ParsedAnswer("\n".join(lines), structured, tuple(attachments), () if plain else tuple(parts))
+    is_plain_text = len(parts) == 1 and parts[0].keys() == {"type", "text"}
+    return to_result(
+        "\n".join(lines),
+        _without_media(answer.structured_content, media_lines) if media_lines else answer.structured_content,
+        took_ms,
+        is_error=bool(answer.is_error),
+        cut=len(answer.content) > MAX_ANSWER_PARTS,
+        keep=keep,
+        attachments=tuple(attachments),
+        parts=() if is_plain_text else tuple(parts),
+        meta=answer.meta,
+    )
 
 
 def _media(block: ContentBlock) -> _Media | None:

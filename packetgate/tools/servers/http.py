@@ -61,7 +61,7 @@ class BoundedHttp(httpx2.AsyncClient):
                 return response
             if response.status_code < 400 and _media_type(response) == _EVENTS:
                 source = httpx2.Response(200, headers=response.headers, stream=response.stream, request=request)
-                response.stream = _ReadableEvents(source, request_id)
+                response.stream = _Stream(_readable_events(source, request_id), source)
                 return response
             return _as_json(response, await _answer(response, request_id))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as error:
@@ -125,55 +125,48 @@ def _media_type(response: httpx2.Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class _ReadableEvents(httpx2.AsyncByteStream):
-    """The events of an answer; an unreadable message becomes an error."""
+class _Stream(httpx2.AsyncByteStream):
+    """A stream of other bytes, which closes its source."""
 
-    def __init__(self, source: httpx2.Response, request: RequestId) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], source: httpx2.AsyncByteStream | httpx2.Response) -> None:
+        self._chunks = chunks
         self._source = source
-        self._request = request
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for event in httpx2.EventSource(self._source, max_event_size=MAX_MESSAGE_BYTES):
-            data = event.data
-            if event.event == "message" and data:
-                try:
-                    message = await read_jsonrpc_async(data.encode(errors="replace"))
-                except (ValueError, RecursionError) as error:
-                    why = f"its answer is not JSON: {error}"
-                    message = failure_message(self._request, why, TransportFailure("unreadable"))
-                data = as_json(message).decode()
-            lines = [f"event: {event.event}", *([f"id: {event.id}"] if event.id else [])]
-            lines += [f"retry: {event.retry}"] if event.retry is not None else []
-            lines += [f"data: {line}" for line in data.split("\n")]
-            yield ("\n".join(lines) + "\n\n").encode(errors="replace")
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
 
     async def aclose(self) -> None:
         await self._source.aclose()
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, flaw: str = "") -> None:
-        self._stream = stream
-        self._flaw = flaw
+async def _readable_events(source: httpx2.Response, request: RequestId) -> AsyncIterator[bytes]:
+    """Yield the events of an answer; an unreadable message becomes an error."""
+    async for event in httpx2.EventSource(source, max_event_size=MAX_MESSAGE_BYTES):
+        data = event.data
+        if event.event == "message" and data:
+            try:
+                message = await read_jsonrpc_async(data.encode(errors="replace"))
+            except (ValueError, RecursionError) as error:
+                message = failure_message(request, f"its answer is not JSON: {error}", TransportFailure("unreadable"))
+            data = as_json(message).decode()
+        lines = [f"event: {event.event}", *([f"id: {event.id}"] if event.id else [])]
+        lines += [f"retry: {event.retry}"] if event.retry is not None else []
+        lines += [f"data: {line}" for line in data.split("\n")]
+        yield ("\n".join(lines) + "\n\n").encode(errors="replace")
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        count = 0
-        async for chunk in self._stream:
-            count += len(chunk)
-            if self._flaw or count > MAX_MESSAGE_BYTES:
-                raise httpx2.StreamError(self._flaw or f"the answer has more than {MAX_MESSAGE_BYTES // 10**6} MB")
-            yield chunk
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+async def _bounded(stream: httpx2.AsyncByteStream, flaw: str) -> AsyncIterator[bytes]:
+    """Yield the bytes of a stream; raise StreamError for more than `MAX_MESSAGE_BYTES`, or if there is a `flaw`."""
+    size = 0
+    async for chunk in stream:
+        size += len(chunk)
+        if flaw or size > MAX_MESSAGE_BYTES:
+            raise httpx2.StreamError(flaw or f"the answer has more than {MAX_MESSAGE_BYTES // 10**6} MB")
+        yield chunk
 
 
 async def _bound(response: httpx2.Response) -> None:
-    if not isinstance(response.stream, httpx2.AsyncByteStream):
-        return
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        response.stream = _BoundedStream(
-            response.stream, "the answer is compressed, although compression was not requested"
-        )
-    elif _media_type(response) != _EVENTS:
-        response.stream = _BoundedStream(response.stream)
+    is_plain = response.headers.get("content-encoding", "identity").lower() == "identity"
+    if isinstance(response.stream, httpx2.AsyncByteStream) and not (is_plain and _media_type(response) == _EVENTS):
+        flaw = "" if is_plain else "the answer is compressed, although compression was not requested"
+        response.stream = _Stream(_bounded(response.stream, flaw), response.stream)

@@ -16,9 +16,8 @@ from packetgate.state.base import new_id
 MAX_ANSWER_PARTS = 1_000
 """Parts of an answer that are parsed."""
 
-ResultCheck = Callable[[dict[str, Any]], None]
+_ResultCheck = Callable[[dict[str, Any]], None]
 """Raises ValueError for a result that violates the protocol."""
-
 _FAILURE = f"packetgate/failure/{new_id()}"
 """Key of a failure in an error's data. It is random, so that a server cannot state that a call was not sent."""
 _ANSWER_ID = re.compile(r'"id"\s*:\s*(\d+)')
@@ -97,7 +96,7 @@ def without_nulls(value: Any) -> Any:
     return {key: inner for key, inner in value.items() if inner is not None} if isinstance(value, dict) else value
 
 
-def readable_answer(answer: dict[str, Any], check: ResultCheck) -> dict[str, Any]:
+def readable_answer(answer: dict[str, Any], check: _ResultCheck) -> dict[str, Any]:
     """Return the result of a call that fits the protocol, with at most `MAX_ANSWER_PARTS` parts.
 
     An unknown part becomes a text with its JSON. Structured content that is not an object is wrapped in one.
@@ -116,7 +115,7 @@ def readable_answer(answer: dict[str, Any], check: ResultCheck) -> dict[str, Any
     return readable
 
 
-def _readable_part(part: Any, check: ResultCheck) -> dict[str, Any]:
+def _readable_part(part: Any, check: _ResultCheck) -> dict[str, Any]:
     if isinstance(part, dict):
         cleaned: dict[str, Any] = {key: without_nulls(inner) for key, inner in without_nulls(part).items()}
         if _is_valid({"content": [cleaned]}, check):
@@ -124,7 +123,7 @@ def _readable_part(part: Any, check: ResultCheck) -> dict[str, Any]:
     return _text_part(part)
 
 
-def _is_valid(answer: dict[str, Any], check: ResultCheck) -> bool:
+def _is_valid(answer: dict[str, Any], check: _ResultCheck) -> bool:
     try:
         check(answer)
     except ValueError:

@@ -18,8 +18,8 @@ from mcp_types import (
 
 from packetgate.state.routing import MAX_ATTACHMENTS, ToolResult
 from packetgate.tools.attached.media import UNKNOWN_TYPE
-from packetgate.tools.servers.content import parse_tool_answer
-from packetgate.tools.servers.results import MAX_OUTPUT_CHARS, to_result
+from packetgate.tools.servers.content import result_of_answer
+from packetgate.tools.servers.results import MAX_OUTPUT_CHARS
 
 BYTES = base64.b64encode(b"x" * 3000).decode()
 PNG, WAV = (base64.b64encode(mark.ljust(3000)).decode() for mark in (b"\x89PNG\r\n\x1a\n", b"RIFF....WAVE"))
@@ -41,9 +41,7 @@ async def result_of(
 
     async with Client(server) as client:
         answer = await client.call_tool_mcp("get", {})
-    read = await parse_tool_answer(answer.content, answer.structured_content)
-    how = {"is_error": bool(answer.is_error), "attachments": read.attachments, "parts": read.parts}
-    return to_result(read.text, read.structured, 1.5, **how)
+    return (await result_of_answer(answer, 1.5)).model_copy(update={"meta": None})
 
 
 async def test_text_is_the_output():
