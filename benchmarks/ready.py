@@ -89,13 +89,13 @@ class ReadyModel(Model):
     ) -> CallAnswer:
         """Call rightly, and as briefly as can be."""
         if isinstance(messages[-1], ToolMessage):
-            return CallAnswer((), self.chat.words, TokenUsage(), held_by="tool_call")
+            return CallAnswer((), self.chat.words, TokenUsage())
         server, _, upstream = self.chat.tool.partition(".")
         name = listed_name(server, upstream)
         call = WrittenCall(name, self.chat.params)
         if name not in names_of(tools):
             call = WrittenCall(SHOW, {"names": [self.chat.tool]})
-        return CallAnswer((call,), "", TokenUsage(), held_by="tool_call")
+        return CallAnswer((call,), "", TokenUsage())
 
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]

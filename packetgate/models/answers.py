@@ -16,7 +16,7 @@ from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model,
 from packetgate.models.pictures import pictures_in
 from packetgate.models.requests import join_pieces, record_request, usage_of
 from packetgate.models.stripping import NOTHING_LEFT, MarkupFilter
-from packetgate.models.thoughts import Room, cut_off_in_thought, ended_in_thought
+from packetgate.models.thoughts import cut_off_in_thought, ended_in_thought, less_room
 from packetgate.models.transport import as_decision_errors, check_answered, timeout_of
 from packetgate.models.turns import limited_request
 from packetgate.state.base import TokenUsage
@@ -39,23 +39,6 @@ class Completion:
     """The id under which it was streamed."""
     problem: str = ""
     """Why pictures were refused."""
-
-
-@dataclass(frozen=True)
-class _Streamed:
-    """An answer that was streamed, as `ask_with_room` reads it."""
-
-    message: AIMessage
-    text: str
-    """The text without thoughts and markup."""
-
-    @property
-    def usage(self) -> TokenUsage:
-        return usage_of(self.message)
-
-    @property
-    def cut_off(self) -> bool:
-        return was_cut_off(self.message)
 
 
 class _Shown(BaseChatModel):
@@ -107,39 +90,41 @@ async def complete(
         DecisionError: the model cannot be asked, breaks off, or returns no text.
     """
     options = model.sampling(temperature=temperature) | model.words_only(tools)
-    room, written, problem = Room(model.thoughts, max_tokens), "", ""
+    written, usage, problem = "", TokenUsage(), ""
 
     async def texts() -> AsyncIterator[str]:
-        nonlocal written, problem
-        again = True
-        while again:
-            markup, links, pieces = MarkupFilter(user_words), LinkFilter(user_words), list[AIMessage]()
+        nonlocal written, usage, problem
+        room, pieces = model.thoughts.room, list[AIMessage]()
+        markup, links = MarkupFilter(user_words), LinkFilter(user_words)
+        while not pieces:
             try:
-                async for piece in stream(model.chat, messages, options | {"max_tokens": room.max_tokens}):
+                async for piece in stream(model.chat, messages, options | {"max_tokens": max_tokens + room}):
                     pieces.append(piece)
                     yield links.feed(markup.feed(piece.text))
+                break
             except DecisionError as error:
                 if pieces:
                     raise
-                room.after_refusal(error)
-                continue
-            yield links.feed(markup.close()) + links.close()
-            answer = _Streamed(join_pieces(pieces), markup.text)
-            again = room.after_answer(answer) and not markup.text  # shown text cannot be withdrawn
-        written = answer.message.text
-        if not answer.text and ended_in_thought(answer):
-            raise cut_off_in_thought(model.label, model.thoughts, room.spent)
+                room = less_room(room, error)
+        yield links.feed(markup.close()) + links.close()
+        if not pieces:
+            raise DecisionError(f"{model.label} said nothing")
+        answer = join_pieces(pieces)
+        written, usage, cut_off = answer.text, usage_of(answer), was_cut_off(answer)
+        model.thoughts.learn(usage.thought_tokens)
+        if not markup.text and ended_in_thought(markup.text, usage, cut_off=cut_off):
+            raise cut_off_in_thought(model.label, model.thoughts, usage)
         if not written.strip():
-            raise DecisionError(f"{model.label} said nothing", room.spent)
-        problem = str(answer.message.response_metadata.get(PICTURES_REFUSED, ""))
+            raise DecisionError(f"{model.label} said nothing", usage)
+        problem = str(answer.response_metadata.get(PICTURES_REFUSED, ""))
         unseen = [one for one in pictures_in(messages) if one] if problem or model.sees is False else []
         ending = UNSEEN.format(model.name, ", ".join(unseen)) if unseen else ""
-        ending += CUT_OFF.format(max_tokens) if answer.cut_off else ""
+        ending += CUT_OFF.format(max_tokens) if cut_off else ""
         written += ending
-        yield ("" if answer.text else NOTHING_LEFT) + ending
+        yield ("" if markup.text else NOTHING_LEFT) + ending
 
     message = await _show(texts)
-    return Completion(written, room.spent, message.id, problem)
+    return Completion(written, usage, message.id, problem)
 
 
 def streaming_asker(user_words: str) -> ChatCaller:

@@ -2,22 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from packetgate.models.schemas import BOUNDS, Schema, without_keywords
 from packetgate.state.base import TokenUsage
-
-HeldBy = Literal["grammar", "json_schema", "tool_call", "json_object", "prompt"]
-"""What enforces the form of an answer, strongest first; `prompt`: only the prompt asks for the form."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long the parts of one answer took, in seconds."""
-
-    reading_s: float
-    """Time to evaluate the new part of the prompt."""
-    writing_s: float
 
 
 @dataclass(frozen=True)
@@ -75,8 +63,6 @@ class CallAnswer:
     """Probability that it calls a tool rather than answers in words; None: not measured."""
     widened: tuple[str, ...] = ()
     """Offered tools whose arguments only validation checks."""
-    timing: Timing | None = None
-    held_by: HeldBy = "grammar"
     message_id: str | None = None
     """The id under which its words were streamed."""
 
@@ -92,12 +78,6 @@ class WordProbabilities:
 
     of: Mapping[str, float]
     usage: TokenUsage
-    timing: Timing | None = None
-    text: str = ""
-    cut_off: bool = False
-    measured: bool = True
-    widened: tuple[str, ...] = ()
-    held_by: HeldBy = "grammar"
 
 
 def names_of(tools: Iterable[OfferedTool]) -> list[str]:

@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableBinding, RunnableConfig
 
-from packetgate.models.calling import CallAnswer, HeldBy, OfferedTool, WordProbabilities, WrittenCall
+from packetgate.models.calling import CallAnswer, OfferedTool, WordProbabilities, WrittenCall
 from packetgate.models.choices import MeasuredChoice
 from packetgate.models.decoding import calls_in
 from packetgate.models.options import ModelOptions
@@ -34,31 +34,13 @@ PICTURES_REFUSED = "pictures_refused"
 
 
 @dataclass(frozen=True)
-class LocalModelInfo:
-    """Details of a model that runs in this process."""
-
-    description: str
-    context_size: int
-    """Context size in tokens, for prompt and answer together."""
-    trained_context: int
-    own_template: bool
-    """Whether the file has its own chat template; otherwise ChatML is used."""
-
-
-@dataclass(frozen=True)
 class FormAnswer:
     """An answer in a form, not validated yet."""
 
     text: str
     usage: TokenUsage
-    held_by: HeldBy = "prompt"
     cut_off: bool = False
     choices: tuple[MeasuredChoice, ...] = ()
-
-    @property
-    def measured(self) -> bool:
-        """Whether probabilities are known."""
-        return bool(self.choices)
 
 
 class ChatCaller(Protocol):
@@ -73,12 +55,8 @@ class ChatCaller(Protocol):
 class Model:
     """Any chat model; only its prompt describes the required form."""
 
-    thinks_in_forms = True
-    """Whether thoughts count towards the length of an answer in a form."""
-
-    tells_odds = False
-
-    local_info: LocalModelInfo | None = None
+    is_local = False
+    """Whether it runs in this process: its token probabilities are known, and its thoughts have their own budget."""
 
     provider: str | None = None
     """The provider's name in OpenTelemetry's conventions; None: not known."""
@@ -187,9 +165,7 @@ class Model:
             calls = [WrittenCall(one.name, one.arguments, written=one.written) for one in calls_in(written)]
         # a call that was cut off has no text: its written part shows that it is not a thought
         shown = text if text.strip() else "".join(one.unread for one in calls)
-        return CallAnswer(
-            tuple(calls), shown, usage_of(answer), was_cut_off(answer), held_by="tool_call", message_id=answer.id
-        )
+        return CallAnswer(tuple(calls), shown, usage_of(answer), was_cut_off(answer), message_id=answer.id)
 
 
 async def ask_chat(

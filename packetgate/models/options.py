@@ -41,7 +41,7 @@ class ModelOptions(BaseModel):
     enable_thinking: bool | None = None
     """Passed to the chat template; templates without it ignore it."""
     thinking_budget: int | None = Field(default=None, ge=0, le=1_000_000)
-    """Most thought tokens before an answer; None: as many as the model has needed so far."""
+    """Most thought tokens before an answer."""
     native_tools: bool | None = None
     """Whether tools are offered by tool calling; None: try it; False: request calls in a JSON form."""
     vision: bool | None = None

@@ -12,7 +12,7 @@ from packetgate.models.choices import MeasuredChoice
 from packetgate.models.decoding import decode_json
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
-from packetgate.models.thoughts import Thoughts, ask_with_room, cut_off_in_thought, ended_in_thought
+from packetgate.models.thoughts import ask_with_room, cut_off_in_thought, ended_in_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -55,30 +55,27 @@ async def structured_answer(
         DecisionError: the second answer is invalid too.
     """
     sampling = model.sampling(temperature=temperature, top_p=top_p)
-    thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
+    asked, spent, is_second = [*messages], TokenUsage(), False
 
-    async def ask(asked: Sequence[BaseMessage], length: int) -> tuple[FormAnswer, TokenUsage]:
-        return await ask_with_room(
-            thoughts, length, lambda most: model.answer(asked, form, sampling=sampling | {"max_tokens": most})
-        )
+    async def ask(most: int) -> FormAnswer:
+        return await model.answer(asked, form, sampling=sampling | {"max_tokens": most})
 
-    answer, spent = await ask(messages, max_tokens)
-    try:
-        return await asyncio.to_thread(_read, answer, schema, validate, spent)
-    except DecisionError as error:
-        if ended_in_thought(answer):
-            raise cut_off_in_thought(model.label, thoughts, spent) from error
-        problem = str(error)
-    sendable = answer.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
-    again = [*messages, AIMessage(sendable), HumanMessage(render("repair", problem=problem))]
-    answer, more = await ask(again, max_tokens * 2 if answer.cut_off else max_tokens)
-    spent += more
-    try:
-        return await asyncio.to_thread(_read, answer, schema, validate, spent)
-    except DecisionError as error:
-        if ended_in_thought(answer):
-            raise cut_off_in_thought(model.label, thoughts, spent) from error
-        raise DecisionError(f"{model.label} gave no valid {schema.__name__} in two attempts: {error}", spent) from error
+    while True:
+        answer = await ask_with_room(model.thoughts, max_tokens, ask)
+        model.thoughts.learn(answer.usage.thought_tokens)
+        spent += answer.usage
+        try:
+            return await asyncio.to_thread(_read, answer, schema, validate, spent)
+        except DecisionError as error:
+            if ended_in_thought(answer.text, answer.usage, cut_off=answer.cut_off):
+                raise cut_off_in_thought(model.label, model.thoughts, spent) from error
+            if is_second:
+                problem = f"{model.label} gave no valid {schema.__name__} in two attempts: {error}"
+                raise DecisionError(problem, spent) from error
+            is_second = True
+            sendable = answer.text.encode(errors="replace").decode()  # a server may send half a surrogate pair
+            asked += [AIMessage(sendable), HumanMessage(render("repair", problem=str(error)))]
+            max_tokens *= 2 if answer.cut_off else 1
 
 
 def _read(

@@ -16,11 +16,11 @@ from packetgate.models.answers import Completion, complete
 from packetgate.models.model import Model
 from packetgate.models.options import ModelOptions
 from packetgate.models.structured import StructuredResult, structured_answer
-from packetgate.models.thoughts import MOST_ROOM, UNKNOWN_ROOM, Thoughts, thought_in
+from packetgate.models.thoughts import ROOM, Thoughts, thought_in
 from packetgate.state.errors import DecisionError
 
 LENGTH = 50
-AT_FIRST, THEN, LAST = (LENGTH + room for room in (UNKNOWN_ROOM, 4 * UNKNOWN_ROOM, MOST_ROOM))
+AT_FIRST = LENGTH + ROOM
 
 
 class Verdict(BaseModel):
@@ -55,34 +55,21 @@ def lengths(server: ScriptedOpenAI) -> list[int]:
 
 
 @pytest.mark.parametrize("where", ["beside", "marks"])
-@pytest.mark.parametrize(
-    ("tokens", "asked"),
-    [(50, [AT_FIRST]), (500, [AT_FIRST]), (5_000, [AT_FIRST, THEN]), (20_000, [AT_FIRST, THEN, LAST])],
-)
-async def test_room_for_thoughts_grows_until_it_suffices(
-    tokens: int, asked: list[int], where: Literal["beside", "marks"], scripted_openai: ScriptedOpenAI
-):
+async def test_thoughts_have_their_own_room(where: Literal["beside", "marks"], scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     for ask in (judge, speak, show):
         model.thoughts = Thoughts()
         scripted_openai.requests.clear()
-        scripted_openai.script(*[Thinks(tokens, GOOD if ask is judge else "It is seven.", where)] * 3)
-        answer = await ask(model)
-        assert lengths(scripted_openai) == asked
+        scripted_openai.script(*[Thinks(5_000, GOOD if ask is judge else "It is seven.", where)] * 2)
+        for _ in range(2):
+            answer = await ask(model)
+        assert lengths(scripted_openai) == [AT_FIRST, AT_FIRST]
         if isinstance(answer, StructuredResult):
             assert answer.value.approved
-            assert answer.usage.output_tokens == sum(asked[:-1]) + tokens + 1
+            assert answer.usage.output_tokens == 5_001
         elif isinstance(answer, tuple):
             assert answer[0] == "It is seven."
-        assert model.thoughts.longest == pytest.approx(tokens, rel=0.3)
-
-
-async def test_the_learned_length_is_used(scripted_openai: ScriptedOpenAI):
-    model = await model_at(scripted_openai)
-    scripted_openai.script(*[Thinks(5_000, GOOD)] * 3)
-    await judge(model)
-    await judge(model)
-    assert lengths(scripted_openai) == [AT_FIRST, THEN, pytest.approx(LENGTH + 10_000, rel=0.1)]
+        assert model.thoughts.thinks
 
 
 async def test_a_model_without_thoughts_gets_no_room(scripted_openai: ScriptedOpenAI):
@@ -104,8 +91,8 @@ class Endless:
 
 
 ENDLESS = [
-    Endless(Thinks(90_000, GOOD), [AT_FIRST, THEN, LAST], "set reasoning_effort=low"),
-    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST, THEN], "use a larger context"),
+    Endless(Thinks(90_000, GOOD), [AT_FIRST], "set reasoning_effort=low"),
+    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST], "raise its thinking_budget, 8,000"),
     Endless(Thinks(90_000, GOOD, "marks"), [LENGTH + 300], "raise its thinking_budget, 300", 300),
 ]
 
@@ -152,7 +139,7 @@ async def test_room_shrinks_if_the_server_refuses_the_length(
     scripted_openai.script(refusal, Thinks(100, GOOD), Thinks(100, GOOD))
     model = await model_at(scripted_openai)
     await ask(model)
-    assert lengths(scripted_openai) == [AT_FIRST, LENGTH + UNKNOWN_ROOM // 4]
+    assert lengths(scripted_openai) == [AT_FIRST, LENGTH + ROOM // 4]
 
 
 async def test_a_too_long_prompt_is_an_error(scripted_openai: ScriptedOpenAI):
@@ -160,7 +147,7 @@ async def test_a_too_long_prompt_is_an_error(scripted_openai: ScriptedOpenAI):
     model = await model_at(scripted_openai)
     with pytest.raises(DecisionError, match="exceeds the context size"):
         await judge(model)
-    assert lengths(scripted_openai) == [AT_FIRST, LENGTH + UNKNOWN_ROOM // 4, LENGTH]
+    assert lengths(scripted_openai) == [LENGTH + room for room in (8_000, 2_000, 500, 0)]
     scripted_openai.script(GOOD)
     await judge(model)
     assert lengths(scripted_openai)[-1] == AT_FIRST

@@ -49,10 +49,10 @@ async def respond_by_model(
         return Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
     model = await source()
     pictures = await answer_pictures(packet, store, sees=model.sees)
-    most, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.local_info)
+    most, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.is_local)
     called = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
-    if model.local_info and not called:
+    if model.is_local and not called:
         offer = await asyncio.to_thread(offer_of, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=problems)
@@ -75,7 +75,7 @@ async def respond_by_model(
     )
     return Answer(
         text=answer.text,
-        below=_missing_results(packet, answer.text) if model.local_info else "",
+        below=_missing_results(packet, answer.text) if model.is_local else "",
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,

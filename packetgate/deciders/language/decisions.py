@@ -136,12 +136,12 @@ async def _distribution(
     model: Model, about: str, question: str, values: Sequence[bool | str]
 ) -> tuple[list[float], TokenUsage]:
     """Return the probability of each value, and the tokens used."""
-    form = "the value alone" if model.tells_odds else 'one JSON object and nothing else: {"answer": ...}'
+    form = "the value alone" if model.is_local else 'one JSON object and nothing else: {"answer": ...}'
     user = render("decision_user", about=fenced_text(about), question=question)
     messages = [SystemMessage(render("decision_system", form=form)), HumanMessage(user)]
     if not await model.fits(messages, _MAX_TOKENS):
         raise RequestError(f"the input and the question exceed the context of {model.label}")
-    if model.tells_odds:
+    if model.is_local:
         words = tuple(value if isinstance(value, str) else str(value).lower() for value in values)
         odds = await model.odds(messages, words)
         return [*odds.of.values()], odds.usage

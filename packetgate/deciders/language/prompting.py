@@ -86,7 +86,7 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Too
     names.sort(key=lambda name: entries[name].reason != "permanent")
     specs = tuple(catalogue[name] for name in names if name in full)
     rest = [name for name in names if name not in full]
-    if model.local_info:
+    if model.is_local:
         rest = rest[:_NAMED]
         show = [_show_listed(rest, catalogue)] if rest else []
     else:
@@ -117,7 +117,7 @@ def _in_full(
 def _room(model: Model) -> int | None:
     # the tokens of tools that a model in this process reads fast enough; None: any number
     speed = model.reading_speed or 0.0
-    return next((most for below, most in _ROOM if speed < below), None) if model.local_info else None
+    return next((most for below, most in _ROOM if speed < below), None) if model.is_local else None
 
 
 def is_slow(model: Model) -> bool:
@@ -137,7 +137,7 @@ def _harmless(schema: Schema) -> Schema:
 
 
 def _offered_name(model: Model, tool: ToolSpec) -> str:
-    return tool.name if model.local_info else tool.listed_name  # providers take no dots
+    return tool.name if model.is_local else tool.listed_name  # providers take no dots
 
 
 def _show_listed(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:

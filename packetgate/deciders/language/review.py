@@ -45,7 +45,7 @@ async def review_by_model(
 ) -> Review:
     """Ask the prime model about all calls at once, or about each call if the model returns probabilities."""
     model = await source()
-    if model.tells_odds:
+    if model.is_local:
         threshold = context.confidence_threshold if await is_model_of(model, lite) else None
         return await review_by_evidence(model, packet, catalogue, threshold=threshold)
     calls = packet.routing.calls

@@ -89,11 +89,11 @@ async def select_natively(
 
     Raise ToolsRefusedError if the server accepts no tools. With `answers`, text without a call is the turn's answer.
     """
-    own = await asyncio.to_thread(select, packet, catalogue) if model.local_info else None
+    own = await asyncio.to_thread(select, packet, catalogue) if model.is_local else None
     if own and is_slow(model) and (sure := await asyncio.to_thread(select_if_sure, own, packet, catalogue)):
         return sure
     offer, max_tokens = await asyncio.to_thread(offer_of, model, packet, catalogue), context.selection_max_tokens
-    streams = answers and not model.local_info
+    streams = answers and not model.is_local
     if streams:
         max_tokens = max(max_tokens, context.answer_max_tokens)
     note = corrections_of(packet)
@@ -237,15 +237,16 @@ class ModelSelection:
 
     async def _ask(self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool) -> CallAnswer:
         model = self._model
-        thoughts = model.thoughts if model.thinks_in_forms else Thoughts(0)
+        thoughts = Thoughts(0) if model.is_local else model.thoughts
 
         async def call(most: int) -> CallAnswer:
             sampling = self._sampling | {"max_tokens": most}
             return await model.call(messages, tools, most=self._most, sampling=sampling, must=must, asking=self._asking)
 
-        answer, usage = await ask_with_room(thoughts, self._sampling["max_tokens"], call)
-        self.usage += usage
-        if model.thinks_in_forms and ended_in_thought(answer):
+        answer = await ask_with_room(thoughts, self._sampling["max_tokens"], call)
+        thoughts.learn(answer.usage.thought_tokens)
+        self.usage += answer.usage
+        if not model.is_local and ended_in_thought(answer.text, answer.usage, cut_off=answer.cut_off):
             raise cut_off_in_thought(model.label, thoughts, self.usage)
         text = answer.text.strip()
         if text and not answer.calls and not strip_markup(text, self._packet.content.user_words).text:

@@ -13,14 +13,12 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from packetgate.models.calling import Timing
 from packetgate.models.decoding import begins_call
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
 from packetgate.models.llama.prompt import Chat, PromptWriter, Tools
 from packetgate.models.llama.sampling import Logits, Mask, Sampler, ends_in_loop, logits_of, lower_repeated
 from packetgate.models.llama.weights import LlamaWeights
-from packetgate.models.model import LocalModelInfo
 from packetgate.state.errors import DecisionError
 from packetgate.state.private_names import call_before_threads_end
 
@@ -82,7 +80,6 @@ class EngineAnswer:
     cached_tokens: int
     """Input tokens that were evaluated for an earlier prompt."""
     output_tokens: int
-    timing: Timing
     words: Mapping[str, float] = field(default_factory=dict)
     """Probabilities of the request's `options`; they sum to 1."""
     widened: tuple[str, ...] = ()
@@ -111,12 +108,8 @@ class LlamaEngine:
         self.prompts = PromptWriter(self.weights)
         self._grammars = Grammars(self.weights)
         self._word_tokens: dict[tuple[str, ...], list[list[int]]] = {}
-        self.local_info = LocalModelInfo(
-            self.weights.description,
-            self._context.size,
-            self.weights.trained_context,
-            own_template=self.weights.template is not None,
-        )
+        self.context_size = self._context.size
+        """Context size in tokens, for prompt and answer together."""
         self.reading_speed: float | None = None
         """Prompt tokens per second, as measured on the first long prompt; None: there was none yet."""
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
@@ -137,10 +130,9 @@ class LlamaEngine:
         grammar = self._grammars.grammar(request.form) if request.form else None
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)
-        read = perf_counter()
         evaluated = len(prompt.tokens) - known
         if self.reading_speed is None and evaluated >= _MEASURABLE_PROMPT and not request.cancelled.is_set():
-            self.reading_speed = evaluated / (read - begun)
+            self.reading_speed = evaluated / (perf_counter() - begun)
         pieces: list[str] = []
 
         def emit(text: str) -> None:
@@ -172,7 +164,6 @@ class LlamaEngine:
             cached_tokens=known,
             output_tokens=thought + len(tokens),
             thought_tokens=thought,
-            timing=Timing(reading_s=read - begun, writing_s=perf_counter() - read),
             words=words,
             widened=grammar.widened if grammar else (),
             tokens=tuple(tokens),

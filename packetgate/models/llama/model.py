@@ -27,12 +27,12 @@ from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.engine import EngineAnswer, LlamaEngine, Request
 from packetgate.models.llama.grammar import CallForm
 from packetgate.models.llama.prompt import Chat
-from packetgate.models.model import ChatCaller, LocalModelInfo, Model, ask_chat, was_cut_off
+from packetgate.models.model import ChatCaller, Model, ask_chat, was_cut_off
 from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
 from packetgate.models.stripping import MarkupFilter
-from packetgate.models.thoughts import UNKNOWN_ROOM
+from packetgate.models.thoughts import LOCAL_ROOM
 from packetgate.state.printing import compact_json
 
 _SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
@@ -143,17 +143,18 @@ class LlamaCppModel(Model):
     """A GGUF model in this process."""
 
     chat: LlamaCppChat
-    local_info: LocalModelInfo
     provider = "llama.cpp"
-    tells_odds = True
-    thinks_in_forms = False  # thoughts have their own budget
+    is_local = True
 
     def __init__(self, chat: LlamaCppChat, options: ModelOptions | None = None) -> None:
         super().__init__(chat, options)
-        self.local_info = chat._engine.local_info
         self.token_counter = lru_cache(_CACHED_COUNTS)(chat.get_num_tokens)
         if not chat._engine.prompts.may_think:
-            self.thoughts.learn_length(0)
+            self.thoughts.learn(0)
+
+    @property
+    def _thinking_budget(self) -> int:
+        return LOCAL_ROOM if self.thoughts.budget is None else self.thoughts.budget
 
     @property
     def sees(self) -> bool:
@@ -174,7 +175,8 @@ class LlamaCppModel(Model):
         """Whether messages, tools and an answer of this length fit the model's context."""
         offered = [one.for_prompt for one in tools]
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
-        return len(prompt.tokens) + (self.thoughts.longest or 0) + max_tokens <= self.local_info.context_size
+        thought = self._thinking_budget if self.thoughts.thinks else 0
+        return len(prompt.tokens) + thought + max_tokens <= self.chat._engine.context_size
 
     def sampling(self, **given: float | None) -> dict[str, Any]:
         """Return a stage's sampling options; the role's options override them."""
@@ -191,7 +193,7 @@ class LlamaCppModel(Model):
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
         )
         known: EngineAnswer = message.response_metadata["answer"]
-        return WordProbabilities(known.words, usage_of(message), known.timing)
+        return WordProbabilities(known.words, usage_of(message))
 
     async def call(
         self,
@@ -205,10 +207,10 @@ class LlamaCppModel(Model):
     ) -> CallAnswer:
         """Ask once; return calls of these tools, or no call as soon as the answer begins with a word."""
         form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
-        options = {**sampling, "thinking_budget": self.thoughts.room or UNKNOWN_ROOM, "form": form, "must_call": must}
+        options = {**sampling, "thinking_budget": self._thinking_budget, "form": form, "must_call": must}
         message = await ask_chat(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})
         known: EngineAnswer = message.response_metadata["answer"]
-        self.thoughts.learn_length(known.thought_tokens)
+        self.thoughts.learn(known.thought_tokens)
         return CallAnswer(
             calls=measured_calls(form.syntax, known),
             text="",
@@ -216,7 +218,6 @@ class LlamaCppModel(Model):
             cut_off=was_cut_off(message),
             acts=known.acts,
             widened=known.widened,
-            timing=known.timing,
         )
 
 

@@ -49,14 +49,6 @@ class LlamaWeights:
         )
         """Whether the cache of a prompt can be cut back to any earlier token (not for recurrent and hybrid models)."""
 
-    @property
-    def description(self) -> str:
-        """Kind, quantisation and size of the model."""
-        buffer = ctypes.create_string_buffer(256)
-        llama_cpp.llama_model_desc(self.handle, buffer, len(buffer))
-        parameters = llama_cpp.llama_model_n_params(self.handle)
-        return f"{buffer.value.decode('utf-8', 'replace')}, {parameters:,} parameters"
-
     @cached_property
     def template(self) -> str | None:
         """The file's chat template (Jinja)."""

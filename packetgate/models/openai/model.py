@@ -109,7 +109,7 @@ class OpenAICompatible(Model):
         message = await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
         text = _text_of(message)
         choices = await asyncio.to_thread(measure, message, text, form.choices)
-        return FormAnswer(text, usage_of(message), held_by=kind, cut_off=was_cut_off(message), choices=choices)
+        return FormAnswer(text, usage_of(message), cut_off=was_cut_off(message), choices=choices)
 
 
 def _text_of(message: AIMessage) -> str:

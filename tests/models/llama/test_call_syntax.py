@@ -48,7 +48,7 @@ def test_written_calls_are_read_back(kind: str):
 
 
 def test_a_call_without_arguments_is_measured():
-    answer = EngineAnswer(OWN.write(CALLS), "stop", 1, 0, 1, timing=None)  # type: ignore[arg-type]
+    answer = EngineAnswer(OWN.write(CALLS), "stop", 1, 0, 1)
     assert [{*one.probabilities} for one in measured_calls(OWN, answer)] == [{"path"}, set()]
 
 

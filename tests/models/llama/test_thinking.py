@@ -62,7 +62,7 @@ async def test_roles_with_different_options_share_a_file(tiny_gguf: Path, monkey
     assert prime.sampling(temperature=0.5) == {"temperature": 1.0, "seed": 1}
 
 
-@pytest.mark.parametrize(("template", "room"), [(TEMPLATE, 0), (OPENS, 2_000)])
+@pytest.mark.parametrize(("template", "room"), [(TEMPLATE, 0), (OPENS, 8_000)])
 async def test_thoughts_get_room_if_the_template_supports_them(
     template: str, room: int, llama_cpp_installed: None, tmp_path: Path
 ):
