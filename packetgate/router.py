@@ -52,7 +52,7 @@ _T = TypeVar("_T")
 
 FUNCTIONS = "functions"
 """Server name of functions and LangChain tools."""
-STAGES = ("intent", "selector", "reviewer", "responder")
+STAGES = {"intent", "selector", "reviewer", "responder"}
 """Stages whose decider a caller may replace."""
 
 
@@ -272,6 +272,11 @@ def create_router(
         InputError: a tool, a setting or a file cannot be used.
         ModelError: a name is not the name of a model.
     """
+    if journal is None and checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
+        raise ConfigError(
+            f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
+            " twice: also set `journal` to a file or a database URL"
+        )
     context = routing_context(settings)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
@@ -293,25 +298,18 @@ def create_router(
             more=await asyncio.to_thread(_own_servers, tools),
         )
 
-    toolbox, turn_journal, loop = LoopTools(make), _journal(journal, checkpointer), LoopThread()
-    stage_deciders = deciders if isinstance(deciders, Deciders) else _deciders(model, prime, deciders or {})
-    graph = build_graph(stage_deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(
+    toolbox, turn_journal, loop = LoopTools(make), journal_at(journal) if journal else None, LoopThread()
+    if not isinstance(deciders, Deciders):
+        own: dict[str, Any] = {**(deciders or {})}
+        if unknown := own.keys() - STAGES:
+            raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
+        deciders = replace(_deciders(model, prime), **own)
+    graph = build_graph(deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(
         checkpointer=async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
         store=async_store(store) if store else InMemoryStore(),
         name="packetgate",
     )
     return Router(graph, toolbox, context, turn_journal, loop)
-
-
-def _journal(place: str | Path | None, checkpointer: BaseCheckpointSaver[Any] | None) -> DatabaseJournal | None:
-    if place is not None:
-        return journal_at(place)
-    if checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
-        raise ConfigError(
-            f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
-            " twice: also set `journal` to a file or a database URL"
-        )
-    return None
 
 
 def _config(files: Sequence[str | Path], root: Path, *, alone: bool) -> McpConfig:
@@ -344,26 +342,15 @@ def _own_servers(tools: Sequence[Any]) -> list[Server]:
     return servers
 
 
-def _deciders(
-    model: str | BaseChatModel,
-    prime: "str | BaseChatModel | BaseDecisionModel | None",
-    own: "Mapping[str, Decider[Any, Any]]",
-) -> Deciders:
-    if unknown := own.keys() - STAGES:
-        raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(STAGES)}")
-    changed: dict[str, Any] = {**own}
-    return replace(_by_models(model, prime), **changed)
-
-
-def _by_models(model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDecisionModel | None") -> Deciders:
+def _deciders(model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDecisionModel | None") -> Deciders:
     from langchain_core.decisions import BaseDecisionModel
 
     if isinstance(prime, BaseDecisionModel):
-        return reviewed_by(_by_models(model, None), partial(_at_hand, prime))
+        return reviewed_by(_deciders(model, None), partial(_at_hand, prime))
     if isinstance(model, str) and isinstance(prime, str | None):
         return deciders_for(ModelPool(model, prime or model))
     if isinstance(prime, str) and (pool := ModelPool(prime=prime)).has_reviewer:
-        return reviewed_by(_by_models(model, None), pool.reviewer)
+        return reviewed_by(_deciders(model, None), pool.reviewer)
     lite = _source(model)
     return language_deciders(lite, lite if prime is None else _source(prime))
 

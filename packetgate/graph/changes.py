@@ -44,35 +44,33 @@ class StageChange:
         """The tools before and after; empty if the palette is the same."""
 
     def event(self, stage: str, duration_ms: float) -> StageFinished:
-        """Return the stage's event."""
+        """Return the stage's event. It runs at every stage, so it must be fast."""
         before, after = self.before, self.after
         decisions = _added(before.reasoning.reflection_log, after.reasoning.reflection_log)
+        modes = [entry.decided_by for entry in decisions if entry.decided_by]
         had, has = self._tools or ([], [])
         spent = after.metrics.token_usage.get(stage, _NO_TOKENS)
         earlier, routing = before.tool_routing or _NO_ROUTING, after.tool_routing or _NO_ROUTING
+        corrections = _added(earlier.corrections, routing.corrections)
         return StageFinished(
             stage=stage,
             session_id=after.header.session_id,
             packet_id=after.header.packet_id,
-            mode=next((entry.decided_by for entry in decisions if entry.decided_by), "default"),
-            is_fallback=any(entry.is_fallback for entry in decisions),
+            mode=modes[0] if modes else "default",
+            is_fallback=True in [entry.is_fallback for entry in decisions],
             decisions=decisions,
             duration_ms=duration_ms,
             usage=spent.since(before.metrics.token_usage.get(stage, _NO_TOKENS)),
             loaded=tuple(has),
-            added=tuple(name for name in has if name not in had),
-            removed=tuple(name for name in had if name not in has),
+            added=tuple([name for name in has if name not in had]),
+            removed=tuple([name for name in had if name not in has]),
             shift="" if before.context.shift == after.context.shift else after.context.shift,
-            used=tuple(call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED),
+            used=tuple([call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED]),
             missed=_added(earlier.missed_tools, routing.missed_tools),
-            escalated=tuple(call.tool_name for call in self.calls if call.status.awaits_user),
+            escalated=tuple([call.tool_name for call in self.calls if call.status.awaits_user]),
             escalation=self._escalation(),
-            calls=Counter(call.status.value for call in self.calls),
-            corrections=tuple(
-                correction.problem
-                for correction in _added(earlier.corrections, routing.corrections)
-                if not correction.mended
-            ),
+            calls=Counter([call.status.value for call in self.calls]),
+            corrections=tuple([correction.problem for correction in corrections if not correction.mended]),
             reinjection_count=routing.reinjection_count,
             violations=after.metrics.violations - before.metrics.violations,
             errors=_added(before.metrics.errors, after.metrics.errors),

@@ -29,7 +29,7 @@ from packetgate.tools.approval.decisions import CHANGED, TAKEN, claim, decision_
 from packetgate.tools.approval.questions import approval_update
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
-from packetgate.tools.checks.checking import CheckedCall, repair_call, with_problems
+from packetgate.tools.checks.checking import repair_call, with_problems
 from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
 from packetgate.tools.execution.permission import call_digest, code_of
 from packetgate.tools.execution.running import run_dry_runs
@@ -110,11 +110,10 @@ class Pipeline:
         hint = self.not_found_hint
         packet, proposal = await asyncio.to_thread(_proposal, requested, caller, catalogue, hint, own_thread=own_thread)
         runtime = self._runtime(packet, can_ask=True)
-        review = Review(
-            reviews=tuple(map(_accepted, packet.routing.calls)),
-            decided_by="reflex",
-            confidence_source=ConfidenceSource.UNJUDGED,
-        )
+        (call,) = packet.routing.calls
+        unjudged = {"confidence_source": ConfidenceSource.UNJUDGED, "reasoning": CHOSEN_BY_CLIENT}
+        accepted = CallReview(call_id=call.call_id, approved=True, confidence=1.0, **unjudged)
+        review = Review(reviews=(accepted,), decided_by="reflex", confidence_source=ConfidenceSource.UNJUDGED)
         judged = await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
         entries = (
             *StageChange(CognitionPacket(), proposal).entries(),
@@ -231,7 +230,17 @@ def _proposal(
     spec = catalogue[checked.tool_name]
     entry = PaletteEntry(tool_name=spec.name, shown="full", reason="ranked", risk=spec.risk)
     packet = caller.opened(entry)
-    call = _traced(requested, checked, packet, caller, catalogue)
+    evidence = source_texts(packet.merged({"tool_routing": ToolRouting(past_calls=caller.sources)}))
+    call = with_risk(
+        ToolCall(
+            **({"call_id": requested.call_id} if requested.call_id else {}),
+            tool_name=spec.name,
+            params=checked.params,
+            provenance=origins_of(checked.params, spec, evidence),
+            selection_reasoning=CHOSEN_BY_CLIENT,
+        ),
+        spec,
+    )
     if requested.refusal_if_changing and call.risk is not Risk.READ:
         why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
         vouch = f" {how_to_vouch(call)}" if call.unvouched else ""
@@ -242,31 +251,6 @@ def _proposal(
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
     proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
     return packet.merged(proposal), proposal
-
-
-def _traced(
-    requested: RequestedCall, checked: CheckedCall, packet: CognitionPacket, caller: Caller, catalogue: Catalogue
-) -> ToolCall:
-    spec = catalogue[checked.tool_name]
-    evidence = source_texts(packet.merged({"tool_routing": ToolRouting(past_calls=caller.sources)}))
-    call = ToolCall(
-        **({"call_id": requested.call_id} if requested.call_id else {}),
-        tool_name=checked.tool_name,
-        params=checked.params,
-        provenance=origins_of(checked.params, spec, evidence),
-        selection_reasoning=CHOSEN_BY_CLIENT,
-    )
-    return with_risk(call, spec)
-
-
-def _accepted(call: ToolCall) -> CallReview:
-    return CallReview(
-        call_id=call.call_id,
-        approved=True,
-        confidence=1.0,
-        confidence_source=ConfidenceSource.UNJUDGED,
-        reasoning=CHOSEN_BY_CLIENT,
-    )
 
 
 def _no_such_tool(name: str, catalogue: Catalogue) -> str:
