@@ -61,7 +61,7 @@ class Sandbox:
         Raise `ToolFailure` if programs are not confined, and a sandbox is required.
         """
         if self._works is None:
-            self._works = await self._try(folder)
+            self._works = await asyncio.to_thread(self._try, folder)
         if self.settings.mode == "require" and not self._works:
             raise ToolFailure(
                 "a sandbox is required (sandbox = require), and bubblewrap does not work on this machine: install it, "
@@ -81,58 +81,51 @@ class Sandbox:
     ) -> AsyncIterator[tuple[dict[str, str], list[str]]]:
         """Yield the environment for a program, and the command line to prepend; empty without a sandbox.
 
-        A sandboxed program has its own temporary folder, which is removed afterwards.
-
-        Raise `ToolFailure` as `confines` does.
+        A sandboxed program has its own temporary folder, which is removed afterwards. Raise `ToolFailure` as `confines`
+        does.
         """
         if not await self.confines(folder):
             if HAS_LAUNCHER:
                 await anyio.to_thread.run_sync(_hide_environment)
             yield {**environment}, []
             return
-        async with self._wrapped(argv, folder, environment) as wrapped:
-            yield wrapped
-
-    async def _try(self, folder: Path) -> bool:
-        if not HAS_LAUNCHER or self.settings.mode == "off" or not await asyncio.to_thread(shutil.which, "bwrap"):
-            return False
-        async with self._wrapped(["true"], folder, {"PATH": os.defpath}) as (environment, wrapper):
-            return await asyncio.to_thread(_runs, wrapper, folder, environment)
-
-    @asynccontextmanager
-    async def _wrapped(
-        self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
-    ) -> AsyncIterator[tuple[dict[str, str], list[str]]]:
         temporary = await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="packetgate-"))
-        reads = [launcher.__file__, *map(os.path.expanduser, self.settings.reads)]
-        writes = [str(folder), temporary, *map(os.path.expanduser, self.settings.writes)]
         try:
-            command = partial(bubblewrap, argv, environment, reads, writes, network=self.settings.network)
-            yield {**environment, "TMPDIR": temporary}, await anyio.to_thread.run_sync(command)
+            wrapper = await anyio.to_thread.run_sync(self._wrapper, argv, folder, environment, temporary)
+            yield {**environment, "TMPDIR": temporary}, wrapper
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, temporary, ignore_errors=True))
 
+    def _try(self, folder: Path) -> bool:
+        if not HAS_LAUNCHER or self.settings.mode == "off" or not shutil.which("bwrap"):
+            return False
+        environment = {"PATH": os.defpath}
+        with tempfile.TemporaryDirectory(prefix="packetgate-") as temporary:
+            wrapper = self._wrapper(["true"], folder, environment, temporary)
+            command = launcher.command_line(launcher.Plan(wrapper=wrapper, report=1), ["true"])
+            try:
+                trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
+                    command, cwd=folder, env=environment, timeout=_PROBE_S, capture_output=True, check=False
+                )
+            except (OSError, subprocess.TimeoutExpired):
+                return False
+        return trial.stdout == b'{"status": 0}\n'
 
-def bubblewrap(
-    argv: Sequence[str], environment: Mapping[str, str], reads: Sequence[str], writes: Sequence[str], *, network: bool
-) -> list[str]:
-    """Return the command line to prepend to a program's, so that bubblewrap confines it. Blocking.
-
-    Args:
-        reads: readable folders and files, in addition to the system's and to those that programs on `PATH` need.
-        writes: writable folders and files.
-    """
-    reads = [*_SYSTEM, *_needed_by_programs(argv[0], environment), *reads]
-    return [
-        shutil.which("bwrap") or "bwrap",
-        *"--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL".split(),
-        *(() if network else ("--unshare-net",)),
-        *"--tmpfs /tmp --proc /proc --dev /dev".split(),
-        *(part for path in reads for part in ("--ro-bind-try", path, path)),
-        *(part for path in writes for part in ("--bind-try", path, path)),
-        "--",
-    ]
+    def _wrapper(self, argv: Sequence[str], folder: Path, environment: Mapping[str, str], temporary: str) -> list[str]:
+        """Return the command line to prepend to a program's, so that bubblewrap confines it."""
+        reads = [*_SYSTEM, *_needed_by_programs(argv[0], environment), launcher.__file__]
+        reads += map(os.path.expanduser, self.settings.reads)
+        writes = [str(folder), temporary, *map(os.path.expanduser, self.settings.writes)]
+        return [
+            shutil.which("bwrap") or "bwrap",
+            *"--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL".split(),
+            *(() if self.settings.network else ("--unshare-net",)),
+            *"--tmpfs /tmp --proc /proc --dev /dev".split(),
+            *(part for path in reads for part in ("--ro-bind-try", path, path)),
+            *(part for path in writes for part in ("--bind-try", path, path)),
+            "--",
+        ]
 
 
 def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[str]:
@@ -148,17 +141,6 @@ def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[st
             needed += [folder, *(folder.parent / name for name in beside)]
     outside = (one for one in needed if not any(one.is_relative_to(folder) for folder in _SYSTEM))
     return list(dict.fromkeys(str(one) for one in outside if one.exists()))
-
-
-def _runs(wrapper: list[str], folder: Path, environment: Mapping[str, str]) -> bool:
-    command = launcher.command_line(launcher.Plan(wrapper=wrapper, report=1), ["true"])
-    try:
-        trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
-            command, cwd=folder, env=environment, timeout=_PROBE_S, capture_output=True, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return trial.stdout == b'{"status": 0}\n'
 
 
 def _hide_environment() -> None:

@@ -68,7 +68,9 @@ def fill_template(template: JsonValue, params: Mapping[str, JsonValue], results:
         case str():
             if only := _PLACEHOLDER.fullmatch(template):
                 return _value(only[1], params, results)
-            return _PLACEHOLDER.sub(lambda found: _as_text(_value(found[1], params, results)), template)
+            values = (_value(name, params, results) for name in _PLACEHOLDER.findall(template))
+            texts = iter([value if isinstance(value, str) else compact_json(value) for value in values])
+            return _PLACEHOLDER.sub(lambda _: next(texts), template)
         case dict():
             return {name: fill_template(value, params, results) for name, value in template.items()}
         case list():
@@ -90,24 +92,12 @@ def _value(name: str, params: Mapping[str, JsonValue], results: Mapping[str, Too
     number, *path = name.split(".")
     if not path:
         return results[number].output
-    value = _structured(results[number])
+    result = results[number]
     try:
+        value: Any = json.loads(result.output) if result.fields is None else result.fields
         for part in path:
             value = value[int(part)] if isinstance(value, list) else value[part]
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, RecursionError):  # also not JSON, or thousands of brackets
         raise ToolCallError(f"the result of step {number} has no field {'.'.join(path)!r}") from None
-    found: JsonValue = value
-    return found
-
-
-def _structured(result: ToolResult) -> Any:
-    if result.fields is not None:
-        return result.fields
-    try:
-        return json.loads(result.output)
-    except (ValueError, RecursionError):  # not JSON, or thousands of brackets
-        return None
-
-
-def _as_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else compact_json(value)
+    field: JsonValue = value
+    return field

@@ -86,7 +86,11 @@ class Task(ConfigTable):
     def matches(self, request: str) -> bool:
         """Return whether a request contains one of the patterns, ignoring case and punctuation."""
         words = "  ".join(re.findall(r"[^\W_]+", request.casefold()))
-        return any(fnmatchcase(f"  {words}  ", f"* {_spaced(pattern)} *") for pattern in self.patterns)
+        for pattern in self.patterns:
+            parts = "  ".join(re.findall(r"(?:[^\W_]|\*)+", pattern.casefold()))
+            if fnmatchcase(f"  {words}  ", f"* {parts.replace('  *', ' *').replace('*  ', '* ')} *"):
+                return True
+        return False
 
 
 class Preferences(ConfigTable):
@@ -118,15 +122,11 @@ class Preferences(ConfigTable):
     @cached_property
     def category_words(self) -> CategoryWords:
         """The categories that the user gave to each word."""
-        words = {word.casefold() for listed in self.categories.values() for word in listed}
-        return {
-            word: frozenset(
-                name.casefold()
-                for name, listed in self.categories.items()
-                if word in {one.casefold() for one in listed}
-            )
-            for word in words
-        }
+        categories: dict[str, frozenset[str]] = {}
+        for name, words in self.categories.items():
+            for word in words:
+                categories[word.casefold()] = categories.get(word.casefold(), frozenset()) | {name.casefold()}
+        return categories
 
     def permanent_for(self, context_type: str, person: str) -> tuple[Pattern, ...]:
         """Return the permanent tools of all conversations, of a kind of conversation, and of a user."""
@@ -157,7 +157,15 @@ class Preferences(ConfigTable):
                     reaches_outside=spec.reaches_outside if own.external is None else own.external,
                     examples=(*spec.examples, *own.examples),
                 )
-                spec = spec if own.risk is None else _with_risk(spec, own.risk)
+                if own.risk is not None:
+                    spec = replace(
+                        spec,
+                        risk=own.risk,
+                        least_risk=own.risk,
+                        risk_holds=spec.risk_holds or own.risk is not Risk.READ,
+                        risk_why=("packetgate.toml says so",),
+                        unvouched=False,
+                    )
         if self.categories and not spec.given_category:
             spec = replace(spec, given_category=spec.category_by(self.category_words))
         rules = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
@@ -179,12 +187,6 @@ class Preferences(ConfigTable):
         return tuple((setting, pattern) for setting, pattern in patterns if not matching_names([pattern], known))
 
 
-def _with_risk(spec: ToolSpec, risk: Risk) -> ToolSpec:
-    holds = spec.risk_holds or risk is not Risk.READ
-    why = ("packetgate.toml says so",)
-    return replace(spec, risk=risk, least_risk=risk, risk_holds=holds, risk_why=why, unvouched=False)
-
-
 def matching_names(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
     """Return the names that match, in the order of the patterns, each once."""
     known = list(names)
@@ -194,11 +196,6 @@ def matching_names(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, 
 def singular(kind: str) -> str:
     """Return the name of a kind of conversation for comparison: `Tasks` is `task`."""
     return kind.strip().casefold().removesuffix("s")
-
-
-def _spaced(pattern: str) -> str:
-    words = "  ".join(re.findall(r"(?:[^\W_]|\*)+", pattern.casefold()))
-    return words.replace("  *", " *").replace("*  ", "* ")
 
 
 def load_preferences(path: Path | None) -> Preferences:

@@ -122,13 +122,12 @@ def _wrong(spec: ToolSpec, params: Mapping[str, Any]) -> set[str]:
 
 def _is_similar(name: str, other: str) -> bool:
     words, others = words_of(name), words_of(other)
-    same_length = len(words) == len(others)
-    return "".join(words) == "".join(others) or (same_length and all(map(_is_close, words, others)))
-
-
-def _is_close(word: str, other: str) -> bool:
-    likeness = difflib.SequenceMatcher(None, word, other).ratio()
-    return word == other or (min(len(word), len(other)) > 2 and likeness >= CLOSE)
+    if "".join(words) == "".join(others):
+        return True
+    return len(words) == len(others) and all(
+        word == one or (min(len(word), len(one)) > 2 and difflib.SequenceMatcher(None, word, one).ratio() >= CLOSE)
+        for word, one in zip(words, others, strict=True)
+    )
 
 
 def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:

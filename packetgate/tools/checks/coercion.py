@@ -45,7 +45,8 @@ def coerce_params(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
         errors = value_errors(spec, repaired) if changed else first
     except ValueError:  # the schema is broken, or a value is nested too deeply
         return given
-    is_worse = wrong_names(errors) & changed or _at_root(errors) > _at_root(first)
+    at_root, at_root_first = (sum(not error.instance_path for error in some) for some in (errors, first))
+    is_worse = wrong_names(errors) & changed or at_root > at_root_first
     return given if is_worse else repaired
 
 
@@ -69,21 +70,17 @@ def _round(spec: ToolSpec, params: dict[str, Any], errors: Sequence[ValidationEr
 
 
 def _trials(params: dict[str, Any], error: ValidationError) -> Iterator[dict[str, Any]]:
-    for plan in _plans(error):
+    # errors to repair together: the error itself, or the errors of one alternative of the schema
+    plans: list[Sequence[ValidationError]] = [[error]]
+    for alternative in _alternatives(error):
+        plans += [alternative, [leaf for one in alternative for leaf in _leaves(one)]]
+    for plan in plans[:MAX_PLANS]:
         candidates = {_path(one): found for one in plan if (found := _candidates_at(params, one))}
         for rank in range(max(map(len, candidates.values()), default=0)):
             trial = params
             for path, found in candidates.items():
                 trial = _replaced(trial, path, found[min(rank, len(found) - 1)])
             yield trial
-
-
-def _plans(error: ValidationError) -> list[Sequence[ValidationError]]:
-    """Return sets of errors to repair together: the error itself, or the errors of one alternative of the schema."""
-    plans: list[Sequence[ValidationError]] = [[error]]
-    for alternative in _alternatives(error):
-        plans += [alternative, [leaf for one in alternative for leaf in _leaves(one)]]
-    return plans[:MAX_PLANS]
 
 
 def _leaves(error: ValidationError) -> Sequence[ValidationError]:
@@ -98,10 +95,6 @@ def _alternatives(error: ValidationError) -> Sequence[Sequence[ValidationError]]
 
 def _path(error: ValidationError) -> _Path:
     return tuple(error.instance_path)
-
-
-def _at_root(errors: Iterable[ValidationError]) -> int:
-    return sum(not error.instance_path for error in errors)
 
 
 def _replaced(holder: Any, path: _Path, value: Any) -> Any:
@@ -127,7 +120,7 @@ def from_json(text: str) -> list[Any]:
     if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
         return []
     try:
-        return [json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)]
+        return [json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refused)]
     except (ValueError, RecursionError):
         return []
 
@@ -160,5 +153,5 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _refuse_constant(constant: str) -> NoReturn:
+def _refused(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

@@ -79,15 +79,17 @@ def without_default_arguments(
 def without_repeated(params: Mapping[str, Any], spec: ToolSpec) -> dict[str, Any]:
     """Return the arguments without hidden ones that name the default folder again. May block."""
     hidden = {name: path for name, path in spec.default_args.items() if name not in spec.parameters}
-    return {name: value for name, value in params.items() if not _is_same_folder(value, hidden.get(name))}
+    return {
+        name: one for name, one in params.items() if not (name in hidden and _resolved(one) == _resolved(hidden[name]))
+    }
 
 
-def _is_same_folder(value: Any, folder: str | None) -> bool:
+def _resolved(path: Any) -> Path | None:
+    """Return an absolute path; None for a value that is none."""
     try:
-        is_text = isinstance(value, str) and folder is not None
-        return is_text and Path(value).expanduser().resolve() == Path(str(folder)).resolve()
-    except (OSError, RuntimeError, ValueError):
-        return False
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, TypeError, ValueError):
+        return None
 
 
 def _is_root(name: str) -> bool:
