@@ -1,14 +1,14 @@
 """The `packetgate` program."""
 
+import gc
 import os
 
-from packetgate.connectors import process
 from packetgate.connectors.process import install_signal_handlers
 
 
 def main() -> None:
     """Run the command line. Signal handlers are installed before the imports, which take seconds."""
-    process.raise_gc_threshold()
+    gc.set_threshold(100_000)  # Python's default of 700 takes a fifth of the time of a start
     install_signal_handlers()
     os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
     from packetgate.connectors.commands import program

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from packetgate.connectors import process
 from packetgate.connectors.process import stopped_by_ctrl_c
 from packetgate.connectors.sessions import Sessions
 from packetgate.graph.settings import Settings
@@ -39,7 +38,6 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
 
 @contextmanager
 def _running() -> Iterator[None]:
-    process.restore_gc()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
         yield

@@ -1,10 +1,9 @@
-"""How signals end this process with its child processes, and how often it collects garbage.
+"""How signals end this process with its child processes.
 
 Ctrl-C and SIGTERM end the process at once, after an open session has stopped. Where Ctrl-C stops
 only a turn, as in a chat, SIGTERM ends the process. This module is imported first, so it imports little.
 """
 
-import gc
 import os
 import signal
 import sys
@@ -112,19 +111,3 @@ def _in_foreground() -> bool:
     with suppress(OSError, ValueError, AttributeError):
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     return False
-
-
-STARTING, STARTED = 1_000_000, 100_000
-"""Number of new objects that start a garbage collection, during and after start-up; Python's default is 700."""
-
-
-def raise_gc_threshold() -> None:
-    """Collect less often during start-up: it saves about 20 % of the time that imports take."""
-    gc.set_threshold(STARTING)
-
-
-def restore_gc() -> None:
-    """Lower the threshold again after `raise_gc_threshold`, and exclude existing objects from collection."""
-    if gc.get_threshold()[0] == STARTING:
-        gc.freeze()
-        gc.set_threshold(STARTED)

@@ -41,15 +41,11 @@ class StageFinished(_StageEvent):
     duration_ms: float = 0.0
     usage: TokenUsage = TokenUsage()
     loaded: tuple[str, ...] = ()
-    """The new palette, in order."""
     added: tuple[str, ...] = ()
     """Tools of `loaded` that were not on the palette before."""
     removed: tuple[str, ...] = ()
-    """Tools that are no longer on the palette."""
     shift: str = ""
-    """Change of the conversation's type or subject."""
     used: tuple[str, ...] = ()
-    """Executed tools."""
     missed: tuple[str, ...] = ()
     """Selected names that are not on the palette, as the model wrote them."""
     escalated: tuple[str, ...] = ()
@@ -61,11 +57,9 @@ class StageFinished(_StageEvent):
     corrections: tuple[str, ...] = ()
     """The `problem` of each correction."""
     reinjection_count: int = 0
-    """Reinjections of the turn so far."""
     violations: int = 0
     """Pieces of tool markup removed from the answer."""
     errors: tuple[StageError, ...] = ()
-    """Errors that did not end the turn."""
 
 
 class StageStopped(_StageEvent):
@@ -74,7 +68,6 @@ class StageStopped(_StageEvent):
     type: Literal["stage_stopped"] = "stage_stopped"
     reason: Literal["interrupt", "error"]
     error: str = ""
-    """Class of the error."""
     duration_ms: float = 0.0
     usage: TokenUsage = TokenUsage()
 

@@ -39,14 +39,12 @@ class Origin(Section):
 
     kind: OriginKind
     tool: str = ""
-    """The tool whose output contains the value."""
     worded: bool = False
     """Whether the output's field is free text, such as a subject line."""
     role: ArgumentRole = ArgumentRole.OTHER
     loud: bool = False
     """Flagged: the user is always asked, even about a read, whatever they allowed beforehand."""
     why: str = ""
-    """The reason why the argument is flagged."""
     sentence: str = ""
     """The passage of the output, control characters replaced by names."""
     marked: str = ""

@@ -36,9 +36,7 @@ class ResultAttachment(Section):
     kind: Literal["image", "audio", "binary", "resource"]
     """`binary`: the content does not match the declared type."""
     mime_type: str = Field(pattern=r"^[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}$")
-    """The type that the server declares."""
     size: int = Field(ge=0)
-    """In bytes."""
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     name: str = Field(default="", max_length=200)
     """Last part of the resource's URI, which is never fetched."""
@@ -65,7 +63,6 @@ class ToolResult(Section):
     structured: dict[str, JsonValue] | None = None
     """Structured content that the text does not contain completely; `output` ends with this content as JSON."""
     restated: dict[str, JsonValue] | None = None
-    """Structured content that equals the text."""
     wrapped_as: str = ""
     """Name of the only field in the structured content, if the field's value equals the text."""
     parts: tuple[dict[str, JsonValue], ...] = ()
@@ -74,14 +71,12 @@ class ToolResult(Section):
     Bytes are replaced by the `sha256` of their attachment.
     """
     meta: dict[str, JsonValue] | None = None
-    """`_meta` of the answer, as the server sent it."""
     error: str | None = None
     error_type: ErrorType | None = None
     code: Code | None = None
     """Code of the error, or of the rule that refused the call; None for a success."""
     execution_time_ms: float = 0.0
     dry_run: bool = False
-    """Whether the tool only described what it would do."""
     truncated: bool = False
     handle: str = ""
     """Handle by which `ai.read` reads the full result; empty if the result is short or was not stored."""
@@ -125,7 +120,6 @@ class ToolCall(Section):
     unvouched: bool = False
     """Whether the call looks like a read but has a higher risk, because no trusted source declares its tool a read."""
     provenance: dict[str, Origin] = {}
-    """Origin of each argument."""
     selection_reasoning: str = ""
     selection_confidence: Confidence = 0.0
     selection_confidence_source: ConfidenceSource = ConfidenceSource.RULE
@@ -217,7 +211,6 @@ class Alternative(Section):
 
     tool_name: str
     params: dict[str, JsonValue] = {}
-    """The selection's arguments, unchecked."""
     reason: str = ""
 
     @property
@@ -236,7 +229,6 @@ class Correction(Section):
     """
     message: str
     mended: bool = False
-    """Whether the call was repaired."""
     better_tool: str = ""
     """Canonical name of the tool to call instead, if known."""
 
@@ -250,7 +242,6 @@ class ToolRouting(Section):
     calls: tuple[ToolCall, ...] = ()
     """Calls of this pass; several if they do not depend on each other."""
     past_calls: tuple[ToolCall, ...] = ()
-    """Calls of this turn's earlier passes, oldest first."""
     complete: bool | None = None
     """Whether the selection declared its calls sufficient; None: the selection did not say."""
     queued_calls: tuple[ToolCall, ...] = ()
@@ -273,11 +264,9 @@ class ToolRouting(Section):
     """Tools whose full description the selection requested."""
     describe_rounds: int = 0
     question: str | None = None
-    """The selection's question to the user."""
     asks_for: tuple[str, ...] = ()
     """Tool and parameter, if the question is about one argument."""
     pass_status: ToolExecutionStatus = ToolExecutionStatus.PENDING
-    """Status of a pass without calls."""
     note: str = ""
     """The reason why the pass ended, if no call shows the reason."""
     reinjection_count: int = Field(default=0, ge=0)

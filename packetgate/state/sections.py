@@ -38,7 +38,6 @@ class Header(Section):
     lineage: tuple[str, ...] = ()
     """Packet ids of the session's last twenty turns, oldest first."""
     origin: str = "unknown"
-    """Connector of the request."""
     person: str = ""
     """The user's name in that connector."""
     way_out: SwitchHints = SwitchHints()
@@ -97,7 +96,6 @@ class Intent(Section):
     access: Access = Access.READ
     needs_tool: bool = False
     confidence: Confidence | None = None
-    """None: no model judged."""
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
 
 
@@ -148,14 +146,10 @@ class Attachment(Section):
 
     name: str
     mime_type: str = "text/plain"
-    """Detected from the content."""
     text: str = ""
-    """Content of a text; empty for a picture."""
     size: int = Field(default=0, ge=0)
-    """In bytes."""
     sha256: str = ""
     handle: str = Field(default="", pattern=r"^(kept:[0-9a-z]{1,64})?$")
-    """Key of a picture in the session's result store."""
     packet_id: str = ""
     """Id of the packet of the turn that the file was attached to."""
 
@@ -177,20 +171,17 @@ class Context(Section):
     available_mcp_tools: tuple[str, ...] = ()
     """Available tools, at most `MAX_NAMED_TOOLS`."""
     available_more: int = 0
-    """Number of available tools that are not named."""
     servers: tuple[ServerHealth, ...] = ()
     palette: tuple[PaletteEntry, ...] = ()
     palette_tokens: int = 0
     palette_left_out: int = 0
     """Number of fitting tools that had no room on the palette."""
     subject: tuple[str, ...] = ()
-    """Words of the session's last subject."""
     shift: str = ""
     """Change of the conversation's type or subject with this turn; empty without a change."""
     recent_tools: tuple[str, ...] = ()
     result_ledger: tuple[LedgerEntry, ...] = ()
     earlier_pictures: tuple[Attachment, ...] = ()
-    """Pictures of the last few turns."""
 
     @property
     def palette_names(self) -> frozenset[str]:
@@ -260,7 +251,6 @@ class Content(Section):
 
     original_prompt: str = ""
     clarifications: tuple[str, ...] = ()
-    """The user's answers to questions of this turn."""
     data_fields: tuple[DataField, ...] = ()
     attachments: tuple[Attachment, ...] = ()
 
@@ -338,7 +328,6 @@ class Response(Section):
     message_id: str | None = None
     """Id of the message under which the selection's text was streamed, if that is the answer."""
     confidence: Confidence | None = None
-    """None: not measured."""
 
 
 class ApprovalOutcome(StrEnum):
@@ -444,7 +433,6 @@ class Governance(Section):
     """Settings of the run that opened the packet; they apply until the turn's answer."""
     approvals: tuple[Approval, ...] = ()
     question: OpenQuestion | None = None
-    """The open question."""
     audit: tuple[AuditEntry, ...] = ()
 
     @property
@@ -485,9 +473,7 @@ class Metrics(Section):
     """Cost of the turn."""
 
     token_usage: dict[str, TokenUsage] = {}
-    """Token usage by stage."""
     latency_ms: dict[str, float] = {}
-    """Duration by stage, in milliseconds."""
     errors: tuple[StageError, ...] = ()
     violations: int = 0
     """Pieces of tool markup removed from answers."""

@@ -23,7 +23,6 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp import MCPError
 
-from packetgate.connectors import process
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_of
 from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import end_process, stopped_by_ctrl_c
@@ -222,7 +221,6 @@ async def gateway_to(
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to a hub's servers; on exit, write the pending records and close everything."""
     journal = open_journal(settings, DATABASE_PATIENCE_S)
-    process.restore_gc()
     async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).running() as announcer:
         yield Gateway(
             pipeline=ProxyPipeline(

@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
-from packetgate.models.options import ROLES
 from packetgate.state.channels import SwitchHints
 from packetgate.state.errors import PacketgateError, RequestError, SessionError
 from packetgate.state.packet import CognitionPacket
@@ -164,13 +164,9 @@ class _Chat:
         count = f"{len(packet.context.palette):,} of {packet.context.available_count:,} tools"
         say(f"{count} for {packet.content.original_prompt[:80]!r}; `packetgate tools` lists all")
 
-    async def model(self, words: str) -> None:
-        role, _, name = words.partition(" ")
-        if role in ROLES and not name.strip():
-            raise RequestError(f"/model {role} takes a model's name, as in /model {role} ollama:qwen3:4b")
-        if words:
-            both = {"lite": words, "prime": "reflex"}
-            settings = self._settings.model_copy(update={role: name.strip()} if role in ROLES else both)
+    async def model(self, name: str) -> None:
+        if name:
+            settings = self._settings.model_copy(update={"lite": name, "prime": "reflex"})
             with rendering.console(stderr=True).status("loading ..."):
                 await self._sessions.use_models(model_pool(settings))
             self._settings = settings
@@ -181,13 +177,7 @@ class _Chat:
         for roles in pool.players:
             say(f"{' and '.join(roles)}: {pool.describe(roles[0])}")
 
-    async def writes(self, choice: str) -> None:
-        self._switch("allow_write_tools", choice, "tools that change things")
-
-    async def commands(self, choice: str) -> None:
-        self._switch("allow_execute_tools", choice, "tools that execute commands")
-
-    def _switch(self, setting: str, choice: str, tools: str) -> None:
+    async def switch(self, choice: str, setting: str, tools: str) -> None:
         is_on = choice.casefold() == "on"
         self._terminal.context = self._terminal.context.model_copy(update={setting: is_on})
         say(f"{tools} {'run after your approval' if is_on else 'only describe what they would do'}")
@@ -236,13 +226,15 @@ class _Chat:
 
 
 _ON_OFF = "on|off"
+_WRITES = partial(_Chat.switch, setting="allow_write_tools", tools="tools that change things")
+_COMMANDS = partial(_Chat.switch, setting="allow_execute_tools", tools="tools that execute commands")
 HANDLERS: dict[str, tuple[str, str, Callable[[_Chat, str], Awaitable[None]]]] = {
     "/help": ("", "this list", _Chat.help),
     "/why": ("", "the last packet's trace", _Chat.why),
     "/tools": ("", "the last palette, and why each tool was on it", _Chat.tools),
-    "/model": ("[[lite|prime] NAME]", "show the models in use, or switch to another", _Chat.model),
-    "/writes": (_ON_OFF, "allow tools that change things; each call still needs approval", _Chat.writes),
-    "/commands": (_ON_OFF, "allow tools that execute commands; each call still needs approval", _Chat.commands),
+    "/model": ("[NAME]", "show the models in use, or switch to another", _Chat.model),
+    "/writes": (_ON_OFF, "allow tools that change things; each call still needs approval", _WRITES),
+    "/commands": (_ON_OFF, "allow tools that execute commands; each call still needs approval", _COMMANDS),
     "/continue": ("", "ask the open question again, or continue an interrupted turn", _Chat.resume),
     "/attach": ("FILE", "attach a picture or a text file to the next message", _Chat.attach),
     "/session": ("[NAME]", "show the session's name, or switch to another session", _Chat.session),
