@@ -44,7 +44,6 @@ DISCORD = {
         "approvers": GROUP,
         "tools": {"3": ["ai.*"]},
         "rate": {"turns": 3, "seconds": 1.5},
-        "question_timeout_s": 60,
     }
 }
 

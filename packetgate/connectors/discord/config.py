@@ -14,7 +14,7 @@ Id = Annotated[int, Field(gt=0, lt=2**63)]
 """A Discord id, in the form that Discord's developer mode copies."""
 
 KNOWN_SETTINGS = (
-    "`question_timeout_s`, and the tables `allowed`, `writes`, `commands`, `approvers` "
+    "the tables `allowed`, `writes`, `commands`, `approvers` "
     "(each with users, roles, channels), `tools` (patterns by channel) and `rate` (turns, seconds)"
 )
 
@@ -77,8 +77,6 @@ class DiscordConfig(ConfigTable):
     tools: dict[Annotated[Id, Field(strict=False)], list[Pattern]] = {}
     """Allowed tools for each channel or thread. An empty list allows none; a channel without an entry has all tools."""
     rate: Rate = Rate()
-    question_timeout_s: Annotated[float, Field(gt=0, le=31_536_000)] | None = None
-    """Seconds until a question expires; None means the run's own setting, a day by default."""
     _base: RoutingContext = PrivateAttr(default=RoutingContext())
 
     def limited_by(self, base: RoutingContext) -> Self:
@@ -98,8 +96,6 @@ class DiscordConfig(ConfigTable):
         if patterns is not None:
             limited = intersect_patterns(patterns, self._base.allowed_tools)
             settings |= {"allowed_tools": limited} if patterns else {"enabled": False}
-        if self.question_timeout_s is not None:
-            settings["ask_timeout_s"] = self.question_timeout_s
         return RoutingContext.model_validate(settings)
 
     def may_decide(self, person: Person, asker: int) -> bool:

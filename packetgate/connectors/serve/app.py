@@ -24,6 +24,7 @@ from packetgate.connectors.serve.model_answers import (
 )
 from packetgate.connectors.serve.protocol import (
     MAX_BODY_BYTES,
+    MAX_NAME_CHARS,
     SERVED_MODEL,
     AnswerFormat,
     AnswerRequest,
@@ -41,7 +42,7 @@ from packetgate.state.context import MAX_PERSONA_CHARS, RoutingContext
 from packetgate.state.errors import InputError
 
 CONVERSATION_HEADERS = ("x-packetgate-conversation", "x-openwebui-chat-id")
-"""Headers that name a conversation; `conversation_id` in the request's `metadata` does as well."""
+"""Headers that name a conversation."""
 USER_HEADER = "x-openwebui-user-id"
 """Header with Open WebUI's user; other clients send `user` or `safety_identifier`."""
 CLIENT_CLOSED = 499
@@ -118,7 +119,7 @@ class ServeEndpoint:
         last = [message for message in parsed.wire_messages if message.role == "user"][-1]
         names = (value for name in CONVERSATION_HEADERS if (value := request.headers.get(name)))
         user = parsed.user or parsed.safety_identifier or request.headers.get(USER_HEADER, "")
-        owner = ConversationOwner(client, next(names, parsed.conversation_id), user)
+        owner = ConversationOwner(client, next(names, "")[:MAX_NAME_CHARS], user)
         rights = self._config.settings_of(client, self._context)
         persona = "\n\n".join(filter(None, (rights.persona.strip(), parsed.system_prompt)))
         if len(persona) > MAX_PERSONA_CHARS:

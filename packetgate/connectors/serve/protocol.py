@@ -92,7 +92,6 @@ class AnswerRequest(BaseModel):
     tools: list[Any] | None = None
     user: BoundedName | None = None
     safety_identifier: BoundedName | None = None
-    metadata: dict[str, Any] | None = None
 
     @property
     def wire_messages(self) -> list[WireMessage]:
@@ -102,12 +101,6 @@ class AnswerRequest(BaseModel):
     def answer_format(self) -> "AnswerFormat":
         """Return the format of the answer."""
         raise NotImplementedError
-
-    @property
-    def conversation_id(self) -> str:
-        """The client's name for the conversation; empty if the client gives no name."""
-        name = (self.metadata or {}).get("conversation_id")
-        return name[:MAX_NAME_CHARS] if isinstance(name, str) else ""
 
     @property
     def history(self) -> tuple[HistoryMessage, ...]:

@@ -214,9 +214,9 @@ async def test_after_a_restart_a_message_answers_only_a_displayed_question(disco
 async def test_a_press_after_expiry_runs_nothing(
     discord: DiscordStandIn, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
-    async with workshop.bot({**WRITING, "question_timeout_s": 3_600.0}):
+    async with workshop.bot(WRITING):
         question = await ask(discord)
-        monkeypatch.setattr(questions, "now", lambda: now() + timedelta(hours=2))
+        monkeypatch.setattr(questions, "now", lambda: now() + timedelta(days=2))
         assert (await discord.press(ADA, question, "Approve"))["data"]["content"] == EXPIRED
     assert discord.messages[question["id"]]["components"] == []
     assert not (workshop.folder / "notes.txt").exists()

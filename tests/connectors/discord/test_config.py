@@ -15,9 +15,6 @@ from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 WHOLE = """
 permanent = ["ai.read"]
 
-[discord]
-question_timeout_s = 600
-
 [discord.allowed]
 users = [1]
 roles = [2]
@@ -50,7 +47,7 @@ def table(tmp_path: Path, text: str) -> DiscordConfig:
 
 def test_a_complete_table_is_read(tmp_path: Path):
     config = table(tmp_path, WHOLE)
-    assert (config.rate.turns, config.rate.seconds, config.question_timeout_s) == (3, 60.0, 600.0)
+    assert (config.rate.turns, config.rate.seconds) == (3, 60.0)
     assert config.tools == {3: ["ai.read", "notes.*"], 5: []}
     assert load_preferences(tmp_path / "packetgate.toml") == Preferences(permanent=["ai.read"])
 
@@ -63,7 +60,7 @@ class Rights:
     """The settings that are set; None if the person may not ask."""
 
 
-OFF = {"allow_write_tools": False, "allow_execute_tools": False, "ask_timeout_s": 600.0}
+OFF = {"allow_write_tools": False, "allow_execute_tools": False}
 RIGHTS = [
     Rights("a stranger", Person(9, frozenset({9}), (9,)), None),
     Rights("by user, who may write", Person(1, places=(9,)), {**OFF, "allow_write_tools": True}),
@@ -97,7 +94,7 @@ HERE, ELSEWHERE = Person(1, places=(3,)), Person(1, places=(9,))
         ({"allowed_tools": ("mail.*",)}, HERE, {"allowed_tools": NO_TOOLS}),
         ({"enabled": False}, HERE, {"enabled": False}),
         ({"enabled": True}, Person(1, places=(5,)), {"enabled": False}),
-        ({"ask_timeout_s": 5.0}, HERE, {}),
+        ({"ask_timeout_s": 5.0}, HERE, {"ask_timeout_s": 5.0}),
     ],
 )
 def test_run_settings_can_only_restrict_rights(
@@ -145,7 +142,6 @@ def test_without_a_table_nobody_is_allowed(tmp_path: Path):
         ("[discord.tools]\n3 = ['']", "discord.tools.3.0"),
         ("[discord.rate]\nturns = 0", "discord.rate.turns"),
         ("[discord.rate]\nseconds = inf", "discord.rate.seconds"),
-        ("[discord]\nquestion_timeout_s = 0", "discord.question_timeout_s"),
     ],
 )
 def test_an_invalid_field_is_named(tmp_path: Path, text: str, field: str):

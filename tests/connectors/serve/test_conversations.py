@@ -109,7 +109,7 @@ async def test_an_approval_counts_only_in_its_own_conversation(cli: CommandLine)
         for copy in (
             Chat(ben, messages=[*chat.messages]),
             Chat(ann, {"user": "somebody else"}, [*chat.messages]),
-            Chat(ann, {"metadata": {"conversation_id": "x"}}, [*chat.messages]),
+            Chat(ann, {"extra_headers": {"X-Packetgate-Conversation": "x"}}, [*chat.messages]),
             Chat(served.client(ANN, **{"X-OpenWebUI-Chat-Id": "y"}), messages=[*chat.messages]),
         ):
             with refused(Code.QUESTION_NOT_OPEN):
@@ -164,7 +164,7 @@ async def test_an_edited_history_is_another_conversation(cli: CommandLine) -> No
 async def test_equal_conversations_identify_no_session_unless_they_are_named(cli: CommandLine) -> None:
     async with serving(cli) as served:
         chats = [Chat(served.client()), Chat(served.client())]
-        named = [Chat(served.client(), {"metadata": {"conversation_id": name}}) for name in "ab"]
+        named = [Chat(served.client(), {"extra_headers": {"X-Packetgate-Conversation": name}}) for name in "ab"]
         for words in ("Hello", "Read plan.txt"):
             for chat in [*chats, *named]:
                 await chat.say(words)
