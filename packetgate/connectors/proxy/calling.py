@@ -4,8 +4,7 @@ import asyncio
 import contextvars
 import json
 import time
-from collections.abc import Callable, Collection, Coroutine
-from functools import partial
+from collections.abc import Collection, Coroutine
 from typing import Any, TypeVar
 
 import anyio
@@ -16,7 +15,7 @@ from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
 
 from packetgate.connectors.proxy.gateway import Gateway, is_modern, refusal
-from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, listed_tool_result, meta_tool_result
+from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.graph.pipeline import RequestedCall
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
@@ -37,7 +36,6 @@ LISTED_WEIGHT, SEARCHED_WEIGHT, NAMED_WEIGHT = 1.0, 1.5, 0.5
 """Weight of a use for learning, by how the client found the tool."""
 
 Result = TypeVar("Result")
-Render = Callable[..., ToolResult]
 
 
 async def call_listed(gateway: Gateway, ctx: Context, name: str, params: dict[str, Any]) -> ToolResult:
@@ -51,9 +49,7 @@ async def call_listed(gateway: Gateway, ctx: Context, name: str, params: dict[st
             "it is listed"
         )
     schema = catalogue[name].output_schema if name in catalogue else None
-    return await _call(
-        gateway, ctx, RequestedCall(name, params), session, partial(listed_tool_result, schema), on_list=on_list
-    )
+    return await _call(gateway, ctx, RequestedCall(name, params), session, schema, on_list=on_list)
 
 
 async def call_named(
@@ -63,9 +59,7 @@ async def call_named(
     session = gateway.session_of(ctx, context_id)
     name = (await gateway.catalogue(session, name)).exactly(name) or name
     instead = "Call it by call_changing_tool." if only_reads else ""
-    return await _call(
-        gateway, ctx, RequestedCall(name, params, refusal_if_changing=instead), session, meta_tool_result
-    )
+    return await _call(gateway, ctx, RequestedCall(name, params, refusal_if_changing=instead), session)
 
 
 async def _call(
@@ -73,10 +67,11 @@ async def _call(
     ctx: Context,
     requested: RequestedCall,
     session: ProxySession,
-    render: Render,
+    output_schema: dict[str, Any] | None = None,
     *,
-    on_list: Collection[str] = (),
+    on_list: Collection[str] | None = None,
 ) -> ToolResult:
+    """Run a call; `on_list`: the client's tool list, if the tool was called by its own name."""
     entries: tuple[Entry, ...] = ()
     try:
         outcome = await _decided(gateway, ctx, requested, session)
@@ -92,12 +87,15 @@ async def _call(
         raise ToolError(str(error)) from error
     session.remember_call(packet)
     call = packet.routing.calls[0]
-    is_listed = call.tool_name in {*on_list, *(entry.tool_name for entry in session.palette)}
+    is_listed = call.tool_name in {*(on_list or ()), *(entry.tool_name for entry in session.palette)}
     weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.searched else NAMED_WEIGHT
     use = shown_use(call, session.query, session.palette, weight, packet.header)
     gateway.pipeline.recorder.ended(packet, use, entries)
     limit = MAX_EVENT_BYTES if ctx.transport == "streamable-http" else None
-    return await asyncio.to_thread(render, packet, gateway.results.file, limit)
+    is_meta = on_list is None
+    return await asyncio.to_thread(
+        call_result, packet, gateway.results.file, limit, output_schema, by_meta_tool=is_meta
+    )
 
 
 async def _decided(

@@ -62,13 +62,14 @@ async def proxy(
 def _install(settings: "Settings", client: str, *, print_entry: bool) -> int:
     import json
 
-    from packetgate.connectors.client_settings import ENTRY, place_of
-    from packetgate.connectors.proxy import installing
+    from packetgate.connectors import client_settings
 
-    place = place_of(client)
+    place = client_settings.place_of(client)
     if print_entry:
-        typer.echo(json.dumps({place.key: {ENTRY: installing.entry_for(client, settings)}}, indent=2))
+        typer.echo(
+            json.dumps({place.key: {client_settings.ENTRY: client_settings.entry_for(client, settings)}}, indent=2)
+        )
         return 0
-    for line in installing.install(client, place, settings):
+    for line in client_settings.install(client, place, settings):
         typer.echo(line)
     return 0

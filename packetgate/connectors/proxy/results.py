@@ -30,46 +30,26 @@ MAX_RESULT_TEXT_BYTES = 300_000
 _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock)
 
 
-def listed_tool_result(
-    output_schema: dict[str, Any] | None, packet: CognitionPacket, file_of: FileOf, limit: int | None
+def call_result(
+    packet: CognitionPacket,
+    file_of: FileOf,
+    limit: int | None,
+    output_schema: dict[str, Any] | None = None,
+    *,
+    by_meta_tool: bool = False,
 ) -> ToolResult:
-    """Return the outcome of a listed tool's call as the tool itself would, in at most `limit` bytes. Blocking."""
-    call = packet.routing.calls[0]
-    _, structured, content = _rendered(packet, file_of, limit)
-    is_error = call.status is not ToolExecutionStatus.EXECUTED
-    if output_schema and not is_error and (flaw := result_error(output_schema, structured)):
-        content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content is unusable: {flaw}]"))
-        is_error = True
-    return ToolResult(content=content, structured_content=structured, meta=_meta(call) or None, is_error=is_error)
+    """Return a call's outcome in at most `limit` bytes: as the tool itself would, or with its status. Blocking.
 
-
-def meta_tool_result(packet: CognitionPacket, file_of: FileOf, limit: int | None) -> ToolResult:
-    """Return the outcome of a call by a meta-tool, with its status and the repairs made to the call. Blocking."""
-    call = packet.routing.calls[0]
-    text, structured, content = _rendered(packet, file_of, limit)
-    outcome = {
-        "tool": call.tool_name,
-        "status": call.status.value,
-        "text": text,
-        "structured": structured,
-        "corrections": [correction.message for correction in packet.routing.corrections if correction.mended],
-    }
-    meta = {key: value for key, value in _meta(call).items() if key != WRAPPING_META} or None
-    is_error = call.status is not ToolExecutionStatus.EXECUTED
-    return ToolResult(content=content, structured_content=outcome, meta=meta, is_error=is_error)
-
-
-def _rendered(
-    packet: CognitionPacket, file_of: FileOf, limit: int | None
-) -> tuple[str, dict[str, Any] | None, list[mcp_types.ContentBlock]]:
-    """Return a result's text, its structured content, and its content blocks."""
+    Official clients drop a result that violates its `output_schema`. Such a result is returned as an error instead.
+    """
     call, result = packet.routing.calls[0], packet.routing.calls[0].result
+    is_error = call.status is not ToolExecutionStatus.EXECUTED
     text = _with_own_reader(result_text(call), call) + _way_out(call, packet)
     if _bytes_of(text) > MAX_RESULT_TEXT_BYTES:
         text = f"{text[: MAX_RESULT_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all{_reading_on(call)}]"
     structured: Any = None
     if result and result.wrapped_as:
-        structured = {result.wrapped_as: text if call.status is ToolExecutionStatus.EXECUTED else result.error}
+        structured = {result.wrapped_as: result.error if is_error else text}
     elif result and _bytes_of(result.fields) <= MAX_RESULT_TEXT_BYTES:
         structured = result.fields
     room = limit - 2 * _bytes_of(text) - _bytes_of(structured) if limit else None
@@ -87,7 +67,21 @@ def _rendered(
             room -= len(data)
         return data
 
-    return text, structured, [*_content(call, text, encode)]
+    content = [*_content(call, text, encode)]
+    meta = {key: value for key, value in ((result and result.meta) or {}).items() if not key.startswith("packetgate/")}
+    if by_meta_tool:
+        meta.pop(WRAPPING_META, None)
+        structured = {
+            "tool": call.tool_name,
+            "status": call.status.value,
+            "text": text,
+            "structured": structured,
+            "corrections": [correction.message for correction in packet.routing.corrections if correction.mended],
+        }
+    elif output_schema and not is_error and (flaw := result_error(output_schema, structured)):
+        content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content is unusable: {flaw}]"))
+        is_error = True
+    return ToolResult(content=content, structured_content=structured, meta=meta or None, is_error=is_error)
 
 
 def _reading_on(call: ToolCall) -> str:
@@ -109,11 +103,6 @@ def _way_out(call: ToolCall, packet: CognitionPacket) -> str:
         f"\nTo allow it: start the proxy with --allow-{what}, or set allow_{what} = true under "
         f"[proxy.clients.{packet.header.person}] in packetgate.toml. Each call then waits for approval."
     )
-
-
-def _meta(call: ToolCall) -> dict[str, Any]:
-    own = (call.result.meta if call.result else None) or {}
-    return {key: value for key, value in own.items() if not key.startswith("packetgate/")}
 
 
 def _content(

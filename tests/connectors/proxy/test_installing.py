@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from support.command_line import CommandLine, Outcome
 
-from packetgate.connectors.client_settings import place_of
-from packetgate.connectors.proxy.installing import install
+from packetgate.connectors.client_settings import install, place_of
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 
