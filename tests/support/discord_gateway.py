@@ -5,22 +5,20 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import WSMsgType, web
 from support.discord_payloads import BOT, GUILD, guild, user
 
-DISPATCH, HEARTBEAT, IDENTIFY, RESUME, HELLO, ACK = 0, 1, 2, 6, 10, 11
+DISPATCH, HEARTBEAT, IDENTIFY, HELLO, ACK = 0, 1, 2, 10, 11
 AUTHENTICATION_FAILED, DISALLOWED_INTENTS = 4004, 4014
 
 
 class Gateway:
-    """One bot's session. Events that it missed while its connection was down are sent again when it resumes."""
+    """One bot's session."""
 
     def __init__(self, token: str, told: Callable[[], None]) -> None:
         self.token = token
         self.allows_content = True
         """Whether the application may read the content of messages."""
-        self.received: list[tuple[str, int, Any]] = []
-        """(path, op, data) of all that came from the bot but heartbeats."""
         self.url = ""
         self._told = told
         self._events: list[dict[str, Any]] = []
@@ -33,21 +31,11 @@ class Gateway:
         """Whether a bot is connected and identified."""
         return self._connection is not None
 
-    def count(self, op: int) -> int:
-        """Return how often the bot sent an operation."""
-        return sum(one == op for _, one, _ in self.received)
-
     async def dispatch(self, event: str, data: dict[str, Any]) -> None:
-        """Send an event, or keep it for a bot that resumes."""
+        """Send an event to the connected bot."""
         self._events.append({"op": DISPATCH, "t": event, "s": len(self._events) + 1, "d": data})
         if self._connection is not None:
             await self._connection.send(self._events[-1])
-
-    async def drop(self) -> None:
-        """Abort the connection, as a failing network would."""
-        assert self._connection is not None
-        connection, self._connection = self._connection, None
-        await connection.socket.close(code=WSCloseCode.SERVICE_RESTART)
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         """Serve one connection."""
@@ -62,11 +50,8 @@ class Gateway:
             if sent["op"] == HEARTBEAT:
                 await connection.send({"op": ACK})
                 continue
-            self.received.append((request.path, sent["op"], sent["d"]))
             if sent["op"] == IDENTIFY:
                 await self._identify(connection, sent["d"])
-            elif sent["op"] == RESUME:
-                await self._resume(connection, sent["d"])
             self._told()
         if self._connection is connection:
             self._connection = None
@@ -84,18 +69,11 @@ class Gateway:
         self._session, self._events, self._connection = f"session-{self._sessions}", [], connection
         ready = {"v": 10, "user": user(BOT), "guilds": [{"id": str(GUILD), "unavailable": True}], "shard": [0, 1]}
         application = {"id": str(BOT), "flags": 0}
-        url = f"{self.url}/resume"
+        url = f"{self.url}/gateway"
         await self.dispatch(
             "READY", {**ready, "application": application, "session_id": self._session, "resume_gateway_url": url}
         )
         await self.dispatch("GUILD_CREATE", guild())
-
-    async def _resume(self, connection: "_Connection", given: dict[str, Any]) -> None:
-        assert (given["token"], given["session_id"]) == (self.token, self._session)
-        self._connection = connection
-        for event in self._events[given["seq"] :]:
-            await connection.send(event)
-        await self.dispatch("RESUMED", {})
 
 
 class _Connection:

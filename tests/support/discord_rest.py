@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -43,7 +42,6 @@ class RestInterface:
         """Users that have left the server."""
         self.gateway = Gateway(TOKEN, self.tell)
         self._about: dict[str, str] = {}
-        self._limited: list[tuple[str, str, float]] = []
         self._news = asyncio.Event()
 
     async def until(self, found: Callable[[], T]) -> T:
@@ -64,24 +62,14 @@ class RestInterface:
         self.messages[said["id"]] = said
         return said
 
-    def limit(self, method: str, pattern: str, retry_after: float) -> None:
-        """Answer the next matching request with 429."""
-        self._limited.append((method, pattern, retry_after))
-
     async def handle(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix(API)
-        if path in {"/gateway", "/resume"}:
+        if path == "/gateway":
             return await self.gateway.handle(request)
         if path.startswith("/files/"):
             data = self.files.get(path.removeprefix("/files/"))
             return web.Response(body=data) if data is not None else web.Response(status=404)
         body, files = await _read(request)
-        for limit in self._limited:
-            if request.method == limit[0] and re.fullmatch(limit[1], path):
-                self._limited.remove(limit)
-                limited = {"message": "You are being rate limited.", "retry_after": limit[2], "global": False}
-                self.arrived.append(Arrived("429", path, body))
-                return _json(limited, 429, Via="1.1 stand-in")
         if request.headers.get("Authorization") not in {f"Bot {TOKEN}", None}:
             return _json({"message": "401: Unauthorized", "code": 0}, 401)
         answer = self._answer(request.method, path, body)

@@ -30,12 +30,11 @@ from packetgate.tools.attached.parts import Part
 
 SERVE_CHANNEL = "serve"
 SWITCHES = {Risk.WRITE: "--allow-writes", Risk.EXECUTE: "--allow-commands"}
-WAY_OUT = SwitchHints(
-    write="whoever runs this server switches them on: `packetgate serve --allow-writes`, "
-    "or `allow_writes = true` under `[serve.clients.NAME]` in packetgate.toml",
-    execute="whoever runs this server switches them on: `packetgate serve --allow-commands`, "
-    "or `allow_commands = true` under `[serve.clients.NAME]` in packetgate.toml",
+_WAY_OUT = (
+    "whoever runs this server switches them on: `packetgate serve --allow-{0}`, or `allow_{0} = true` under "
+    "`[serve.clients.NAME]` in packetgate.toml"
 )
+WAY_OUT = SwitchHints(write=_WAY_OUT.format("writes"), execute=_WAY_OUT.format("commands"))
 WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
 DECIDED = "(Already decided; nothing was run again. The result was:)\n\n"
 ID_DIGITS = 16
