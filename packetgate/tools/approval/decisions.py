@@ -48,9 +48,7 @@ class ReplyEffects:
 
     update: PacketUpdate
     grants: list[Grant]
-    """Approvals and denials to remember."""
     changed: tuple[str, ...]
-    """Approved tools that differ from what the user was asked about."""
 
 
 async def decision_of(

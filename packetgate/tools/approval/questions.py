@@ -24,7 +24,6 @@ from packetgate.tools.provenance.roles import sensitive_part
 from packetgate.tools.risk.tool import how_to_vouch
 
 CLARIFY = "A question for you"
-"""The title that front ends show for a question with a free-text answer."""
 STILL_WAITS = "Waiting for your decision; not run."
 
 

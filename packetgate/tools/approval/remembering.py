@@ -129,7 +129,6 @@ def _may_be_anything(name: str, value: Any, role: ArgumentRole) -> bool:
 
 
 def _pattern(value: Any, role: ArgumentRole) -> str:
-    """Return the pattern for a value: the same folder or site for a destination, otherwise the same value."""
     if role is not ArgumentRole.DESTINATION or not isinstance(value, str):
         return literal_pattern(value)
     if site := _site(value):

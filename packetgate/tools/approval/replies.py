@@ -17,7 +17,6 @@ from packetgate.tools.text.words import stem_of, words_of
 ANSWER = "answer"
 """Name of the argument for an answer's text. agent-chat-ui has no `respond`; it shows the argument as an edit field."""
 _SHORT = 80
-"""Longest argument value, in characters, whose words may identify its call in a reply."""
 
 _STORED: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 _WORDS = {meaning: [word.replace("_", " ") for word in words.split()] for meaning, words in _STORED.items()}
@@ -37,7 +36,6 @@ _PAIRS = frozenset(
 _ORDINALS = {name: at for at, name in enumerate(_WORDS["ordinals"])}
 _LINKS = frozenset(_WORDS["links"])
 _BETWEEN = frozenset([*_WORDS["links"], *_WORDS["to_them"], *_WORDS["only"], ",", ";", "and", "&", "/"]) | ALL | AROUND
-"""Words that decide nothing themselves, beside verdicts and numbers."""
 _SIGN_VARIANTS = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\u2640\u2642]")
 _ASKS = frozenset("?؟¿")
 _STOPS = ".!。:)([]#\"'“”¡।"
@@ -61,9 +59,7 @@ class CallReply:
     outcome: ApprovalOutcome
     comment: str = ""
     tool_name: str | None = None
-    """For an edit: the new tool, if the edit names one."""
     params: dict[str, Any] | None = None
-    """For an edit: the new arguments."""
     remember: Remember = ""
 
 

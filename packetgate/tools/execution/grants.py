@@ -41,9 +41,7 @@ class Grant(Section):
     person: str
     """The person whose calls the grant covers, as in the packet's header."""
     session_id: str | None = None
-    """The only session that the grant covers; None: all sessions."""
     uses: int = Field(default=1, ge=1)
-    """Number of calls that may use it."""
     expires_at: AwareDatetime | None = None
     given_at: datetime = Field(default_factory=now)
     question_id: str = ""

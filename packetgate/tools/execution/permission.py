@@ -37,7 +37,6 @@ class Need:
     """The rule or grant that replaces a question."""
     grant_id: str = ""
     code: Code | None = None
-    """The error code of a refusal."""
 
 
 def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[ToolCall, Approval | None]:

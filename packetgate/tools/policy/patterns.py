@@ -87,7 +87,6 @@ class _Site:
     port: str
     """Empty for a default port."""
     path: str
-    """The path, the query and the fragment."""
 
     def is_meant_by(self, pattern: "_Site") -> bool:
         """Return whether a pattern matches this address.

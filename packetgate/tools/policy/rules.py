@@ -38,7 +38,6 @@ class Rule(BaseModel):
     arguments: dict[_Pattern, str] = {}
     """Patterns of `packetgate.tools.policy.patterns` by parameter."""
     channels: tuple[Channel, ...] | None = None
-    """None: all channels."""
 
     @model_validator(mode="after")
     def _names_something(self) -> Self:

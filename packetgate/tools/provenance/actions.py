@@ -40,7 +40,6 @@ _FORBIDS_NOTHING = re.compile(
 )
 _QUESTION = re.compile(r"\?\W*$|^\W*(?:how|what|when|where|which|who|whom|whose|why)\b")
 _REQUEST = re.compile(r"\b(?:can|could|will|would) (?:you|we)\b|\bplease\b")
-"""Words that make a question a request."""
 _REPORTS = re.compile(
     r"\b(?!(?:i|we|that|which|it)\b)[\w.@-]+ (?:said|says|wrote|writes|asked|asks|told|wants|wanted|claims|suggests)\b"
 )

@@ -12,7 +12,6 @@ from packetgate.tools.provenance.values import find_words, fold_text, squeeze_te
 from packetgate.tools.text.words import STOP_WORDS
 
 _PHRASE_WORDS = 3
-"""Number of words in a row that identify a text."""
 _PHRASE_CHARS = 14
 _RUN_CHARS = 12
 """Number of letters and digits in a row that identify a text, regardless of the characters between them."""
@@ -22,7 +21,6 @@ _MAX_WORDS = 4_000
 _MAX_CHARS = 20_000
 _MAX_FORMS = 16
 _ROUNDS = 2
-"""Number of decoding rounds for encoded texts."""
 
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"[^\s\"'<>(){}\[\],;]+")
@@ -64,7 +62,6 @@ def _leak(tool: str, part: str, place: TextPlace | None = None) -> Finding:
 
 
 def _tokens(words: str) -> Iterator[str]:
-    """Yield codes, keys, numbers and addresses."""
     for match in _TOKEN.findall(words)[:_MAX_WORDS]:
         token = match.strip(".:!?&=/")
         for part in (token, *re.split(r"[=&/?:#]", token)):
@@ -104,7 +101,6 @@ def _squeezed_leak(words: str, sources: SourceTexts) -> Finding | None:
 
 
 def _forms_of(text: str) -> list[str]:
-    """Return a text and its decoded forms, each also reversed."""
     forms = dict.fromkeys([text[:_MAX_CHARS]])
     newest = list(forms)
     for _ in range(_ROUNDS):

@@ -36,7 +36,6 @@ _WORST_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, Origi
 _SEPARATOR = re.compile(r"\s*[,;\n]\s*")
 _ABSENT = object()
 _MAX_PARTS = 200
-"""Most addresses of one argument that are traced."""
 _HOST_CHARS = 253
 
 
@@ -53,7 +52,6 @@ class _Trace:
     """The place of the part in free text, even if a field contains the part too."""
     is_address: bool = False
     worded: bool = False
-    """Whether the field that contains it is free text."""
 
     @property
     def badness(self) -> int:
@@ -200,7 +198,6 @@ def _points_outside(text: str) -> bool:
 def _of_outbound(
     texts: Iterable[str], traces: Iterable[_Trace], spec: ToolSpec, sources: SourceTexts
 ) -> Finding | None:
-    """Return a finding if an argument of an outbound read leaks tool output or has an address of a text."""
     harmless: set[str] = set()
     for trace in traces:
         is_own = trace.kind is OriginKind.STRUCTURED and sources.is_own_field(trace.text, spec.server)
@@ -235,7 +232,6 @@ def _is_known_host(host: str, sources: SourceTexts) -> bool:
 
 
 def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> list[_Trace]:
-    """Return the sources of the parts of a value in an argument with this schema."""
     role, value = role_of(leaf.keys, schema, leaf.value), leaf.value
     is_empty = isinstance(value, str) and not value.strip()
     if is_empty or any(value == schema.get(key, _ABSENT) for key in ("default", "const")):
@@ -292,7 +288,6 @@ def _is_from_user(text: str, spellings: Sequence[str], role: ArgumentRole, sourc
 
 
 def _names_host(host: str, words: str) -> bool:
-    """Return whether words contain a host or its domain."""
     if not host or len(host) > _HOST_CHARS:
         return False
     labels = host.removeprefix("www.").split(".")

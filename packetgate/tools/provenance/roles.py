@@ -10,7 +10,6 @@ from packetgate.tools.provenance.words import WORDS
 from packetgate.tools.text.words import words_of
 
 _MAX_CHARS = 20_000
-"""Longest value that is searched for names of files."""
 _DESTINATION_WORDS = frozenset({"recipient", "url", "iban", "payee"})
 _SECRET_NAME = re.compile(
     r"\.env(?:\.[\w.-]+)?"

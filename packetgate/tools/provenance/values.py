@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 DATE_CHARS = 40
-"""Longest text that is compared as a date."""
 _MAX_DEPTH = 32
 _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 _SPACES = re.compile(r"\s+")

@@ -19,7 +19,6 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
 _CACHED_CHARS = 4_000
-"""Longest arguments, as JSON, whose judgement is cached."""
 _MAX_DEPTH = 8
 _MAX_CHARS = 20_000
 _QUOTED_CHARS = 60
@@ -201,7 +200,6 @@ def _text_reasons(part: _Part, kind: Kind | Literal[""], *, is_sent: bool) -> It
 
 
 def _is_order(plain: str, text: str, words: frozenset[str], *, is_sent: bool) -> bool:
-    """Return whether a text is a method, an action or a mode that changes something."""
     if plain in _WORDS["methods"] and (words & _WORDS["method_names"] or (is_sent and text.strip().isupper())):
         return True
     if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and _is_changing_path(plain)):
@@ -222,7 +220,6 @@ def _is_change(verb: str) -> bool:
 
 
 def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
-    """Return whether a parameter's name makes its value a change."""
     words = words_of(name)
     if not words or name.startswith("$") or value is None or value in ("", [], {}):
         return False

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 _MAX_CHARS = 20_000
-"""Longest text that is read as SQL."""
 _MAX_STATEMENT = 2_000
 _MAX_TRIES = 8
 """Most starts of a statement in a text, and ends of each, that are tried."""

@@ -43,7 +43,6 @@ CAUTION = 2.0
 _NOT_TRUSTED = "its server, which is not trusted, says that it only reads"
 _NOT_VOUCHED = "nothing confirms that it only reads"
 _REASONS = 2
-"""Most words of a definition that are given as reasons."""
 _LEAST_WEIGHT = 0.15
 """Smallest part of the score that is a reason."""
 _NAMED_TOOLS = 6
@@ -79,7 +78,6 @@ class ToolJudgement(Judgement):
     least: Risk = Risk.WRITE
     """The least risk of its calls; below `risk` only if the risk of a call is that of its SQL."""
     probability: float = 1.0
-    """The probability that it writes or executes, by its text alone."""
 
     @property
     def looks(self) -> Risk:
