@@ -163,6 +163,11 @@ class ToolCall(Section):
             return False
         return origin.tool.partition(".")[0] == server
 
+    def is_in_text(self, name: str) -> bool:
+        """Whether an argument comes only from free text, or has an unknown origin."""
+        origin = self.provenance.get(name)
+        return origin is None or origin.kind is OriginKind.TEXT or origin.worded
+
     @property
     def is_flagged(self) -> bool:
         """Whether an argument is flagged: the user must see this call before it runs."""

@@ -18,7 +18,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.grants import ID_LENGTH, Grant
 from packetgate.tools.execution.permission import need_of
 from packetgate.tools.policy.patterns import ANYTHING, is_moment, literal_pattern
-from packetgate.tools.provenance.roles import is_id, is_program, role_of
+from packetgate.tools.provenance.roles import is_id, is_program, is_quantity, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 Word = Literal["session", "always", "never"]
@@ -106,7 +106,7 @@ def _terms(word: Word, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
         payloads = {name: ANYTHING for name, role in roles.items() if role is ArgumentRole.PAYLOAD}
         return {"arguments": patterns | payloads}
     arguments: dict[str, str] = {}
-    leeway: dict[str, list[str]] = {"from_user": [], "from_server": []}
+    leeway: dict[str, list[str]] = {"from_user": [], "from_server": [], "any_number": []}
     for name in dict.fromkeys([*call.params, *spec.parameters]):
         role = roles.get(name) or role_of((name,), spec.parameters[name], None)
         if _may_be_anything(name, call.params.get(name), role):
@@ -116,7 +116,8 @@ def _terms(word: Word, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
         else:
             if "*" not in patterns[name]:
                 is_field = role is ArgumentRole.DESTINATION or is_id(name)
-                leeway["from_server" if is_field else "from_user"].append(name)
+                is_amount = role is ArgumentRole.OTHER and is_quantity(name)
+                leeway["from_server" if is_field else "any_number" if is_amount else "from_user"].append(name)
             if "*" in patterns[name] or not call.is_from_user(name):
                 arguments[name] = patterns[name]
     return {"arguments": arguments, **leeway}

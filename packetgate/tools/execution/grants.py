@@ -37,6 +37,8 @@ class Grant(Section):
     """Arguments that may also be any value in the user's words."""
     from_server: tuple[str, ...] = ()
     """Arguments that may also be a field of an output of the tool's server, or a value in the user's words."""
+    any_number: tuple[str, ...] = ()
+    """Arguments that may also be any number that does not come only from free text."""
     channel: str
     person: str
     """The person whose calls the grant covers, as in the packet's header."""
@@ -65,6 +67,7 @@ class Grant(Section):
         server = self.tool.partition(".")[0]
         leeway = dict.fromkeys(self.from_user, "from your words")
         leeway |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
+        leeway |= dict.fromkeys(self.any_number, "any number that does not come only from free text")
         return f"{self.effect} {self.tool}{arguments_line(self.arguments, leeway)}"
 
     def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:
@@ -86,6 +89,7 @@ class Grant(Section):
             (wanted is not None and fits(value, wanted))
             or (name in {*self.from_user, *self.from_server} and call.is_from_user(name))
             or (name in self.from_server and call.is_from_server(name))
+            or (name in self.any_number and _is_number(value) and not call.is_in_text(name))
         )
 
 
@@ -157,6 +161,10 @@ class Grants:
 
     async def _status(self, grant_id: str) -> GrantStatus | None:
         return next((status for status in await self.all() if status.grant.grant_id == grant_id), None)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _grant_id(entry: Entry) -> str:

@@ -52,6 +52,11 @@ def is_id(name: str) -> bool:
     return {*_words(name)[-1:]} <= WORDS["identifiers"]
 
 
+def is_quantity(name: str) -> bool:
+    """Return whether a parameter takes a quantity."""
+    return bool(WORDS["quantities"] & {*_words(name)}) and not is_id(name)
+
+
 def is_program(name: str) -> bool:
     """Return whether a parameter takes something that is executed: a statement, a query, code."""
     return bool(WORDS["programs"] & {*_words(name)})
