@@ -1,5 +1,6 @@
 """The marks that models write around thoughts, tool calls and tool results."""
 
+import re
 from typing import NamedTuple
 
 
@@ -8,6 +9,11 @@ class Frame(NamedTuple):
 
     begin: str
     end: str
+
+
+def any_of(*marks: str) -> str:
+    """Return a pattern of these texts, the longest first."""
+    return "|".join(re.escape(mark) for mark in sorted(marks, key=len, reverse=True))
 
 
 THOUGHTS = (

@@ -94,8 +94,7 @@ def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[Me
 def json_spans(text: str, at: int = 0, path: Path = ()) -> Iterator[tuple[Path, int, int]]:
     """Yield the path, the start and the end of each value of a JSON text, outer values first.
 
-    Raises:
-        ValueError: the text is not JSON.
+    Raise ValueError if the text is not JSON.
     """
     start = _after_space(text, at)
     value, end = _DECODER.raw_decode(text, start)

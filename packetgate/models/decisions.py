@@ -25,8 +25,7 @@ async def ask_decision_model(
 ) -> tuple[ClassifierResponse, TokenUsage]:
     """Return a decision model's validated answers and the tokens that they took.
 
-    Raises:
-        DecisionError: the model cannot be asked, raises an error, or returns an unreadable answer.
+    Raise DecisionError if the model cannot be asked, raises an error, or returns an unreadable answer.
     """
     sent = [HumanMessage(state), *(HumanMessage(state_text(one.instructions)) for one in questions.values())]
     with record_request(model, sent, {}) as record, limited_request(model) as limit:
@@ -42,8 +41,7 @@ async def ask_decision_model(
 def state_text(state: State | JsonValue) -> str:
     """Return a state as text: a text unchanged, anything else as JSON, with messages as role and content.
 
-    Raises:
-        RequestError: the state contains a picture, another file, or a value that JSON cannot represent.
+    Raise RequestError if the state contains a picture, another file, or a value that JSON cannot represent.
     """
     if isinstance(state, str):
         return storable(state)

@@ -6,11 +6,11 @@ not to the next mark, because strings may quote marks.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from packetgate.models.call_formats import CALLS, CHANNEL_END, CONTROL, ECHOES, THOUGHT_BEGIN, THOUGHT_END
+from packetgate.models.call_formats import CALLS, CHANNEL_END, CONTROL, ECHOES, THOUGHT_BEGIN, THOUGHT_END, any_of
+from packetgate.models.calling import WrittenCall
 from packetgate.models.json_text import JsonReading, read_json_at, whole_json
 from packetgate.state.errors import DecisionError
 from packetgate.state.printing import shorten
@@ -28,29 +28,13 @@ _OTHER_KEYS = frozenset(
 """Keys that a call without arguments, or an answer in our own form, may have."""
 
 
-@dataclass(frozen=True)
-class NativeCall:
-    """A tool call as a model wrote it, not validated."""
-
-    name: str
-    arguments: dict[str, Any]
-    written: dict[str, str] = field(default_factory=dict, compare=False)
-    """The original text of arguments that were written without a type and not parsed as text."""
-
-    def as_entry(self) -> dict[str, Any]:
-        """Return the call as a JSON object."""
-        entry: dict[str, Any] = {"name": self.name, "arguments": self.arguments}
-        return entry | ({"written": self.written} if self.written else {})
-
-
 def decode_json(text: str) -> dict[str, Any]:
     """Return the last complete JSON object: drafts and examples come before the answer.
 
     Consecutive calls, in native markup or in a list, count as one object of the form
     `{"tool_calls": [{"name": ..., "arguments": {...}}]}`.
 
-    Raises:
-        DecisionError: there is no object, or its calls cannot be read.
+    Raise DecisionError if there is no object, or its calls cannot be read.
     """
     if not text.strip():
         raise DecisionError("the answer is empty: a JSON object was expected")
@@ -64,9 +48,9 @@ def decode_json(text: str) -> dict[str, Any]:
     raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
 
 
-def calls_in(text: str) -> tuple[NativeCall, ...]:
+def calls_in(text: str) -> tuple[WrittenCall, ...]:
     """Return the calls in a text; none if one of them cannot be read."""
-    calls: list[NativeCall] = []
+    calls: list[WrittenCall] = []
     for reading in read_answer(text):
         if reading.value == ():
             return ()
@@ -97,9 +81,8 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
 
     Arguments in a string are decoded; null and the empty string mean none.
 
-    Raises:
-        ValueError: a field is given twice and differently, the string holds no JSON object, other keys may be
-            arguments, or the object defines a tool.
+    Raise ValueError if a field is given twice and differently, the string holds no JSON object, other keys may be
+    arguments, or the object defines a tool.
     """
     places = _places(entry)
     if any(map(_is_definition, places)):
@@ -160,7 +143,7 @@ def _decoded(arguments: Any) -> Any:
     return value
 
 
-def _call(entry: object) -> NativeCall:
+def _call(entry: object) -> WrittenCall:
     if not isinstance(entry, Mapping):
         raise ValueError("a tool call must be a JSON object")  # noqa: TRY004
     fields = call_fields(entry)
@@ -169,7 +152,12 @@ def _call(entry: object) -> NativeCall:
         raise ValueError("a tool call has no tool name")
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments of {name[:60]!r} are not a JSON object")  # noqa: TRY004
-    return NativeCall(name.strip(), arguments)
+    return WrittenCall(name.strip(), arguments)
+
+
+def _entry(call: WrittenCall) -> dict[str, Any]:
+    entry = {"name": call.name, "arguments": call.arguments}
+    return entry | {"written": dict(call.written)} if call.written else entry
 
 
 def _normal(values: list[Any]) -> dict[str, Any]:
@@ -178,33 +166,29 @@ def _normal(values: list[Any]) -> dict[str, Any]:
         calls = [call for one in last_calls for call in one]
         if () in last_calls[:-1] or not calls:
             raise DecisionError("a tool call of the answer cannot be read, so all of them are ignored")
-        return {"tool_calls": [call.as_entry() for call in calls]}
+        return {"tool_calls": [_entry(call) for call in calls]}
     answer: dict[str, Any] = values[-1]
     if looks_like_call(answer) and any(one != answer and (one == () or looks_like_call(one)) for one in values):
         raise DecisionError("the answer holds several tool calls, and text between them: write them in one list")
     if not isinstance(answer.get("tool_calls"), list):
         return answer
     try:
-        return answer | {"tool_calls": [_call(entry).as_entry() for entry in answer["tool_calls"]]}
+        return answer | {"tool_calls": [_entry(_call(entry)) for entry in answer["tool_calls"]]}
     except ValueError as error:
         raise DecisionError(f"the tool calls of the answer cannot be read: {error}") from error
-
-
-def _any(*marks: str) -> str:
-    return "|".join(re.escape(mark) for mark in marks)
 
 
 _FLAGS = re.VERBOSE | re.IGNORECASE | re.ASCII
 _NAME = r"(?P<name>[\w.:/@-]{1,200}?)"
 _CALL_BEGIN = (
-    rf"{_any(*(one.begin for one in CALLS))}|<(?:tool|function)_calls?\s[^<>]*>"
+    rf"{any_of(*(one.begin for one in CALLS))}|<(?:tool|function)_calls?\s[^<>]*>"
     r"|<\|\s*start\ of[^|>]{0,80}tool\ call\s*\|>"
 )
 _HEADER = r"(?:<\|start\|>\w*\s*)?(?:<\|channel\|>\s*\w+)?\s*\bto=(?!(?:assistant|user)\b)"
 _MARKS = re.compile(
     rf"""(?P<thought> {THOUGHT_BEGIN} | <\|channel\|>\s*analysis\s*<\|message\|> )
   | (?P<thought_end> {THOUGHT_END} )
-  | (?P<echo> {_any(*(one.begin for one in ECHOES))} | <\|start\|>[\w.]+\s+to=assistant\b
+  | (?P<echo> {any_of(*(one.begin for one in ECHOES))} | <\|start\|>[\w.]+\s+to=assistant\b
       | <<<tool\ output\ (?P<fence>[^:\n]{{1,80}}): )
   | (?P<stray> </parameter> | </function> )
   | (?P<frame> {_CALL_BEGIN} )
@@ -218,7 +202,7 @@ _THOUGHT_END, _CHANNEL_END = re.compile(THOUGHT_END, re.IGNORECASE), re.compile(
 _NEVER = re.compile(r"(?!)")
 _GAP = re.compile(rf"(?:[\s;,]|```(?:json|python)?|{_CALL_BEGIN})*+", _FLAGS)
 _END_MARKS = re.compile(
-    rf"(?:[\s`]++|{_any(*(one.end for one in CALLS))}|<\|\s*end\ of[^|>]{{0,80}}tool\ call\s*\|>"
+    rf"(?:[\s`]++|{any_of(*(one.end for one in CALLS))}|<\|\s*end\ of[^|>]{{0,80}}tool\ call\s*\|>"
     rf"|(?!{_CALL_BEGIN})(?:{CONTROL}))*+",
     _FLAGS,
 )
@@ -310,7 +294,7 @@ def _entries(entries: list[Any], end: int) -> JsonReading:
 
 def _calls(text: str, mark: re.Match[str]) -> JsonReading:
     """Read the calls that a mark announces: one after the other, each in any syntax."""
-    calls: list[NativeCall] = []
+    calls: list[WrittenCall] = []
     end = mark.end() if mark.lastgroup == "frame" else mark.start()
     while (body := _body(text, _after(_GAP, text, end))) is not None:
         if isinstance(body.value, dict):  # a plain answer
@@ -367,7 +351,7 @@ def _body(text: str, at: int) -> JsonReading | None:
 def _named(name: str, arguments: JsonReading) -> JsonReading:
     if not isinstance(arguments.value, dict):
         return JsonReading((), -1, arguments.problem or "the arguments of its tool call are not an object")
-    return JsonReading((NativeCall(name.strip(), arguments.value),), arguments.end)
+    return JsonReading((WrittenCall(name.strip(), arguments.value),), arguments.end)
 
 
 def _parameters(name: str, text: str, at: int) -> JsonReading:
@@ -385,7 +369,7 @@ def _parameters(name: str, text: str, at: int) -> JsonReading:
     closing = _FUNCTION_END.match(text, at)
     if not closing:
         return JsonReading((), -1, "it breaks off in the middle of a tool call, or its parameters are not well formed")
-    return JsonReading((NativeCall(name.strip(), arguments, written),), closing.end())
+    return JsonReading((WrittenCall(name.strip(), arguments, written=written),), closing.end())
 
 
 def _typed(written: str) -> Any:

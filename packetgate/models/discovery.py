@@ -74,8 +74,7 @@ async def discover(folders: Iterable[Path] = ()) -> Discovery:
 async def check_served(model: str, endpoint: Endpoint) -> None:
     """Check that a named server of this machine runs and has the model.
 
-    Raises:
-        ModelError: the server does not run or lacks the model; the message says what to start or to write.
+    Raise ModelError if the server does not run or lacks the model; the message says what to start or to write.
     """
     server, where, is_ollama = (
         SERVERS[endpoint.server],

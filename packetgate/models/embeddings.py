@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 def open_embeddings(name: str, setting: str = "PACKETGATE_EMBEDDINGS") -> "Embeddings":
     """Return the embedding model `openai:NAME`, of any OpenAI-compatible server.
 
-    Raises:
-        ModelError: the string names no embedding model, or OpenAI has no key.
-        ConfigError: the timeout in the environment is invalid.
+    Raise ModelError if the string names no embedding model, or OpenAI has no key, and ConfigError if the timeout in
+    the environment is invalid.
     """
     spec = parse_model(name)
     if spec.provider != "openai":

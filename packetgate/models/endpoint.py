@@ -96,11 +96,7 @@ class Endpoint:
         return urlsplit(self.base_url).hostname == urlsplit(OPENAI_URL).hostname
 
     def key_for(self, model: str) -> SecretStr:
-        """Return the key to send; the user's own servers accept any key.
-
-        Raises:
-            ModelError: a provider has no key.
-        """
+        """Return the key to send; the user's own servers accept any key. Raise ModelError if a provider has no key."""
         if self.server != OPENAI and SERVERS[self.server].key_variable and not self.api_key:
             raise ModelError(f"{self.server}:{model} needs an API key: set {self.key_variable}")
         if self.is_openai and not self.api_key:

@@ -43,9 +43,8 @@ def read_json_at(text: str, at: int) -> JsonReading:
 def whole_json(text: str) -> Any:
     """Decode a text that is one JSON value and nothing else.
 
-    Raises:
-        ValueError: the text is not one JSON value, names a key twice, or holds a number or string that cannot be
-            stored.
+    Raise ValueError if the text is not one JSON value, names a key twice, or holds a number or string that cannot
+    be stored.
     """
     text = text.strip()
     if not text.startswith(("{", "[")):

@@ -162,7 +162,7 @@ class Model:
         self.returns_calls = self.returns_calls or bool(calls)
         if not self.returns_calls:
             written = text if text.strip() else answer.additional_kwargs.get("reasoning_content", "")
-            calls = [WrittenCall(one.name, one.arguments, written=one.written) for one in calls_in(written)]
+            calls = [*calls_in(written)]
         # a call that was cut off has no text: its written part shows that it is not a thought
         shown = text if text.strip() else "".join(one.unread for one in calls)
         return CallAnswer(tuple(calls), shown, usage_of(answer), was_cut_off(answer), message_id=answer.id)

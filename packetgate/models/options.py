@@ -114,8 +114,7 @@ def parsed_options(role: Role, spec: ModelSpec, tables: Mapping[str, SettingValu
 def effective_options(given: Mapping[str, SettingValue]) -> ModelOptions:
     """Return the effective options, with variables in headers filled in.
 
-    Raises:
-        ConfigError: a header is invalid, or its variable is not set.
+    Raise ConfigError if a header is invalid, or its variable is not set.
     """
     values = {name: one.value for name, one in given.items()}
     if "headers" in values:
@@ -126,8 +125,7 @@ def effective_options(given: Mapping[str, SettingValue]) -> ModelOptions:
 def file_options(models: Any, path: str) -> dict[str, dict[str, SettingValue]]:
     """Read the file's table `models`, by role.
 
-    Raises:
-        ConfigError: an option is invalid (see `parsed_options`), or the name of a model is not text.
+    Raise ConfigError if an option is invalid (see `parsed_options`), or the name of a model is not text.
     """
     if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
         raise ConfigError(f"{path}: models: must contain tables: [models.lite] and [models.prime]")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packetgate.models.endpoint import LOCAL_SERVERS, Role, endpoint_of, without_credentials
 from packetgate.models.llama.loading import check_gguf, check_installed, sample_digest
@@ -17,9 +17,15 @@ from packetgate.state.errors import ModelError
 from packetgate.state.setting_values import SettingValue
 
 if TYPE_CHECKING:
-    from packetgate.models.llama.model import LlamaCppChat
+    from packetgate.models.llama.model import LlamaCppChat, LlamaCppModel
     from packetgate.models.model import Model
     from packetgate.models.openai.decisions import DecisionEndpoint
+
+
+class _Files(NamedTuple):
+    chats: "dict[Any, LlamaCppChat]"
+    """The GGUF files that are loaded, each once for both roles."""
+    lock: threading.Lock
 
 
 class ModelPool:
@@ -45,7 +51,7 @@ class ModelPool:
         specs: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
         if specs["lite"].provider == "decisions":
             raise ModelError(f"{lite!r} only answers questions with probabilities: use it as prime")
-        tables, files = from_file or {}, _Files()
+        tables, files = from_file or {}, _Files({}, threading.Lock())
         self._reviewer: _RoleModel | None = None
         if specs["prime"].provider == "decisions":
             options = effective_options(parsed_options("prime", specs["prime"], tables.get("prime", {})))
@@ -79,8 +85,7 @@ class ModelPool:
     async def reviewer(self) -> "DecisionEndpoint":
         """Return the decision endpoint.
 
-        Raises:
-            ModelError: no decision endpoint is configured, or the endpoint has no key.
+        Raise ModelError if no decision endpoint is configured, or the endpoint has no key.
         """
         if self._reviewer is None:
             raise ModelError(
@@ -103,8 +108,7 @@ class ModelPool:
     async def check(self, *roles: Role) -> None:
         """Check that the models of these or all roles are available, without loading GGUF files.
 
-        Raises:
-            ModelError: a model is not available; the message says what to do.
+        Raise ModelError if a model is not available; the message says what to do.
         """
         for one in dict.fromkeys(self._models[role] for role in roles or self._models):
             await one.check()
@@ -115,26 +119,6 @@ class ModelPool:
         """Return a description of the role's model."""
         reviewed = f"; {self._reviewer.description} reviews" if self._reviewer else ""
         return self._models[role].description + reviewed
-
-
-class _Files:
-    """The GGUF files that are loaded, each once for both roles."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._chats: dict[Any, LlamaCppChat] = {}
-
-    def load(self, path: str, loading: Mapping[str, int]) -> "LlamaCppChat":
-        from packetgate.models.llama.engine import LlamaEngine
-        from packetgate.models.llama.model import LlamaCppChat
-
-        key = (path, *loading.items())
-        with self._lock:
-            if key not in self._chats:
-                check_installed()
-                check_gguf(path)
-                self._chats[key] = LlamaCppChat(LlamaEngine(path, loading))
-            return self._chats[key]
 
 
 class _RoleModel:
@@ -198,7 +182,18 @@ class _RoleModel:
             chat = connect(self.spec.name, self._endpoint, self._options)
             return OpenAICompatible(chat, self._options, is_openai=self._endpoint.is_openai)
         if self.spec.provider == "llamacpp":
-            from packetgate.models.llama.model import LlamaCppModel
-
-            return LlamaCppModel(self._files.load(self.spec.name, self._options.loading), self._options)
+            return self._local_model()
         return None
+
+    def _local_model(self) -> "LlamaCppModel":
+        check_installed()
+        check_gguf(self.spec.name)
+        from packetgate.models.llama.engine import LlamaEngine
+        from packetgate.models.llama.model import LlamaCppChat, LlamaCppModel
+
+        loading = self._options.loading
+        key = (self.spec.name, *loading.items())
+        with self._files.lock:
+            if key not in self._files.chats:
+                self._files.chats[key] = LlamaCppChat(LlamaEngine(self.spec.name, loading))
+            return LlamaCppModel(self._files.chats[key], self._options)

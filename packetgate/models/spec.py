@@ -40,11 +40,7 @@ REFLEX = ModelSpec("reflex")
 
 
 def parse_model(text: str) -> ModelSpec:
-    """Parse a model name.
-
-    Raises:
-        ModelError: the name has no known form; the message suggests one.
-    """
+    """Parse a model name. Raise ModelError if the name has no known form; the message suggests one."""
     prefix, _, rest = text.strip().partition(":")
     if prefix == "reflex" and not rest:
         return REFLEX

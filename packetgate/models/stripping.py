@@ -14,6 +14,7 @@ from packetgate.models.call_formats import (
     HEADER_END,
     THOUGHT_BEGIN,
     THOUGHT_END,
+    any_of,
 )
 from packetgate.models.decoding import is_only_calls
 
@@ -39,19 +40,15 @@ _TAG = (
 )
 
 
-def _any(*marks: str) -> str:
-    return "|".join(re.escape(mark) for mark in sorted(marks, key=len, reverse=True))
-
-
 _MARK = regex.compile(
     rf"""(?P<thought_end>{THOUGHT_END})
   | (?P<thought>{THOUGHT_BEGIN})
-  | (?P<frame>{_any(*(one.begin for one in _FRAMES))})
+  | (?P<frame>{any_of(*(one.begin for one in _FRAMES))})
   | (?P<header>{CHANNEL})
   | <(?P<tag>{_TAG})(?:[^\w-]|\Z)
   | (?P<pair><(?P<bar>[|\uff5c])(?P<before>[^|\uff5c<>\n]{{0,80}})(?:start|begin)
       (?P<after>[^|\uff5c<>\n]{{0,80}})[|\uff5c]>)(?<=(?:tool|action|think|thought)[^<]{{0,90}})
-  | (?P<closing></(?:{_TAG})>|</function>|{_any(*(one.end for one in _FRAMES))})
+  | (?P<closing></(?:{_TAG})>|</function>|{any_of(*(one.end for one in _FRAMES))})
   | (?P<token>{CONTROL})""",
     regex.VERBOSE | regex.IGNORECASE,
 )

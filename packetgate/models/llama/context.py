@@ -71,8 +71,7 @@ class LlamaContext:
     def read(self, prompt: Sequence[int], cancelled: threading.Event) -> int:
         """Evaluate a prompt; return how many of its tokens were cached.
 
-        Raises:
-            DecisionError: the prompt is empty or longer than the context.
+        Raise DecisionError if the prompt is empty or longer than the context.
         """
         if not prompt:
             raise DecisionError(f"the prompt for {self._weights.name} is empty: its chat template returned no text")
@@ -90,8 +89,7 @@ class LlamaContext:
     def append(self, tokens: Sequence[int], cancelled: threading.Event | None = None) -> None:
         """Evaluate tokens after the current prompt, until cancelled.
 
-        Raises:
-            DecisionError: the context is full, or llama.cpp fails.
+        Raise DecisionError if the context is full, or llama.cpp fails.
         """
         for at in range(0, len(tokens), self._batch_size):
             if cancelled and cancelled.is_set():

@@ -98,8 +98,7 @@ class LlamaEngine:
     def __init__(self, path: str, options: Mapping[str, int] | None = None) -> None:
         """Load the model; blocks for seconds.
 
-        Raises:
-            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        Raise ModelError if llama-cpp-python is not installed, or the file cannot be loaded.
         """
         options = options or {}
         self.weights = LlamaWeights(path, options)

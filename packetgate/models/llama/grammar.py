@@ -63,8 +63,7 @@ class Grammars:
     def grammar(self, form: CallForm) -> Grammar:
         """Return the form's grammar, with its matcher at the start.
 
-        Raises:
-            DecisionError: no grammar can enforce these calls.
+        Raise DecisionError if no grammar can enforce these calls.
         """
         compiled = self._compiled.pop(form.key, None) or self._compile(form)
         self._compiled[form.key] = compiled  # keeps the order of use
@@ -108,18 +107,15 @@ class Grammars:
         return ANY_OBJECT if self._refused(schema, _LENIENT) else schema, is_widened
 
     def _literal(self, text: str) -> str:
+        if not any(one in text for one in self._weights.control_texts):
+            return json.dumps(text, ensure_ascii=False) if text else ""
         parts = [""]
-        for token in self._weights.tokenize(text, special=True) if self._holds_control(text) else ():
+        for token in self._weights.tokenize(text, special=True):
             piece = self._weights.pieces[token].decode("utf-8", "replace")
             parts[-1:] = [parts[-1] + piece] if piece else [parts[-1], f"<[{token}]>", ""]
-        if len(parts) == 1:
-            return json.dumps(text, ensure_ascii=False) if text else ""
         return " ".join(
             part if at % 2 else json.dumps(part, ensure_ascii=False) for at, part in enumerate(parts) if part
         )
-
-    def _holds_control(self, text: str) -> bool:
-        return any(one in text for one in self._weights.control_texts)
 
     def _simpler(self, schema: Schema) -> Schema:
         if "$ref" in schema:

@@ -34,8 +34,7 @@ def check_installed() -> None:
 def check_gguf(path: str) -> None:
     """Check the first bytes of a file; blocks.
 
-    Raises:
-        ModelError: the file is missing, unreadable, or not a GGUF file.
+    Raise ModelError if the file is missing, unreadable, or not a GGUF file.
     """
     try:
         with Path(path).open("rb") as file:
@@ -71,8 +70,7 @@ def may_repack() -> bool:
 def logged_loading(path: str) -> Iterator[None]:
     """Log the output of llama.cpp while it loads, and put its first error into the exception.
 
-    Raises:
-        ModelError: loading failed (`MemoryError` inside).
+    Raise ModelError if loading failed (`MemoryError` inside).
     """
     _listening()
     _errors.clear()

@@ -241,29 +241,20 @@ def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCal
     text = answer.text
     begins = list(accumulate((one.size for one in answer.tokens), initial=0))
 
-    def byte(at: int) -> int:
-        return len(text[:at].encode())
-
     def probability(begin: int, end: int) -> float:
+        first, last = (len(text[:at].encode()) for at in (begin, end))
         tokens = zip(answer.tokens, begins, strict=False)
-        return math.prod(one.probability for one, at in tokens if begin <= at < end)
+        return math.prod(one.probability for one, at in tokens if first <= at < last)
 
     def of_values(begin: int, end: int) -> dict[str, float]:
-        spans = json_spans(text, begin)
-        found = [(str(path[0]), byte(at)) for path, at, _ in spans if len(path) == 1]
-        ends = [*(at for _, at in found[1:]), byte(end)]
+        values = [(str(path[0]), at) for path, at, _ in json_spans(text, begin) if len(path) == 1]
+        ends = [*(at for _, at in values[1:]), end]
         # an object without values still has an end
-        return {name: probability(at, until) for (name, at), until in zip(found, ends, strict=False)}
+        return {name: probability(at, until) for (name, at), until in zip(values, ends, strict=False)}
 
     # control tokens at the beginning of the head leave no text
     heads = (syntax.head[at:] for at in range(len(syntax.head)))
     read = syntax.read(text, next((head for head in heads if text.startswith(head)), None))
     return tuple(
-        WrittenCall(
-            one.name,
-            one.arguments,
-            probability(*map(byte, one.name_at)),
-            of_values(*one.arguments_at),
-        )
-        for one in read
+        WrittenCall(one.name, one.arguments, probability(*one.name_at), of_values(*one.arguments_at)) for one in read
     )

@@ -86,11 +86,7 @@ class Mask:
 
     def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
         """Set the logits of forbidden tokens to minus infinity, in place."""
-        allowed = self.allowed(matcher)
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        allowed = np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)
         written = allowed & ~self._silent
         logits[~(written if written.any() else allowed)] = -np.inf  # calls may begin with a control token
-
-    def allowed(self, matcher: "LLMatcher") -> npt.NDArray[np.bool_]:
-        """Return a mask of the allowed next tokens, shape (vocabulary,)."""
-        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        return np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)

@@ -23,8 +23,7 @@ class LlamaWeights:
     def __init__(self, path: str, options: Mapping[str, int]) -> None:
         """Load the file; blocks for seconds.
 
-        Raises:
-            ModelError: llama-cpp-python is not installed, or the file cannot be loaded.
+        Raise ModelError if llama-cpp-python is not installed, or the file cannot be loaded.
         """
         check_installed()
         check_gguf(path)

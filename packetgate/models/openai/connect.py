@@ -163,9 +163,8 @@ def _keep_fields(message: BaseMessage, sent: dict[str, Any]) -> None:
 def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) -> CompatibleChat:
     """Return a chat model; nothing is sent yet.
 
-    Raises:
-        ModelError: OpenAI has no key.
-        ConfigError: `enable_thinking` is set for OpenAI, which has no chat template.
+    Raise ModelError if OpenAI has no key, and ConfigError if `enable_thinking` is set for OpenAI, which has no chat
+    template.
     """
     options = options or ModelOptions()
     kind = OpenAIChat if endpoint.is_openai else CompatibleChat
@@ -207,8 +206,7 @@ def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, A
 async def check_endpoint(model: object, client: openai.AsyncOpenAI) -> None:
     """Check that an endpoint answers, for at most `CHECK_TIMEOUT_S`.
 
-    Raises:
-        ModelError: nothing answers, the key is refused, or the server fails.
+    Raise ModelError if nothing answers, the key is refused, or the server fails.
     """
     try:
         with as_decision_errors(

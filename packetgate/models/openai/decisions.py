@@ -31,8 +31,7 @@ class DecisionEndpoint(BaseDecisionModel):
     def at(cls, endpoint: Endpoint, model: str, form: str, headers: Mapping[str, str]) -> "DecisionEndpoint":
         """Return a model at an endpoint. Nothing is sent yet.
 
-        Raises:
-            ModelError: the endpoint is OpenAI's own, and the key is missing or OpenAI has no such endpoint.
+        Raise ModelError if the endpoint is OpenAI's own, and the key is missing or OpenAI has no such endpoint.
         """
         if form == "systemone" and endpoint.is_openai:
             raise ModelError(

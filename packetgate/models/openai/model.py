@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -19,8 +19,6 @@ from packetgate.state.errors import DecisionError, ToolsRefusedError
 
 TOP_LOGPROBS = 20
 """Alternatives to a token to ask for: OpenAI's limit."""
-
-ResponseFormat = Literal["json_schema", "json_object"]
 
 
 class OpenAICompatible(Model):
@@ -81,35 +79,30 @@ class OpenAICompatible(Model):
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
         """Ask for an answer in this form by its JSON Schema; ask for any JSON object if the schema is refused."""
-        if form.name not in self._without_schema:
+        refusal: DecisionError | None = None
+        for kind in ("json_object",) if form.name in self._without_schema else ("json_schema", "json_object"):
+            as_schema = kind == "json_schema"
+            body: dict[str, Any] = {
+                "response_format": await asyncio.to_thread(schema_format, form) if as_schema else {"type": kind}
+            }
+            if form.choices:
+                body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
             try:
-                return await self._answer(messages, form, sampling, "json_schema")
+                # langchain-openai reads a `response_format` of its own, and then fails on every answer that was cut off
+                message = await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
             except DecisionError as error:
-                if not is_refusal(error.__cause__):
+                if refusal:
+                    raise refusal from refusal.__cause__
+                if not as_schema or not is_refusal(error.__cause__):
                     raise
                 refusal = error
-            try:
-                answer = await self._answer(messages, form, sampling, "json_object")
-            except DecisionError:
-                raise refusal from refusal.__cause__
-            self._without_schema.add(form.name)
-            return answer
-        return await self._answer(messages, form, sampling, "json_object")
-
-    async def _answer(
-        self, messages: Sequence[BaseMessage], form: AnswerForm, sampling: dict[str, Any], kind: ResponseFormat
-    ) -> FormAnswer:
-        is_schema = kind == "json_schema"
-        body: dict[str, Any] = {
-            "response_format": await asyncio.to_thread(schema_format, form) if is_schema else {"type": kind}
-        }
-        if form.choices:
-            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-        # langchain-openai reads a `response_format` of its own, and then fails on every answer that was cut off.
-        message = await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
-        text = _text_of(message)
-        choices = await asyncio.to_thread(measure, message, text, form.choices)
-        return FormAnswer(text, usage_of(message), cut_off=was_cut_off(message), choices=choices)
+                continue
+            if refusal:
+                self._without_schema.add(form.name)
+            text = _text_of(message)
+            choices = await asyncio.to_thread(measure, message, text, form.choices)
+            return FormAnswer(text, usage_of(message), cut_off=was_cut_off(message), choices=choices)
+        raise refusal or DecisionError(f"{self.label} was not asked")
 
 
 def _text_of(message: AIMessage) -> str:
