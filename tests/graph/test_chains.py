@@ -12,8 +12,7 @@ from packetgate.state.transitions import ToolExecutionStatus as Status
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.execution.journal import STARTED, MemoryJournal
 from packetgate.tools.servers.config import McpConfig, load_config
-from packetgate.tools.servers.local import ChainServer
-from packetgate.tools.servers.opening import open_hub
+from packetgate.tools.servers.opening import ChainServer, open_hub
 from packetgate.tools.usage.learning import confirmed_uses
 
 READ, WRITE, LIST = "notebook.read_note", "notebook.write_note", "notebook.list_notes"
