@@ -22,8 +22,9 @@ Lite = Annotated[
 Prime = Annotated[
     str | None, typer.Option(help="Model for review and answer; decisions:NAME and systemone:NAME only review.")
 ]
-Url = Annotated[str | None, typer.Option(help="Run the turns on this LangGraph-API server instead of in this process.")]
-Assistant = Annotated[str | None, typer.Option(help="With --url: the assistant that runs the turns, by name or id.")]
+Url = Annotated[
+    str | None, typer.Option(help="Run the turns on this LangGraph-API server, instead of here.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts and nothing else.")]
 Writes = Annotated[
     bool | None,
@@ -54,7 +55,6 @@ def settings_from(
     lite: str | None = None,
     prime: str | None = None,
     url: str | None = None,
-    assistant: str | None = None,
     local: bool = False,
 ) -> "Settings":
     """Return the settings of the environment and the command line. The command line overrides the environment.
@@ -68,7 +68,7 @@ def settings_from(
 
     from packetgate.graph.settings import Settings
 
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
     values = {name: value for name, value in options.items() if value is not None}
     try:
         settings = Settings.model_validate(values)
@@ -80,8 +80,6 @@ def settings_from(
         raise ConfigError(
             f"{', '.join(unused_options)}: {settings.url} has its own models and servers: remove one of these options"
         )
-    if assistant is not None and not settings.url:
-        raise ConfigError(f"--assistant {assistant}: also set its server with --url or PACKETGATE_URL")
     return settings
 
 

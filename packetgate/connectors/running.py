@@ -11,7 +11,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import typer
@@ -31,11 +31,11 @@ def error_line(error: PacketgateError) -> str:
     return f"packetgate: {' '.join(str(error).split())} [{error.code}]"
 
 
-def run(command: Callable[[], Awaitable[int]]) -> None:
+def run(command: Callable[[], Coroutine[Any, Any, int]]) -> None:
     """Run a command and exit; print an error as one line, or as a traceback if PACKETGATE_DEBUG is set."""
     try:
         with asyncio.Runner(loop_factory=_Loop) as runner:
-            status = runner.run(_awaited(command))
+            status = runner.run(command())
         sys.stdout.flush()
     except PacketgateError as error:
         raise _ended(error, error_line(error), 2 if isinstance(error, InputError) else 1) from error
@@ -66,7 +66,3 @@ def _ended(error: Exception, line: str, status: int) -> Exception:
         return error
     typer.echo(line, err=True)
     return typer.Exit(status)
-
-
-async def _awaited(command: Callable[[], Awaitable[int]]) -> int:
-    return await command()

@@ -13,7 +13,7 @@ from langgraph.constants import START
 from langgraph.store.base import BaseStore
 
 from packetgate.connectors import rendering
-from packetgate.connectors.options import AsJson, Assistant, Url, settings_from
+from packetgate.connectors.options import AsJson, Url, settings_from
 from packetgate.connectors.sessions import Sessions, SessionState
 from packetgate.graph.records import StagePrompts, read_prompts
 from packetgate.graph.settings import Settings
@@ -54,11 +54,10 @@ async def trace(
     session: Annotated[str | None, typer.Option("--session", "-s", help="Search only this session.")] = None,
     prompts: Annotated[bool, typer.Option("--prompts", help="Also print the prompts as sent to models.")] = False,
     url: Url = None,
-    assistant: Assistant = None,
     as_json: AsJson = False,
 ) -> int:
     """Show a past packet's trace."""
-    past = await _past(settings_from(url=url, assistant=assistant), packet, session)
+    past = await _past(settings_from(url=url), packet, session)
     if as_json:
         sys.stdout.write(past.packet.model_dump_json(indent=2) + "\n")
         return 0

@@ -11,6 +11,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketError, first_problem
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json
+from packetgate.state.routing import ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus
 
 SETTINGS_KEY = "TOOL_ROUTING"
@@ -71,38 +72,35 @@ def to_gaia(packet: CognitionPacket) -> dict[str, Any]:
 
     The format holds one call, so only the first call is written.
     """
-    document = packet.model_dump(mode="json", include={*_SAME, "tool_routing", "governance"})
-    settings, routing = document["governance"]["settings"], packet.tool_routing
-    gaia_routing = None
-    if routing is not None:
-        call, result = routing.first_call, routing.execution_result
-        gaia_routing = {
-            **{name: getattr(routing, name) for name in _ROUTING},
-            "selected_tool": call and call.model_dump(mode="json", include={*_CALL}),
-            "alternative_tools": [
-                {
-                    "tool_name": alternative.tool_name,
-                    "params": alternative.params,
-                    "selection_reasoning": alternative.reason,
-                    "selection_confidence": 0.0,
-                }
-                for alternative in routing.alternative_tools
-            ],
-            "review_confidence": routing.review_confidence,
-            "review_reasoning": call.review_reasoning if call else "",
-            "execution_status": _WRITTEN_AS.get(routing.execution_status, routing.execution_status.value),
-            "execution_result": result
-            and {
-                "success": result.success,
-                "output": result.fields or result.output or None,
-                "error": result.error,
-                "execution_time_ms": result.execution_time_ms,
-            },
-        }
+    settings, routing = packet.governance.settings, packet.tool_routing
     return {
         **packet.model_dump(mode="json", include=_SAME),
-        "tool_routing": gaia_routing,
-        SETTINGS_KEY: {name.upper(): settings[name] for name in _SETTINGS},
+        "tool_routing": None if routing is None else _written_routing(routing),
+        SETTINGS_KEY: {name.upper(): getattr(settings, name) for name in _SETTINGS},
+    }
+
+
+def _written_routing(routing: ToolRouting) -> dict[str, Any]:
+    call, result = routing.first_call, routing.execution_result
+    return {
+        **{name: getattr(routing, name) for name in _ROUTING},
+        "selected_tool": call and call.model_dump(mode="json", include={*_CALL}),
+        "alternative_tools": [
+            {
+                **alternative.model_dump(mode="json", include={"tool_name", "params"}),
+                "selection_reasoning": alternative.reason,
+                "selection_confidence": 0.0,
+            }
+            for alternative in routing.alternative_tools
+        ],
+        "review_confidence": routing.review_confidence,
+        "review_reasoning": call.review_reasoning if call else "",
+        "execution_status": _WRITTEN_AS.get(routing.execution_status, routing.execution_status.value),
+        "execution_result": result
+        and {
+            **result.model_dump(mode="json", include={"success", "error", "execution_time_ms"}),
+            "output": result.fields or result.output or None,
+        },
     }
 
 

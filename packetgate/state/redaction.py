@@ -160,14 +160,8 @@ def _spellings(values: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ..
     names: dict[str, str] = {}
     for value, name in values:
         encoded = base64.b64encode(value.encode(errors="replace")).decode()
-        for spelled in (
-            value,
-            quote(value),
-            quote(value, safe=""),
-            repr(value)[1:-1],
-            json.dumps(value)[1:-1],
-            encoded,
-        ):
+        quoted, in_json = (quote(value), quote(value, safe="")), json.dumps(value)[1:-1]
+        for spelled in (value, *quoted, repr(value)[1:-1], in_json, encoded):
             names.setdefault(spelled, name)
     return tuple(sorted(names.items(), key=lambda item: -len(item[0])))
 

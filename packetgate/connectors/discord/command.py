@@ -3,7 +3,7 @@
 import os
 from importlib.util import find_spec
 
-from packetgate.connectors.options import Assistant, Lite, McpConfigPath, Prime, Set, Url
+from packetgate.connectors.options import Lite, McpConfigPath, Prime, Set, Url
 from packetgate.state.errors import ConfigError
 
 SWITCHED_ON_BY = {"allow_write_tools": "[discord.writes]", "allow_execute_tools": "[discord.commands]"}
@@ -14,7 +14,6 @@ async def discord(
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
-    assistant: Assistant = None,
     overrides: Set = None,
 ) -> int:
     """Answer on Discord until stopped. The bot's token is read only from the environment: DISCORD_TOKEN."""
@@ -27,7 +26,7 @@ async def discord(
             "DISCORD_TOKEN is not set: create a bot at https://discord.com/developers/applications, "
             "and set the variable to its token"
         )
-    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
+    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
     run_settings = run_settings_from(settings, overrides)
     for name, table in SWITCHED_ON_BY.items():
         if run_settings.sources.get(name) == f"--set {name}" and getattr(run_settings.context, name):

@@ -11,7 +11,6 @@ from typing import Any
 from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import (
-    Assistant,
     Commands,
     Lite,
     McpConfigPath,
@@ -57,7 +56,6 @@ async def chat(
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
-    assistant: Assistant = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
     overrides: Set = None,
@@ -67,7 +65,7 @@ async def chat(
     Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
     """
     request = turn_request(context_type, _HINTS)
-    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url, assistant=assistant))
+    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
     context = run_settings_from(settings, overrides, allow_writes, allow_commands).context
     async with open_sessions(settings) as sessions:
         terminal = Terminal(

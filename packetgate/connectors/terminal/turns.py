@@ -20,7 +20,6 @@ from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import (
     AsJson,
-    Assistant,
     Commands,
     Lite,
     McpConfigPath,
@@ -95,7 +94,6 @@ async def ask(
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
-    assistant: Assistant = None,
     as_json: AsJson = False,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
@@ -105,7 +103,7 @@ async def ask(
 
     Exit status 3 means that it waits for your answer, 1 that a tool failed.
     """
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
     files = tuple(file_part(file) for file in attach or ())
     text = _request_text(request)
     text = text if files else check_request(text)
@@ -139,14 +137,13 @@ async def answer(
     lite: Lite = None,
     prime: Prime = None,
     url: Url = None,
-    assistant: Assistant = None,
     as_json: AsJson = False,
 ) -> int:
     """Answer a session's open question, or continue an interrupted turn.
 
     The settings of the run that asked apply. Exit status 3 means that it waits for another answer.
     """
-    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url, "assistant": assistant}
+    options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
     value = reply if edit is None else read_edit(edit)
     return await _run_turn(
         lambda question_id: Continue() if value is None else Reply(value, question or question_id),

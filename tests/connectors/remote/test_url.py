@@ -34,7 +34,9 @@ def test_the_servers_own_files_are_read(run: Run, langgraph_server: LangGraphSer
     (langgraph_server.root / "url.txt").write_text("the owl sleeps by day\n")
     done = run("ask", "Read url.txt", PACKETGATE_URL="", NO_PROXY="127.0.0.1")
     assert "the owl" not in done.out
-    done = run("ask", "--url", langgraph_server.url, "--assistant", "packetgate", "Read url.txt", PACKETGATE_URL="")
+    done = run(
+        "ask", "--url", langgraph_server.url, "Read url.txt", PACKETGATE_URL="", PACKETGATE_ASSISTANT="packetgate"
+    )
     assert done.status == 0, done.err
     assert "the owl sleeps by day" in done.out
     assert "execute_tool" in done.out
@@ -120,7 +122,6 @@ REFUSED = [
         (*NOWHERE, "--prime", "reflex", "--mcp-config", "mcp.json", "Hello"),
         ("--prime, --mcp-config",),
     ),
-    Case("an assistant of nobody", ("--assistant", "a", "Hello"), ("--assistant a", "--url", "PACKETGATE_URL")),
     Case("nobody there", (*NOWHERE, "Hello"), ("http://127.0.0.1:9", "make studio")),
     Case("no address", ("--url", "ftp://x", "Hello"), ("ftp://x", "http")),
 ]
