@@ -22,9 +22,7 @@ Lite = Annotated[
 Prime = Annotated[
     str | None, typer.Option(help="Model for review and answer; decisions:NAME and systemone:NAME only review.")
 ]
-Url = Annotated[
-    str | None, typer.Option(help="Run the turns on this LangGraph-API server, instead of here.")
-]
+Url = Annotated[str | None, typer.Option(help="Run the turns on this LangGraph-API server, instead of here.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts and nothing else.")]
 Writes = Annotated[
     bool | None,
