@@ -36,8 +36,8 @@ from packetgate.deciders.language.evidence import (
 from packetgate.deciders.language.prompting import offer_of, turn_messages
 from packetgate.deciders.language.selection import ModelSelection
 from packetgate.deciders.outcome import traced_call
+from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
-from packetgate.deciders.reflex.selection import select
 from packetgate.deciders.reflex.signals import log_odds
 from packetgate.models.model import Model
 from packetgate.state.context import RoutingContext

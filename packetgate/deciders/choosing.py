@@ -33,7 +33,7 @@ async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
     """Select the likeliest tools without a model."""
 
     def select_in_thread() -> Selection:
-        from packetgate.deciders.reflex.selection import select  # numpy is slow to load
+        from packetgate.deciders.reflex.calls import select  # numpy is slow to load
 
         return select(packet, catalogue)
 
@@ -44,7 +44,7 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
     """Review calls without a model."""
 
     def review_in_thread() -> Review:
-        from packetgate.deciders.reflex.review import review  # numpy is slow to load
+        from packetgate.deciders.reflex.calls import review  # numpy is slow to load
 
         return review(packet, catalogue)
 

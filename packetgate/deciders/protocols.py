@@ -69,8 +69,7 @@ class WantedCall(Section):
     tool_name: str
     params: dict[str, JsonValue] = {}
     reasoning: str = ""
-    confidence: Confidence | None = None
-    """Measured probability of the tool's name; None: the selection's confidence counts."""
+    confidence: Confidence | None = None  # measured, of the tool's name; None: the selection's confidence counts
     evidence: dict[str, float] = {}  # log probabilities of its tokens, if the model called natively
     checked: CheckedCall | None = None  # validation result, if the decider already validated the call
 
@@ -172,13 +171,11 @@ class Answer(StageDecision):
     message_id: str | None = None  # id of the message that streamed it
 
 
-IntentDetector = Decider[Toolbox, IntentDecision]
-"""Decides whether the request needs a tool. It gets the toolbox, so that small talk does not wait for servers."""
+IntentDetector = Decider[Toolbox, IntentDecision]  # with the toolbox, so that small talk does not wait for servers
 ToolSelector = Decider[Catalogue, Selection]  # selects calls from the packet's palette
 Reviewer = Decider[Catalogue, Review]  # judges each of the packet's calls before it may run
 Responder = Decider[Catalogue, Answer]  # writes the answer from the packet alone
-KnownAs = Callable[[], Awaitable[str | None]]
-"""Returns a digest that identifies the model, independent of its file name; None unless both roles share a model."""
+KnownAs = Callable[[], Awaitable[str | None]]  # a digest of the model's content; None unless both roles share it
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from support.packets import tool
 
 from packetgate.deciders.judge import judge
-from packetgate.deciders.reflex import builtin_requests, signals
+from packetgate.deciders.reflex import signals
 from packetgate.state.errors import WeightsError
 from packetgate.tools.learned import load_arrays, load_json, load_session, load_tokenizer
 from packetgate.tools.ranking.encoder import static_encoder, vector_of
@@ -34,7 +34,7 @@ def test_no_array_is_unpickled(tmp_path: Path):
 def test_the_shipped_weights_load():
     judge.load_encoder(judge.JUDGE_WEIGHTS)
     signals.load_fitted()
-    builtin_requests.load_request_classifier()
+    signals.load_request_classifier()
 
 
 @pytest.mark.parametrize("held", ["{}", "[]", '{"serving": {"foreign": 1}, "sureness": {}}'])

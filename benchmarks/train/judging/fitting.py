@@ -19,9 +19,9 @@ from benchmarks.selection.figures import auroc, same
 from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
+from packetgate.deciders.reflex.calls import argument_probabilities, log_probability
 from packetgate.deciders.reflex.fit import ENOUGH, Fit, fits_of
 from packetgate.deciders.reflex.reading import parts_in
-from packetgate.deciders.reflex.review import argument_probabilities, log_probability
 from packetgate.deciders.reflex.signals import (
     SIGNALS_FITTED,
     FittedWeights,

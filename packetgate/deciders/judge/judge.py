@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from packetgate.tools.learned import DIGITS, load_session, load_tokenizer, without_surrogates
 from packetgate.tools.ranking import encoder as ranking
@@ -35,8 +35,7 @@ class JudgeEncoder:
 
     session: "InferenceSession"
     tokenizer: Tokenizer
-    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
-    """Allows one run at a time: a run uses all cores, and each parallel run would need its own memory."""
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)  # a run uses all cores
 
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
         """Return the probability of each tool, judged one by one. Blocking."""
@@ -74,14 +73,6 @@ def load_encoder(folder: Path) -> JudgeEncoder:
 
 
 @dataclass(frozen=True)
-class EncodedRequest:
-    """A request's tokens and their character offsets."""
-
-    ids: tuple[int, ...]
-    offsets: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
 class EncodedTool:
     """A tool's tokens and the positions of its parameters' markers."""
 
@@ -90,10 +81,11 @@ class EncodedTool:
     markers: tuple[int, ...]
 
 
-def encode_request(text: str, tokenizer: Tokenizer) -> EncodedRequest:
+def encode_request(text: str, tokenizer: Tokenizer) -> Encoding:
     """Encode the beginning of a request."""
     encoding = tokenizer.encode(without_surrogates(text), add_special_tokens=False)
-    return EncodedRequest(tuple(encoding.ids[:REQUEST_TOKENS]), tuple(encoding.offsets[:REQUEST_TOKENS]))
+    encoding.truncate(REQUEST_TOKENS)
+    return encoding
 
 
 def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> EncodedTool:
@@ -113,7 +105,7 @@ def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> EncodedTool:
     return EncodedTool((*ids, SEP), tuple(names), tuple(markers))
 
 
-def joined_tokens(request: EncodedRequest, tool: EncodedTool) -> tuple[list[int], list[int], list[int]]:
+def joined_tokens(request: Encoding, tool: EncodedTool) -> tuple[list[int], list[int], list[int]]:
     """Return (tokens, segments, positions of the markers) of a request with a tool."""
     ids = [CLS, *request.ids, SEP, *tool.ids]
     before = len(request.ids) + 2

@@ -15,10 +15,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.protocols import CallReview, Review, Selection, WantedCall
-from packetgate.deciders.reflex.builtin_requests import is_known_builtin
-from packetgate.deciders.reflex.review import call_signals, objections_to, review_of_missing, sureness_of
-from packetgate.deciders.reflex.selection import select
-from packetgate.deciders.reflex.signals import call_log_odds, call_probability, log_odds, logistic
+from packetgate.deciders.reflex.calls import call_signals, objections_to, review_of_missing, select, sureness_of
+from packetgate.deciders.reflex.signals import call_log_odds, call_probability, is_known_builtin, log_odds, logistic
 from packetgate.models.calling import WordProbabilities, WrittenCall
 from packetgate.models.model import Model
 from packetgate.prompts.rendering import render

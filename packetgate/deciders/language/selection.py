@@ -22,9 +22,9 @@ from packetgate.deciders.language.prompting import (
 )
 from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
 from packetgate.deciders.protocols import Selection, WantedCall
+from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
 from packetgate.deciders.reflex.reading import parts_in
-from packetgate.deciders.reflex.selection import select
 from packetgate.models.answers import streaming_asker
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
 from packetgate.models.model import ChatCaller, Model

@@ -10,7 +10,6 @@ from pathlib import PurePath
 from typing import Any
 
 from packetgate.deciders.judge.judge import judge
-from packetgate.deciders.reflex.builtin_requests import builtin_log_odds, is_known_builtin, load_request_classifier
 from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import (
     access_of,
@@ -22,7 +21,16 @@ from packetgate.deciders.reflex.reading import (
     senses_of,
     verbs_in,
 )
-from packetgate.deciders.reflex.signals import Signals, Sureness, log_odds, serving_log_odds, serving_probabilities
+from packetgate.deciders.reflex.signals import (
+    Signals,
+    Sureness,
+    builtin_log_odds,
+    is_known_builtin,
+    load_request_classifier,
+    log_odds,
+    serving_log_odds,
+    serving_probabilities,
+)
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling, existing_names, fill_each, fill_query, takes_path
 from packetgate.deciders.values.mentions import EDGES, parse_request, unify_synonym
 from packetgate.deciders.values.tokens import tokenize

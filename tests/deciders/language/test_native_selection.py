@@ -18,7 +18,7 @@ from packetgate.deciders.language.selection import (
     without_needless_arguments,
 )
 from packetgate.deciders.protocols import Selection, WantedCall
-from packetgate.deciders.reflex.selection import select as select_by_reading
+from packetgate.deciders.reflex.calls import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
 from packetgate.models.llama.call_syntax import OWN
 from packetgate.models.llama.model import LlamaCppModel
