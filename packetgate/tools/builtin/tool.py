@@ -94,12 +94,9 @@ class BuiltinTool:
             open_world=self.open_world,
             reaches_outside=self.open_world,
             meant=self._meant if self.paths else None,
-            finds=self._finds if self.paths else None,
+            finds=(lambda params: all(reader.finds(params) for reader in self.paths)) if self.paths else None,
             knows=self._knows if self.paths else None,
         )
-
-    def _finds(self, params: dict[str, Any]) -> bool:
-        return all(reader.finds(params) for reader in self.paths)
 
     def _knows(self, parameter: str, word: str) -> float:
         if parameter == self.takes_kind:

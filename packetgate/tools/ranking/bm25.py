@@ -4,10 +4,9 @@ import heapq
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import Any, NamedTuple
 
 from packetgate.tools.spec.tool_spec import ToolSpec, parts_of
@@ -73,22 +72,10 @@ class Ranked:
 
     name: str
     score: float
-    words: Mapping[str, set[str]] = field(default_factory=dict, repr=False, compare=False)
-    """The request's words by stem."""
-    entry: _Entry | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def terms(self) -> frozenset[str]:
-        """The request's words that occur in the tool's texts."""
-        return self._words_of(self.entry.held) if self.entry else frozenset()
-
-    @property
-    def name_terms(self) -> frozenset[str]:
-        """Words of the request that occur in the name of the tool or its server."""
-        return self._words_of(self.entry.name_stems | self.entry.server_stems) if self.entry else frozenset()
-
-    def _words_of(self, stems: Collection[str]) -> frozenset[str]:
-        return frozenset(chain.from_iterable(words for stem, words in self.words.items() if stem in stems))
+    terms: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """The request's words that occur in the tool's texts."""
+    name_terms: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Words of the request that occur in the name of the tool or its server."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +151,10 @@ class Lexical:
 
     def ranked(self, name: str, score: float, words: Mapping[str, set[str]]) -> Ranked:
         """Return a tool with its score for a request with these words."""
-        return Ranked(name, score, words, self.entries[name])
+        entry = self.entries[name]
+        by_text, by_name = words.keys() & entry.held.keys(), words.keys() & (entry.name_stems | entry.server_stems)
+        terms, name_terms = (frozenset(word for stem in stems for word in words[stem]) for stems in (by_text, by_name))
+        return Ranked(name, score, terms, name_terms)
 
 
 def best_of(scores: Mapping[str, float], limit: int) -> list[str]:

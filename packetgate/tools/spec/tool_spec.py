@@ -35,15 +35,13 @@ class ToolSpec:
     upstream_name: str
     """The server's own name for the tool."""
     full: str
-    """The server's description."""
     brief: str
-    """At most 100 words, without parameters."""
+    """The description in at most 100 words, without parameters."""
     input_schema: dict[str, Any]
     """JSON Schema of the arguments, for models and users."""
     risk: Risk
     """The worst risk of any call; `packetgate.tools.risk.call` rates a single call."""
     risk_why: tuple[str, ...] = ()
-    """Reasons, the strongest first."""
     least_risk: Risk | None = None
     """Least risk of any call, if it is below `risk` (a tool that runs SQL)."""
     risk_holds: bool = False
@@ -58,13 +56,10 @@ class ToolSpec:
     """Whether a trusted server's tool has a dry-run argument, which only the gate sets."""
     tags: tuple[str, ...] = ()
     given_category: str = ""
-    """The category that the user set."""
     open_world: bool | None = None
     """Whether the tool reaches outside the user's own servers; None if nobody states it."""
     examples: tuple[str, ...] = ()
-    """Example requests that the tool serves."""
     rules: tuple[Rule, ...] = ()
-    """The user's policy rules about it."""
     server_about: str = ""
     """The server's description of itself."""
     server_digest: str = ""
@@ -77,7 +72,6 @@ class ToolSpec:
     idempotent: bool | None = None
     """The server's hint whether a repeated call changes nothing more."""
     meta: dict[str, Any] | None = None
-    """The server's `_meta`."""
     meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
     """Resolves arguments of a built-in tool, such as a name to a path. May block."""
     finds: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
