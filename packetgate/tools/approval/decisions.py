@@ -14,8 +14,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.remembering import grants_of
 from packetgate.tools.approval.replies import CallReply, decisions_in, parse_answer, parse_replies, read_words
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.coercion import coerce_params
-from packetgate.tools.checks.validation import check_call
+from packetgate.tools.checks.validation import check_call, coerce_params
 from packetgate.tools.execution.grants import Grant, Grants
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import call_digest

@@ -18,7 +18,7 @@ from packetgate.tools.builtin.files import MAX_READ_BYTES, Root, ToolFailure, li
 from packetgate.tools.builtin.paths import PathReader, existing
 from packetgate.tools.builtin.reading import read_text
 from packetgate.tools.builtin.tool import BuiltinTool, FileOrFolder, ToolAnswer, WhichFiles
-from packetgate.tools.builtin.tree import BEYOND_LIMITS, path_matcher, text_of, walk
+from packetgate.tools.builtin.tree import BEYOND_LIMITS, numbers_of, path_matcher, text_of, walk
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -68,7 +68,7 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
                 break
         where = root.label(real)
         searched = f"{counted(files, 'text file')} of {where}" if real.is_dir() else where
-        more = [f"[not searched: {_numbers(left_out)}]"] if left_out.total() else []
+        more = [f"[not searched: {numbers_of(left_out)}]"] if left_out.total() else []
         if places:
             rows = [{**place._asdict(), "text": place.text[:_LINE_CHARS]} for place in places[:max_results]]
             lines = _passage(query, places, first_text) or _listed(query, places, max_results, searched)
@@ -110,7 +110,7 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
                 f"{name}: {number:,}" for name, number in matches.most_common(_FILES_SHOWN) if is_folder and number
             ]
         if left_out.total():
-            lines.append(f"[left out: {_numbers(left_out)}]")
+            lines.append(f"[left out: {numbers_of(left_out)}]")
         data = {
             **{name: counts[name] for name in ("files", "folders", "lines", "words", "characters", "bytes")},
             "matches": matches.total() if text else None,
@@ -154,7 +154,7 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
         head = f"NO HITS: nothing in {searched} matches {query!r}, searched {kind}. Try other words."
         if hits:
             head = f"{counted(len(hits), 'hit')} for {query!r} in {searched}, {kind}."
-        not_searched = f"Not searched: {_numbers(left_out)}." if left_out.total() else ""
+        not_searched = f"Not searched: {numbers_of(left_out)}." if left_out.total() else ""
         places = [
             f"{hit.path}, lines {hit.first_line} to {hit.last_line} (score {hit.score:g}):\n{hit.text}" for hit in hits
         ]
@@ -245,7 +245,3 @@ def _nearest(corpus: Corpus, text: str, folder: str, pattern: str) -> list[Passa
         return []
     matches, prefix = path_matcher(pattern), "" if folder == "." else f"{folder}/"
     return [hit for hit in hits if matches(hit.path) and f"{hit.path}/".startswith(prefix)][:_MAX_NEAREST]
-
-
-def _numbers(left_out: Counter[str]) -> str:
-    return ", ".join(f"{number:,} {why}" for why, number in left_out.items() if number)

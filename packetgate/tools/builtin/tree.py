@@ -130,6 +130,11 @@ def text_of(entry: TreeEntry, limit: int, left_out: Counter[str]) -> str | None:
     return None
 
 
+def numbers_of(left_out: Counter[str]) -> str:
+    """Return the numbers of what was left out, by reason."""
+    return ", ".join(f"{number:,} {why}" for why, number in left_out.items() if number)
+
+
 def path_matcher(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
     """Return a function that tests whether a path matches one of the patterns, ignoring case.
 

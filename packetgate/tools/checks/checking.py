@@ -9,8 +9,15 @@ from typing import Any
 
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.coercion import coerce_params, from_json, wrong_names
-from packetgate.tools.checks.validation import MAX_CORRECTIONS, check_call, check_params, value_errors
+from packetgate.tools.checks.validation import (
+    MAX_CORRECTIONS,
+    check_call,
+    check_params,
+    coerce_params,
+    from_json,
+    value_errors,
+    wrong_names,
+)
 from packetgate.tools.spec.default_arguments import without_repeated
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of

@@ -18,8 +18,7 @@ from packetgate.tools.builtin.changing import moving_tools, writing_tools
 from packetgate.tools.builtin.corpus import Corpus
 from packetgate.tools.builtin.executing import executing_tools
 from packetgate.tools.builtin.files import Root, ToolFailure
-from packetgate.tools.builtin.listing import listing_tools
-from packetgate.tools.builtin.reading import reading_tools
+from packetgate.tools.builtin.reading import listing_tools, reading_tools
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
 from packetgate.tools.builtin.searching import embedding_tools, searching_tools
 from packetgate.tools.builtin.tool import BUILT_IN, BuiltinTool

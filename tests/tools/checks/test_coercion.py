@@ -7,8 +7,7 @@ import pytest
 from support.tool_specs import a_tool
 from support.tricky_schemas import SCHEMAS
 
-from packetgate.tools.checks.coercion import MAX_ERRORS, coerce_params
-from packetgate.tools.checks.validation import check_params, value_errors
+from packetgate.tools.checks.validation import MAX_ERRORS, check_params, coerce_params, value_errors
 
 INTEGER, NUMBER, STRING, BOOLEAN = ({"type": kind} for kind in ("integer", "number", "string", "boolean"))
 
