@@ -46,8 +46,6 @@ _UNSUPPORTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _DEFINITIONS = ("$defs", "definitions", "schemas")
 """Keywords with named definitions; the last in OpenAPI's `components`."""
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
-_BESIDE_REFERENCES = frozenset({"$ref", *_DEFINITIONS, "title", "description", "default", "examples"})
-"""Keywords that older drafts read beside a reference."""
 _ABOUT = frozenset({"title", "description", "type"})
 
 _SAFE = "~$&'()*+,;=:@!-._"
@@ -80,7 +78,6 @@ class _Normalizer:
     def __init__(self, root: _Schema) -> None:
         self.changes: list[str] = []
         self._depth = 0
-        self._ignores_siblings = "draft-0" in str(root.get("$schema"))
         self._definitions = _definitions_in(root)
         self._root = root
         for _ in self._definitions:  # a schema that is only a reference is replaced by its target
@@ -113,10 +110,7 @@ class _Normalizer:
             if raw is not None:
                 self._leave_out(place, "its schema", "nested too deeply" if self._depth > MAX_DEPTH else "it is none")
             return {}
-        given = raw
-        if self._ignores_siblings and isinstance(given.get("$ref"), str):
-            given = {key: value for key, value in given.items() if key in _BESIDE_REFERENCES}
-        given = _without_nullable(given)
+        given = _without_nullable(raw)
         read: _Schema = {}
         self._depth += 1
         for key, value in given.items():

@@ -95,8 +95,8 @@ ROWS: list[tuple[Any, Any, Any]] = [
     (of(TEXT, dependentSchemas={"v": {"$ref": "#"}}, unevaluatedProperties=False), {"v": "x"}, {"v": 1}),
     (of({"$id": "#/properties/v", **TEXT}), {"v": "x"}, {"v": 1}),
     (
-        of({"$ref": "#/definitions/s", "minLength": 9}, **{"$schema": DRAFT_7, "definitions": {"s": TEXT}}),
-        {"v": "x"},
+        of({"$ref": "#/definitions/s", "minLength": 2}, **{"$schema": DRAFT_7, "definitions": {"s": TEXT}}),
+        {"v": "xx"},
         {"v": 1},
     ),
     (of(TEXT, **{"$schema": DRAFT_4, "id": "http://example.org/x"}), {"v": "x"}, {"v": 1}),
