@@ -191,19 +191,17 @@ class CallLog:
 
 async def interrupted_writes(packet: CognitionPacket, journal: Journal) -> list[tuple[ToolCall, str]]:
     """Return the writes and commands that an interrupted turn started, each with its outcome in words."""
-    calls = packet.tool_routing.calls if packet.tool_routing else ()
-    approved = [call for call in calls if call.risk is not Risk.READ and call.status is ToolExecutionStatus.APPROVED]
-    outcomes = [(call, await _outcome(call, packet, journal)) for call in approved]
-    return [(call, outcome) for call, outcome in outcomes if outcome]
-
-
-async def _outcome(call: ToolCall, packet: CognitionPacket, journal: Journal) -> str:
-    starts, ends = await _runs(call, packet, journal)
-    if not starts:
-        return ""
-    ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
-    status = ended.get(starts[-1].entry.detail.get("attempt"))
-    return f"it ended as {status}, but the result was not reported" if status else call.in_doubt(starts[-1].at).doubt
+    outcomes = []
+    for call in packet.tool_routing.calls if packet.tool_routing else ():
+        if call.risk is Risk.READ or call.status is not ToolExecutionStatus.APPROVED:
+            continue
+        starts, ends = await _runs(call, packet, journal)
+        if starts:
+            ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
+            status = ended.get(starts[-1].entry.detail.get("attempt"))
+            known = f"it ended as {status}, but the result was not reported"
+            outcomes.append((call, known if status else call.in_doubt(starts[-1].at).doubt))
+    return outcomes
 
 
 async def _runs(

@@ -4,7 +4,7 @@ import ipaddress
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -104,20 +104,12 @@ def quoted(text: str) -> str:
     return printable(" ".join(text.split()))[:_QUOTED_CHARS]
 
 
-def outside_address(name: str, value: Any) -> str:
-    """Return the first address outside of this machine in an argument, or an empty string.
-
-    URLs and mail addresses count everywhere, hosts only in parameters whose name says so.
-    """
-    return _first_address(_parts(name, value))
-
-
 @lru_cache(maxsize=256)
 def _judged(spec: ToolSpec, arguments: str) -> Judgement:
     params: dict[str, Any] = json.loads(arguments)
     parts = {name: [*_parts(name, value)] for name, value in params.items()}
-    addresses = [(name, address) for name in parts if (address := _first_address(parts[name]))]
-    outside = tuple(f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses)
+    addresses = [(name, next(filter(None, map(_address_in, parts[name])), "")) for name in parts]
+    outside = tuple(f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses if address)
     open_world = spec.reaches_outside or bool(outside)
     if spec.risk_holds:
         return Judgement(spec.risk, open_world, spec.risk_why + outside)
@@ -229,16 +221,13 @@ def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
     if switched:
         verbs = (word.removeprefix("auto") for word in words)
         verb = next((verb for verb in verbs if verb and verb not in _WORDS["leading"]), "")
-        return bool(known & _WORDS["confirmations"]) or (
-            verb_kind(verb) in _CHANGES and verb not in _WORDS["about_answer"]
-        )
+        return bool(known & _WORDS["confirmations"]) or _is_change(verb)
     if (len(words) == 1 and known & _WORDS["sets"]) or (is_sent and known & _WORDS["bodies"]):
         return True
     if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _WORDS["about_answer"]:
         return True  # `labels_to_add`
-    goes_on = isinstance(value, Mapping) or (
-        len(words) == 2 and words[1] in _WORDS["prepositions"]
-    )  # `deleteRange`, `save_to`
+    # `deleteRange`, `save_to`
+    goes_on = isinstance(value, Mapping) or (len(words) == 2 and words[1] in _WORDS["prepositions"])
     return len(words) > 1 and words[-2] != "to" and goes_on and verb_kind(words[0]) in SURE_CHANGES
 
 
@@ -292,11 +281,8 @@ def _json(text: str) -> Any:
         return None
 
 
-def _first_address(parts: Iterable[_Part]) -> str:
-    return next(filter(None, map(_address_in, parts)), "")
-
-
 def _address_in(part: _Part) -> str:
+    """Return the first address outside of this machine, or an empty string; a host needs a name that says so."""
     name, text = part.name, part.value
     if not isinstance(text, str) or part.is_too_deep:
         return text[:_ADDRESS_CHARS] if part.is_too_deep else ""
