@@ -263,10 +263,7 @@ def _is_changing_command(plain: str, *, is_command: bool) -> bool:
     options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]
     if any({*option} & (SAVE_NAMES | _WORDS["bodies"]) or verb_kind(option[0]) in SURE_CHANGES for option in options):
         return True
-    if (
-        any(verb_kind(word) in _CHANGES and word not in _WORDS["about_answer"] for word in words)
-        or {*parts} & _WORDS["methods"]
-    ):
+    if any(map(_is_change, words)) or {*parts} & _WORDS["methods"]:
         return True
     return is_command and bool(words) and not any(verb_kind(word) for word in words)
 
