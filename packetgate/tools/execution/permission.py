@@ -115,9 +115,19 @@ def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Gran
 
 async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journal) -> dict[str, Need]:
     """Return what each call of this pass needs, by call id."""
+
+    async def need(call: ToolCall) -> Need:
+        spec = catalogue.get(call.tool_name)
+        if spec is None:  # refused at execution
+            return Need("nothing")
+        need = need_of(call, spec, packet)
+        is_decided = need.kind == "refusal" or (need.kind == "nothing" and not need.by)
+        if is_decided or catalogue.preferences.policy.remember == "never":
+            return need
+        return need_of(call, spec, packet, await Grants(journal).covering(call, spec.digest, packet))
+
     calls = packet.routing.calls
-    needs = await asyncio.gather(*(_need_with_grant(call, packet, catalogue, journal) for call in calls))
-    return dict(zip((call.call_id for call in calls), needs, strict=True))
+    return dict(zip((call.call_id for call in calls), await asyncio.gather(*map(need, calls)), strict=True))
 
 
 def call_digest(call: ToolCall, spec: ToolSpec) -> str:
@@ -155,14 +165,3 @@ def _approval_of(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> App
         if is_this_call and approval.outcome in _GRANTED and not expired:
             return approval
     return None
-
-
-async def _need_with_grant(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, journal: Journal) -> Need:
-    spec = catalogue.get(call.tool_name)
-    if spec is None:  # refused at execution
-        return Need("nothing")
-    need = need_of(call, spec, packet)
-    is_decided = need.kind == "refusal" or (need.kind == "nothing" and not need.by)
-    if is_decided or catalogue.preferences.policy.remember == "never":
-        return need
-    return need_of(call, spec, packet, await Grants(journal).covering(call, spec.digest, packet))

@@ -53,11 +53,6 @@ class _Trace:
     is_address: bool = False
     worded: bool = False
 
-    @property
-    def badness(self) -> int:
-        """A rank of distrust; higher is less trustworthy."""
-        return _WORST_LAST.index(self.kind)
-
 
 def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
     """Return the origin of each argument, flagged or not. Blocking: the time grows with the size of the sources."""
@@ -79,7 +74,7 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
 
 def _origin(traces: Iterable[_Trace], finding: Finding | None, server: str) -> Origin:
     parts = [*traces] or [_Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
-    worst = max(parts, key=lambda trace: (trace.badness, trace.worded, trace.tool.partition(".")[0] != server))
+    worst = max(parts, key=lambda one: (_WORST_LAST.index(one.kind), one.worded, one.tool.partition(".")[0] != server))
     is_destination = any(trace.role is ArgumentRole.DESTINATION for trace in parts)
     role = ArgumentRole.DESTINATION if is_destination else worst.role
     origin = Origin(kind=worst.kind, tool=worst.tool, worded=worst.worded, role=role)

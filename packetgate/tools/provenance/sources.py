@@ -59,11 +59,6 @@ class OutputField:
     worded: bool = False
     """Whether the field is free text, such as a subject."""
 
-    @property
-    def server(self) -> str:
-        """The server of the tool."""
-        return self.tool.partition(".")[0]
-
 
 @dataclass(frozen=True)
 class Passage:
@@ -174,7 +169,8 @@ class SourceTexts:
 
     def is_own_field(self, text: str, server: str) -> bool:
         """Return whether a folded text is a field that a server returned itself, and that is not free text."""
-        return any(field.text == text and field.server == server and not field.worded for field in self.fields)
+        own = f"{server}."
+        return any(one.text == text and one.tool.startswith(own) and not one.worded for one in self.fields)
 
     @cached_property
     def fields_by_text(self) -> dict[str, OutputField]:
