@@ -145,7 +145,7 @@ class LlamaEngine:
         sampler = Sampler(request.sampling)
         thought = self._think(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
         limit = 0 if request.options else min(request.sampling["max_tokens"], self._context.room)
-        words = self._word_probabilities(request.options)
+        words = self._word_probabilities(request.options) if request.options else {}
         acts = self._call_probability(request) if request.form else None
         if acts is not None and acts < _CALL_PROBABILITY and not request.must_call:
             reason, limit = "words", 0
