@@ -33,7 +33,7 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.content import result_of_answer
-from packetgate.tools.servers.messages import TransportFailure, failure_of
+from packetgate.tools.servers.messages import failure_of
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.servers.server import Keep, Server
 from packetgate.tools.servers.session import BoundedTransport
@@ -242,21 +242,18 @@ class Connection(Server):
         if await self._forgot_session(client, error):
             raise SessionRefusedError(f"{server} no longer knows the session", cause) from error
         failure = failure_of(error)
-        match failure:
-            case None:
-                if _is_closed(error):
-                    raise self._went_away(client, error) from error
-            case TransportFailure(kind="broken"):
-                raise self._went_away(client, error) from error
-            case TransportFailure(kind="unsent"):
-                self._fail_session(client, error)
-                raise ServerError(f"{server} cannot be reached: {cause}", cause, retry_after_s=0) from error
-            case TransportFailure(kind="unreadable"):
-                raise LostCallError(f"{server} gave no usable answer: {cause}", cause) from error
-            case TransportFailure(status=status):
-                retry_after_s = max(_RETRY_S, failure.retry_after_s or 0) if status in _BUSY else None
-                kind = ServerError if status in _REFUSED else LostCallError
-                raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
+        if failure is None and not _is_closed(error):
+            return
+        if failure is None or failure.kind == "broken":
+            raise self._went_away(client, error) from error
+        if failure.kind == "unsent":
+            self._fail_session(client, error)
+            raise ServerError(f"{server} cannot be reached: {cause}", cause, retry_after_s=0) from error
+        if failure.kind == "unreadable":
+            raise LostCallError(f"{server} gave no usable answer: {cause}", cause) from error
+        retry_after_s = max(_RETRY_S, failure.retry_after_s or 0) if failure.status in _BUSY else None
+        kind = ServerError if failure.status in _REFUSED else LostCallError
+        raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
 
     async def _forgot_session(self, client: Client[BoundedTransport], error: MCPError) -> bool:
         """Whether the server refused the session, and so did not run the call: a ping gets the same refusal."""
@@ -331,8 +328,10 @@ class Connection(Server):
         try:
             if self._client is not None:
                 await self._list(self._client)
-        except (*_BROKEN, MCPError, ValidationError) as error:
-            if isinstance(error, _BROKEN) or (isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED):
+        except _BROKEN as error:
+            self.fail(error)
+        except (MCPError, ValidationError) as error:
+            if isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED:
                 self.fail(error)
             else:
                 self.problem = f"its changed tools could not be listed: {self._cause(error)}"

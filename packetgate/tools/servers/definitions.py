@@ -77,12 +77,9 @@ def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
 
 
 def _is_usable_output(schema: Any) -> bool:
-    if not isinstance(schema, dict) or schema.get("type") != "object" or schema_error(schema):
+    if not isinstance(schema, dict) or schema.get("type") != "object" or len(json.dumps(schema)) > MAX_DEFINITION:
         return False
-    try:
-        return len(json.dumps(schema)) <= MAX_DEFINITION and _without_invisible(schema, strict=True) == schema
-    except _UnusableError:
-        return False
+    return not schema_error(schema) and _without_invisible(schema) == schema
 
 
 def _without_invisible(value: Any, *, strict: bool = False) -> Any:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from mcp import MCPError
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, RequestId, jsonrpc_message_adapter
-from pydantic import TypeAdapter, ValidationError
 
 from packetgate.state.base import new_id
 
@@ -37,9 +36,6 @@ class TransportFailure:
     """`Retry-After` in seconds."""
 
 
-_FAILURES = TypeAdapter(TransportFailure)
-
-
 def failure_message(request: RequestId, message: str, failure: TransportFailure) -> JSONRPCError:
     """Return a JSON-RPC error that ends a request with this failure."""
     error = ErrorData(code=PARSE_ERROR, message=message, data={_FAILURE: asdict(failure)})
@@ -49,10 +45,7 @@ def failure_message(request: RequestId, message: str, failure: TransportFailure)
 def failure_of(error: MCPError) -> TransportFailure | None:
     """Return the failure behind an error; None for an error of the server or the SDK."""
     data = error.error.data
-    try:
-        return _FAILURES.validate_python(data[_FAILURE]) if isinstance(data, dict) and _FAILURE in data else None
-    except ValidationError:
-        return None
+    return TransportFailure(**data[_FAILURE]) if isinstance(data, dict) and _FAILURE in data else None
 
 
 def read_jsonrpc(raw: bytes) -> JSONRPCMessage:
