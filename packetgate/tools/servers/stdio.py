@@ -159,8 +159,8 @@ async def _deliver(line: bytes, messages: _MessageStream) -> None:
 async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:
     assert process.stdin is not None  # noqa: S101
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-        async for one in messages:
-            await process.stdin.send(as_json(one.message) + b"\n")
+        async for outgoing in messages:
+            await process.stdin.send(as_json(outgoing.message) + b"\n")
 
 
 async def _end(process: Process) -> None:
