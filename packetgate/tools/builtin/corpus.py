@@ -122,7 +122,9 @@ class Corpus:
                 database.execute("DELETE FROM chunk WHERE path = ?", (path,))
                 del self._indexed[path]
             for path in files.keys() - self._indexed.keys():
-                database.executemany("INSERT INTO chunk VALUES (?, ?, ?, ?)", [one[:4] for one in files[path].chunks])
+                database.executemany(
+                    "INSERT INTO chunk VALUES (?, ?, ?, ?)", [chunk[:4] for chunk in files[path].chunks]
+                )
                 self._indexed[path] = files[path]
         return database
 
@@ -144,11 +146,10 @@ def chunks_of(path: str, text: str) -> Iterator[Passage]:
 def _best(passages: Iterable[Passage], top_k: int) -> list[Passage]:
     """Return the first `top_k` passages, without those that overlap a better one."""
     best: list[Passage] = []
-    for one in passages:
-        if not any(
-            one.path == hit.path and hit.first_line <= one.last_line and one.first_line <= hit.last_line for hit in best
-        ):
-            best.append(one._replace(score=float(f"{one.score:.4g}")))
+    for passage in passages:
+        path, first, last = passage[:3]
+        if not any(hit.path == path and hit.first_line <= last and first <= hit.last_line for hit in best):
+            best.append(passage._replace(score=float(f"{passage.score:.4g}")))
     return best[:top_k]
 
 

@@ -215,7 +215,9 @@ def _similar(wanted: _Name, names: list[_Name]) -> PathMatches:
     if close and len(own) >= _MIN_LETTERS:
         is_swapped = own[0] == close[0][0] and sorted(own) == sorted(close[0])
         if is_swapped or SequenceMatcher(None, close[0], own).ratio() >= _MISSPELT:
-            same = [one for one in by_stem[close[0]] if one.whole.endswith(suffix) and one.numbers == wanted.numbers]
+            same = [
+                name for name in by_stem[close[0]] if name.whole.endswith(suffix) and name.numbers == wanted.numbers
+            ]
             if same:
                 return PathMatches(tuple(name.path for name in same))
     return PathMatches(nearest=tuple(name.path for stem in close for name in by_stem[stem])[:_MAX_NEAREST])

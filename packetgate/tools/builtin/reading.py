@@ -209,8 +209,8 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         rows = [_row(entry.path, entry.status) for entry in entries]
         if not rows:
             matches = matching_paths(root, name, "any")
-            below = [one for one in matches.names if (root.path / one).is_relative_to(real)]
-            rows, nearest = [_row(one, (root.path / one).lstat()) for one in below], matches.nearest
+            below = [path for path in matches.names if (root.path / path).is_relative_to(real)]
+            rows, nearest = [_row(path, (root.path / path).lstat()) for path in below], matches.nearest
         today = datetime.now().date()
         since = today - timedelta(days=changed_within_days - 1) if changed_within_days else date.min
         since = max(since, changed_after or date.min)

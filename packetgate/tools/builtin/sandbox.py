@@ -139,8 +139,8 @@ def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[st
         if folder.is_absolute() and not home.is_relative_to(folder):
             beside = _BESIDE_BIN if folder.name in {"bin", "sbin"} else []
             needed += [folder, *(folder.parent / name for name in beside)]
-    outside = (one for one in needed if not any(one.is_relative_to(folder) for folder in _SYSTEM))
-    return list(dict.fromkeys(str(one) for one in outside if one.exists()))
+    outside = (path for path in needed if not any(path.is_relative_to(folder) for folder in _SYSTEM))
+    return list(dict.fromkeys(str(path) for path in outside if path.exists()))
 
 
 def _hide_environment() -> None:

@@ -75,10 +75,10 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
             return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": rows})
         nearest = _nearest(corpus, query, root.name(real), pattern)
         head = f"NO EXACT MATCH for {query!r} in {searched}."
-        data = {"found": 0, "places": [], "nearest": [one._asdict() for one in nearest]}
+        data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
         if not nearest:
             return ToolAnswer("\n".join([head, *more]), data)
-        passages = [f"{one.path}, lines {one.first_line} to {one.last_line}:\n{one.text}" for one in nearest]
+        passages = [f"{hit.path}, lines {hit.first_line} to {hit.last_line}:\n{hit.text}" for hit in nearest]
         return ToolAnswer("\n\n".join([f"{head} Nearest passages:", *passages, *more]), data)
 
     def count(

@@ -92,7 +92,9 @@ class _Normalizer:
         """Targets of references that become definitions."""
         for key in ("$defs", "definitions"):
             named = self._root.get(key)
-            pointers = {id(one): _pointer(key, name) for name, one in named.items()} if isinstance(named, dict) else {}
+            pointers = (
+                {id(part): _pointer(key, name) for name, part in named.items()} if isinstance(named, dict) else {}
+            )
             self._names = pointers | self._names
 
     def all(self) -> Any:
@@ -135,12 +137,12 @@ class _Normalizer:
             case "properties" | "patternProperties":
                 self._properties(read, key, value, place)
             case "items" | "prefixItems" if isinstance(value, list):
-                items = [self.schema(one, f"{place}[{at}]") for at, one in enumerate(value)]
+                items = [self.schema(part, f"{place}[{at}]") for at, part in enumerate(value)]
                 read |= {"prefixItems": items} if items else {}
             case "allOf" | "anyOf" | "oneOf":
                 self._options(read, key, value, place)
             case "$defs" | "definitions" | "dependentSchemas" if isinstance(value, dict):
-                read[key] = {name: self.schema(one, name) for name, one in value.items()}
+                read[key] = {name: self.schema(part, name) for name, part in value.items()}
             case _ if key in _SINGLE or key == "prefixItems":
                 self._single(read, "items" if key == "prefixItems" else key, value, place)
             case _ if key in _UNSUPPORTED:
@@ -171,7 +173,7 @@ class _Normalizer:
         if not isinstance(options, list):
             self._leave_out(place, key)
         elif options:
-            parts = [self.schema(one, place) for at, one in enumerate(options)]
+            parts = [self.schema(part, place) for part in options]
             key = "anyOf" if key == "oneOf" and len(self.changes) > before else key
             if key == "anyOf" and key in read:
                 key, parts = "allOf", [{key: parts}]
@@ -194,12 +196,12 @@ class _Normalizer:
             self._leave_out(place, key)
             return
         parts = read[key] = {}
-        for name, one in value.items():
+        for name, part in value.items():
             pattern = usable_pattern(name) if key == "patternProperties" else name
             if pattern is None:
                 self._leave_out(place, key, ascii(name)[:80])
             else:
-                parts[pattern] = self.schema(one, f"{place}.{name}".lstrip("."))
+                parts[pattern] = self.schema(part, f"{place}.{name}".lstrip("."))
 
     def _required(self, read: _Schema, given: _Schema, place: str) -> None:
         value, properties = _as_switch(given.get("required")), given.get("properties")
@@ -209,8 +211,8 @@ class _Normalizer:
         elif not isinstance(value, bool | list) and value not in (None, {}):
             self._leave_out(place, "required")
         if isinstance(properties, dict):
-            names = [*names, *(name for name, one in properties.items() if _is_required(one))]
-        names = list(dict.fromkeys(one for one in names if isinstance(one, str)))
+            names = [*names, *(name for name, part in properties.items() if _is_required(part))]
+        names = list(dict.fromkeys(name for name in names if isinstance(name, str)))
         if names or value == []:
             read["required"] = names
         if value is True and not place:
@@ -272,9 +274,9 @@ def _definitions_in(root: _Schema) -> dict[str, Any]:
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(inner, dict | list):
                 waiting.append(inner)
-            for name, one in inner.items() if key in _DEFINITIONS and isinstance(inner, dict) else ():
-                if isinstance(one, dict | bool):
-                    definitions.setdefault(name, one)
+            for name, part in inner.items() if key in _DEFINITIONS and isinstance(inner, dict) else ():
+                if isinstance(part, dict | bool):
+                    definitions.setdefault(name, part)
     return definitions
 
 
@@ -299,10 +301,10 @@ def _readable(key: str, value: Any) -> Any:
         return usable_pattern(value) if isinstance(value, str) else None
     if key == "enum":
         values = value if isinstance(value, list) else []
-        return [*{json.dumps(one, sort_keys=True): one for one in values}.values()] or None
+        return [*{json.dumps(item, sort_keys=True): item for item in values}.values()] or None
     if key in _DATA or (key in {"exclusiveMinimum", "exclusiveMaximum"} and isinstance(value, bool)):
         return value
-    if key in _TEXTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if key in _TEXTS and isinstance(value, list) and all(isinstance(item, str) for item in value):
         value = " ".join(value)
     elif isinstance(value, str) and not meta.is_valid({key: value}):
         try:
