@@ -123,7 +123,6 @@ async def test_repeated_uses_rank_a_tool_first_for_their_client_after_a_restart(
                 if "office__fetch_q" not in await ide.names():
                     await ide.call("search_tools", query="contents of the cabinet")
                 assert not (await ide.call("call_read_tool", name="office.fetch_q")).is_error
-            await gateway.pipeline.recorder.written()
             assert await is_first(ide)
         async with talking(gateway, url, token=DESK) as desk:
             assert not await is_first(desk)
