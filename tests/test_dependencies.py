@@ -18,6 +18,7 @@ EXTRAS = {
     "connectors/discord/": "discord",
     "connectors/studio.py": "studio",
     "graph/journal.py": "postgres",
+    "graph/http.py": "studio",
     "graph/shared_results.py": "postgres",
     "graph/leases.py": "postgres",
     "graph/postgres.py": "postgres",

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 GRAPHS = {"packetgate": "packetgate.graph.app:graph"}
+HTTP = "packetgate.graph.http:app"
 ENVIRONMENT = {"LANGGRAPH_STRICT_MSGPACK": "true"}
 
 
@@ -23,4 +24,4 @@ def studio(
     # On Ctrl-C, the server first stops itself and its MCP servers, and then raises the interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # No reload: tools write files in this folder, and a reload would end the running turn.
-    run_server(host, port, reload=False, graphs=GRAPHS, env=ENVIRONMENT, n_jobs_per_worker=10)
+    run_server(host, port, reload=False, graphs=GRAPHS, env=ENVIRONMENT, n_jobs_per_worker=10, http={"app": HTTP})

@@ -19,10 +19,23 @@ pytestmark = pytest.mark.xdist_group("langgraph")
     ],
 )
 def test_unknown_settings_are_refused(langgraph_server: LangGraphServer, context: dict[str, Any], names: str) -> None:
-    async def conversation(client: LangGraphClient) -> Any:
-        return await client.runs.wait(None, GRAPH, input=said("Hello"), context=context, raise_error=False)
+    async def conversation(client: LangGraphClient) -> list[httpx.Response]:
+        thread = (await client.threads.create())["thread_id"]
+        assistant = (await client.assistants.create(GRAPH))["assistant_id"]
+        http, run = client.http.client, {"assistant_id": GRAPH, "input": said("Hello"), "context": context}
+        answers = [
+            await http.post("/assistants", json={"graph_id": GRAPH, "context": context}),
+            await http.patch(f"/assistants/{assistant}", json={"context": context}),
+            await http.post(f"/threads/{thread}/runs/wait", json=run),
+            await http.post(f"/threads/{thread}/runs/stream", json=run),
+            await http.post("/runs/batch", json=[{**run, "context": {}}, run]),
+        ]
+        await client.assistants.delete(assistant)
+        return answers
 
-    assert f"{names}: " in str(langgraph_server.talk(conversation))
+    for answer in langgraph_server.talk(conversation):
+        assert answer.status_code == 422
+        assert answer.json()["detail"].startswith(f"{names}: ")
 
 
 @pytest.mark.parametrize(
