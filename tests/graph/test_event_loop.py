@@ -25,6 +25,7 @@ from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.options import ModelOptions
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
@@ -140,7 +141,8 @@ async def test_a_local_model_does_not_block(folder: Path, llama_cpp_installed: N
 
     def load() -> LlamaCppModel:
         file = write_tiny_gguf(folder.parent / "random.gguf", seed=7, terse=True)
-        return LlamaCppModel.load(str(file), {"n_ctx": 16_384, "n_threads": 1, "seed": 6})
+        chat = LlamaCppModel.load(str(file), {"n_ctx": 16_384, "n_threads": 1}).chat
+        return LlamaCppModel(chat, ModelOptions(seed=6))
 
     loading = asyncio.ensure_future(asyncio.to_thread(load))
     async with at_work(language_deciders(source, source), folder, on_low_confidence="skip") as talk:

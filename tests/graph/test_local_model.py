@@ -13,13 +13,14 @@ from packetgate.connectors.turn import Say
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.llama.model import LlamaCppModel
+from packetgate.models.options import ModelOptions
 from packetgate.models.pool import ModelPool
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.transitions import ToolExecutionStatus
 
 Load = Callable[..., Deciders]
-OPTIONS = {"n_ctx": 16_384, "n_threads": 1, "seed": 6}
+OPTIONS = {"n_ctx": 16_384, "n_threads": 1}
 
 
 @pytest.fixture
@@ -28,7 +29,8 @@ def load(llama_cpp_installed: None, tmp_path: Path) -> Load:
 
     def loaded(**options: int) -> Deciders:
         file = write_tiny_gguf(tmp_path / "random.gguf", seed=6, terse=True)
-        model = LlamaCppModel.load(str(file), {**OPTIONS, **options})
+        chat = LlamaCppModel.load(str(file), {**OPTIONS, **options}).chat
+        model = LlamaCppModel(chat, ModelOptions(seed=6))
 
         async def source() -> LlamaCppModel:
             return model
