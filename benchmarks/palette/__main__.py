@@ -122,7 +122,7 @@ def as_listed(tools: Mapping[str, ToolSpec]) -> Catalogue:
     return Catalogue(
         replace(
             spec,
-            risk=judge_tool(Definition(spec.upstream_name, spec.full, spec.input_schema)).looks,
+            risk=judge_tool(Definition(spec.upstream_name, spec.full, spec.input_schema)).apparent_risk,
         )
         for spec in tools.values()
     )

@@ -52,15 +52,15 @@ def tool_spec(
     *,
     key: str = "",
     server: str = "",
-    server_about: str = "",
+    server_description: str = "",
     rated: bool = False,
 ) -> ToolSpec:
     """Return a tool as Packetgate knows it; its risk is judged where that is wanted, and reading otherwise."""
     full = description.strip() or name
-    risk = judge_tool(Definition(name, full, schema)).looks if rated else Risk.READ
+    risk = judge_tool(Definition(name, full, schema)).apparent_risk if rated else Risk.READ
     return ToolSpec(
         name=key or name, server=server, upstream_name=name, full=full, brief=brief_of(full), input_schema=schema,
-        risk=risk, server_about=server_about,
+        risk=risk, server_description=server_description,
     )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def _tool(row: Row) -> ToolSpec:
         row.get("input_schema", dict) or row.get("parameters", dict, {}),
         key=row.get("id", str) or name,
         server=row.get("server", str, ""),
-        server_about=row.get("server_description", str, ""),
+        server_description=row.get("server_description", str, ""),
     )
 
 

@@ -31,7 +31,7 @@ class Judged(NamedTuple):
     @property
     def taken_for_read(self) -> bool:
         """Whether it was taken for one that only reads."""
-        return self.found.looks is Risk.READ
+        return self.found.apparent_risk is Risk.READ
 
 
 def main() -> None:

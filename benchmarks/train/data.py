@@ -160,7 +160,9 @@ def _toucan(data: Path) -> _Read:
     folder = data / "toucan_mcp_catalog"
     about = {row["id"]: row["description"] or "" for row in rows(folder / "servers.jsonl")}
     tools = read_tools([folder / "tools.jsonl", folder / "tools_without_schema.jsonl"])
-    return {name: replace(spec, server_about=about.get(name.split("/")[0], "")) for name, spec in tools.items()}, ()
+    return {
+        name: replace(spec, server_description=about.get(name.split("/")[0], "")) for name, spec in tools.items()
+    }, ()
 
 
 _BFCL_LIVE = ("live_simple.jsonl", "live_multiple.jsonl", "live_parallel.jsonl", "live_parallel_multiple.jsonl")

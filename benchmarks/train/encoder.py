@@ -105,9 +105,9 @@ def described_by_itself(spec: ToolSpec, draw: random.Random) -> Example:
     sentence = spec.brief.split(". ")[0]
     if draw.random() < 0.75:
         return Example(sentence, spec.name, encoded_text(replace(spec, brief="")), frozenset([spec.name]))
-    bare = replace(spec, upstream_name=" ", server="", server_about="")
+    bare = replace(spec, upstream_name=" ", server="", server_description="")
     return Example(
-        encoded_text(replace(spec, brief="", input_schema={}, server_about="")),
+        encoded_text(replace(spec, brief="", input_schema={}, server_description="")),
         spec.name,
         encoded_text(bare),
         frozenset([spec.name]),

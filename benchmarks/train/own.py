@@ -75,7 +75,7 @@ def _builtin(requests: Sequence[Request]) -> dict[str, ToolSpec]:
     for server in servers.values():
         asyncio.run(server.connect(0))
     _FOLDERS.append(kept)
-    return {spec.name: replace(spec, meant=None) for server in servers.values() for spec in server.specs}
+    return {spec.name: replace(spec, resolve_arguments=None) for server in servers.values() for spec in server.specs}
 
 
 def _put_there(folder: Path, request: Request) -> None:
@@ -95,7 +95,7 @@ def _put_there(folder: Path, request: Request) -> None:
 
 def _spec(tool: Mapping[str, Any], about: str) -> ToolSpec:
     schema = _schema(tool.get("parameters") or {})[0]
-    return tool_spec(tool["name"], tool.get("about") or "", schema, server_about=about, rated=True)
+    return tool_spec(tool["name"], tool.get("about") or "", schema, server_description=about, rated=True)
 
 
 def _schema(said: str | Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

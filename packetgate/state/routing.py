@@ -179,7 +179,7 @@ class ToolCall(Section):
         return {name: origin for name, origin in self.provenance.items() if not origin.kind.is_given}
 
     @property
-    def looks(self) -> Risk:
+    def apparent_risk(self) -> Risk:
         """Read if the call is `unvouched`, otherwise `risk`. Permission uses only `risk`."""
         return Risk.READ if self.unvouched else self.risk
 

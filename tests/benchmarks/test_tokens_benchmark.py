@@ -58,7 +58,7 @@ async def test_what_packetgate_sends_is_counted_where_it_stands():
     assert "files.search_files: Search the files for words." in asked.tool_part
     assert REQUEST in asked.messages
     assert count(asked.tool_part) < count(asked.messages)
-    shown = [name for name, spec in MANY.items() if spec.in_brief.split(":")[0] + ":" in asked.tool_part]
+    shown = [name for name, spec in MANY.items() if spec.brief_line.split(":")[0] + ":" in asked.tool_part]
     assert 0 < len(shown) < len(MANY)
     assert json.loads(asked.form) == {"type": "json_object"}  # OpenAI takes no schema of alternatives
 

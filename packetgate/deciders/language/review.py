@@ -141,9 +141,9 @@ def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     brief, takes = "the tool no longer exists", "unknown"
     if spec:
         brief = spec.brief[:_BRIEF_CHARS]
-        takes = spec.takes if len(spec.takes) <= _SCHEMA_CHARS else spec.signature()
+        takes = spec.schema_text if len(spec.schema_text) <= _SCHEMA_CHARS else spec.signature()
     return (
-        f"{number}. {call.tool_name} ({call.looks}): {brief}\n"
+        f"{number}. {call.tool_name} ({call.apparent_risk}): {brief}\n"
         f"   arguments: {compact_json(call.params)}\n"
         f"   it takes: {takes}\n"
         f"   where the arguments come from: {', '.join(foreign) or 'all from the user or a default'}"

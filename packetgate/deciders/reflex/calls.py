@@ -177,9 +177,9 @@ def review_of_missing(call: ToolCall) -> CallReview:
 def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, str]]:
     """Return (highest confidence, reason) of each objection to a call."""
     found, words = [], packet.content.user_words
-    if not any(call.looks in access_of(step).risks for step in steps_in(words)):
-        found.append((NOT_ASKED_FOR, f"the request does not ask for {call.looks} access"))
-    condition = condition_in(words) if call.looks is not Risk.READ else ""
+    if not any(call.apparent_risk in access_of(step).risks for step in steps_in(words)):
+        found.append((NOT_ASKED_FOR, f"the request does not ask for {call.apparent_risk} access"))
+    condition = condition_in(words) if call.apparent_risk is not Risk.READ else ""
     if condition:
         found.append((CONDITIONAL, f"the condition after `{condition}` was not checked"))
     if call.foreign:
@@ -213,7 +213,7 @@ def _fit_of(call: ToolCall, fits: Sequence[Fit]) -> Fit:
 
 def _with_meant(fit: Fit) -> Fit:
     # a built-in tool resolves its arguments, and the call's are resolved
-    meant = fit.spec.meant
+    meant = fit.spec.resolve_arguments
     if meant is None:
         return fit
     return replace(fit, fillings=tuple(replace(one, params=meant(one.params)) for one in fit.fillings))
@@ -221,7 +221,11 @@ def _with_meant(fit: Fit) -> Fit:
 
 def _does_the_same(one: Fit, other: Fit) -> bool:
     # both read the same values, with the same verb on one server, or one is built in
-    if {one.spec.looks, other.spec.looks} != {Risk.READ} or not one.values or one.values != other.values:
+    if (
+        {one.spec.apparent_risk, other.spec.apparent_risk} != {Risk.READ}
+        or not one.values
+        or one.values != other.values
+    ):
         return False
     if one.spec.server != other.spec.server:
         return is_known_builtin(one.spec)

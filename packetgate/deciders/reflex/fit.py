@@ -93,7 +93,7 @@ class Fit:
 
     def sureness(self, arguments: float, filled: int, left: int) -> Sureness:
         """Return the signals of a call with this log probability and number of arguments, and unused values."""
-        knows = self.spec.knows
+        knows = self.spec.path_certainty
         paths = [(name, value) for one in self.fillings for name, value in one.params.items() if isinstance(value, str)]
         return Sureness(
             share=log_odds(self.share),
@@ -178,7 +178,7 @@ def _prefer_builtin(fits: Sequence[Fit], text: str) -> list[Fit]:
 
 
 def _exists(fit: Fit) -> bool:
-    exists = fit.spec.finds
+    exists = fit.spec.paths_exist
     return exists is None or all(exists(one.params) for one in fit.fillings)
 
 
@@ -256,7 +256,7 @@ def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near:
         documents=float(is_question(bare) and hit is not None and is_documentation(spec, hit, bare)),
         answers=float(has_question(bare) and _only_needs_query(spec)),
         practised=builtin_log_odds(text, spec),
-        below=float(access is Access.WRITE and spec.looks is Risk.READ and not has_verb),
+        below=float(access is Access.WRITE and spec.apparent_risk is Risk.READ and not has_verb),
         otherwise=float(access is not Access.READ and not has_verb),
         deprecated=float("deprecated" in spec.full.lower()),
         advice=float(asks_advice(bare) and all(span.text.lower() in EDGES for span in purposeful)),
@@ -332,7 +332,7 @@ def _without_name(text: str, spec: ToolSpec) -> str:
 
 
 def _only_needs_query(spec: ToolSpec) -> bool:
-    if spec.looks is not Risk.READ or len(spec.required) != 1:
+    if spec.apparent_risk is not Risk.READ or len(spec.required) != 1:
         return False
     name = spec.required[0]
     return bool(QUERIES & {*words_of(name)}) and spec.parameters[name].get("type") == "string"

@@ -137,7 +137,7 @@ def _path_scores(found: Sequence[Candidate], nowhere: frozenset[str], *, is_path
 
 def _paths_to_nothing(reading: ParsedRequest, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
     """Return mentions that look like paths, but are patterns or do not exist although the tool needs no path."""
-    exists, paths = spec.finds, [one for one in parameters if {*one.words} & _PATHS and len(one.path) == 1]
+    exists, paths = spec.paths_exist, [one for one in parameters if {*one.words} & _PATHS and len(one.path) == 1]
     mentioned = {span.text for span in reading.mentions if span.kind == "path"}
     lost = {text for text in mentioned if "*" in text}
     if exists and paths and not any(one.required for one in paths):
@@ -147,11 +147,11 @@ def _paths_to_nothing(reading: ParsedRequest, parameters: Sequence[Parameter], s
 
 def existing_names(spec: ToolSpec, parameter: str, reading: ParsedRequest) -> dict[str, float]:
     """Return the words that name existing files of a built-in tool, with a certainty. Blocking."""
-    if spec.knows is None:
+    if spec.path_certainty is None:
         return {}
     words = {token.text for token in reading.tokens if token.text.lower() not in EDGES}
     named = sorted(word for word in words if not _is_path_word(word))
-    return {word: certainty for word in named if (certainty := spec.knows(parameter, word))}
+    return {word: certainty for word in named if (certainty := spec.path_certainty(parameter, word))}
 
 
 def _existence_scores(
@@ -162,7 +162,7 @@ def _existence_scores(
     scores: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     added = np.array([_EXISTS_BONUS * named.get(str(one.value), 0.0) for one in found])
-    exists = None if parameter.required or len(parameter.path) > 1 else spec.finds
+    exists = None if parameter.required or len(parameter.path) > 1 else spec.paths_exist
     for _ in range(_LOOKED_UP if exists else 0):
         best = int((scores + added).argmax())
         value = found[best].value

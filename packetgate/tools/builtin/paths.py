@@ -59,7 +59,7 @@ class PathReader:
         except (ToolFailure, OSError):
             return dict(params)
 
-    def finds(self, params: Mapping[str, Any]) -> bool:
+    def path_exists(self, params: Mapping[str, Any]) -> bool:
         """Whether the resolved path exists and is of the right kind. Blocking."""
         path = self.read(params).get(self.parameter)
         if not isinstance(path, str) or path.startswith(HANDLE_PREFIX):
@@ -69,7 +69,7 @@ class PathReader:
         except (ToolFailure, OSError):
             return False
 
-    def knows(self, word: str) -> float:
+    def certainty(self, word: str) -> float:
         """Return how surely a word names an existing path of the right kind, from -1 to 1. Blocking.
 
         1: the path exists; 0.5: a name in the working folder equals it without case and suffix; -1: the path exists

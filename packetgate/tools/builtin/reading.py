@@ -92,7 +92,7 @@ def reading_tools(root: Root, kept: ResultStore | None) -> tuple[BuiltinTool, ..
         name, text = read_text(root, path)
         return _shown(text, name, lines)
 
-    return (BuiltinTool(read, Risk.READ, reads_on=True, paths=(PathReader(root, kind="file"),)),)
+    return (BuiltinTool(read, Risk.READ, supports_paging=True, paths=(PathReader(root, kind="file"),)),)
 
 
 def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:

@@ -55,7 +55,7 @@ class BuiltinTool:
     """The tool's name, if it differs from the function's name."""
     open_world: bool = False
     """Whether the tool reaches outside the working folder."""
-    reads_on: bool = False
+    supports_paging: bool = False
     """Whether the tool itself can return the rest of a long result."""
     paths: tuple[PathReader, ...] = ()
     """Readers that resolve the paths in a call."""
@@ -89,21 +89,23 @@ class BuiltinTool:
             brief=brief_of(full),
             input_schema=schema,
             risk=self.risk,
-            risk_holds=True,
+            has_fixed_risk=True,
             has_dry_run=has_dry_run,
             open_world=self.open_world,
             reaches_outside=self.open_world,
-            meant=self._meant if self.paths else None,
-            finds=(lambda params: all(reader.finds(params) for reader in self.paths)) if self.paths else None,
-            knows=self._knows if self.paths else None,
+            resolve_arguments=self._resolve_arguments if self.paths else None,
+            paths_exist=(lambda params: all(reader.path_exists(params) for reader in self.paths))
+            if self.paths
+            else None,
+            path_certainty=self._path_certainty if self.paths else None,
         )
 
-    def _knows(self, parameter: str, word: str) -> float:
+    def _path_certainty(self, parameter: str, word: str) -> float:
         if parameter == self.takes_kind:
             return float(bool(suffixes_of(word)))
-        return next((reader.knows(word) for reader in self.paths if reader.parameter == parameter), 0.0)
+        return next((reader.certainty(word) for reader in self.paths if reader.parameter == parameter), 0.0)
 
-    def _meant(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _resolve_arguments(self, params: dict[str, Any]) -> dict[str, Any]:
         for reader in self.paths:
             params = reader.read(params)
         return params

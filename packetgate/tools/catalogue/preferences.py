@@ -152,7 +152,7 @@ class Preferences(ConfigTable):
                 spec = replace(
                     spec,
                     brief=own.brief or spec.brief,
-                    given_category=own.category or spec.given_category,
+                    assigned_category=own.category or spec.assigned_category,
                     open_world=spec.open_world if own.external is None else own.external,
                     reaches_outside=spec.reaches_outside if own.external is None else own.external,
                     examples=(*spec.examples, *own.examples),
@@ -162,12 +162,12 @@ class Preferences(ConfigTable):
                         spec,
                         risk=own.risk,
                         least_risk=own.risk,
-                        risk_holds=spec.risk_holds or own.risk is not Risk.READ,
+                        has_fixed_risk=spec.has_fixed_risk or own.risk is not Risk.READ,
                         risk_why=("packetgate.toml says so",),
                         unvouched=False,
                     )
-        if self.categories and not spec.given_category:
-            spec = replace(spec, given_category=spec.category_by(self.category_words))
+        if self.categories and not spec.assigned_category:
+            spec = replace(spec, assigned_category=spec.category_with(self.category_words))
         rules = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
         return replace(spec, rules=rules) if rules else spec
 

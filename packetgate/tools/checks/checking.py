@@ -147,7 +147,7 @@ def _with_types(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
 
 
 def _with_resolved_values(call: CheckedCall, spec: ToolSpec) -> CheckedCall:
-    given, params = call.params, spec.meant(call.params) if spec.meant else call.params
+    given, params = call.params, spec.resolve_arguments(call.params) if spec.resolve_arguments else call.params
     for name, value in params.items():
         if value != given.get(name):
             call = call.repaired("named_nearly", f"`{name}` {_shown(given.get(name))} was read as {_shown(value)}.")

@@ -53,12 +53,12 @@ def wrong_category(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogu
         one
         for one in (catalogue[hit.name] for hit in hits)
         if one.category in wanted
-        and one.looks.severity <= most.severity
+        and one.apparent_risk.severity <= most.severity
         and _actions(words_of(one.upstream_name)) <= actions
     ]
     if not better:
         return None
-    best = min(better, key=lambda one: one.looks is Risk.READ and most is not Risk.READ)
+    best = min(better, key=lambda one: one.apparent_risk is Risk.READ and most is not Risk.READ)
     message = f"`{spec.name}` is for {spec.category}; for {best.category} there is `{best.name}`."
     return Correction(tool_name=spec.name, problem="wrong_kind", message=message, better_tool=best.name)
 

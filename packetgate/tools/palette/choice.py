@@ -39,7 +39,7 @@ def tool_text(spec: ToolSpec, shown: PaletteDetail) -> str:
     """Return a tool's text for a prompt."""
     if shown == "name":
         return f"- {spec.name}"
-    return spec.in_brief if shown == "brief" else spec.in_full
+    return spec.brief_line if shown == "brief" else spec.full_text
 
 
 @lru_cache(maxsize=CACHED_COUNTS)
@@ -152,7 +152,7 @@ class _Candidates:
     def _fits_least(self, name: str) -> bool:
         """Whether a tool does more, or reaches further, than the request asks for."""
         spec = self.catalogue[name]
-        return spec.looks not in self.request.access.risks or (spec.is_external and not self.subject.outside)
+        return spec.apparent_risk not in self.request.access.risks or (spec.is_external and not self.subject.outside)
 
     def _is_related(self, name: str) -> bool:
         known = name in self.pool or name in self.permanent or name in self.request.recent
@@ -188,7 +188,7 @@ class _Candidates:
         if request.context_type != GENERAL and not self.pool:
             return f"no tool belongs to conversations of type {request.context_type!r}"
         by_words = [hit for hit in self.hits if hit.terms]
-        risks = {self.catalogue[hit.name].looks for hit in by_words or self.hits}
+        risks = {self.catalogue[hit.name].apparent_risk for hit in by_words or self.hits}
         if not risks or risks & request.access.risks:
             return ""
         return f"nothing else fits this {request.access} request, so {' and '.join(sorted(risks))} tools are offered"

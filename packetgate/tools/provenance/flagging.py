@@ -64,7 +64,7 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
     }
     findings = {name: finding for name, value in params.items() if (finding := _sensitive(name, value))}
     judged = judge_call(spec, params)
-    if judged.looks is Risk.READ:
+    if judged.apparent_risk is Risk.READ:
         findings = _of_read(params, spec, traces, sources) | findings
     if judged.risk is not Risk.READ:
         findings = _of_change(spec, traces, sources) | findings

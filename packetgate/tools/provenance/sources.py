@@ -256,7 +256,7 @@ def _of_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | Passage]
     result = call.result
     if result is None:
         return
-    is_document = call.looks is Risk.READ and _is_document(call.tool_name, call.params)
+    is_document = call.apparent_risk is Risk.READ and _is_document(call.tool_name, call.params)
     is_named = is_document and any(user.contain(fold_text(text)) for text in _documents(call.params))
     if result.structured is not None and result.success:
         yield from _of_value(call.tool_name, result.structured)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from packetgate.tools.spec.tool_spec import ToolSpec, parts_of
+from packetgate.tools.spec.tool_spec import ToolSpec, subschemas
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in
 
 SATURATION = 1.2
@@ -203,12 +203,12 @@ def _texts_of(spec: ToolSpec) -> dict[str, str]:
         "full": spec.full,
         "parameters": " ".join(_schema_texts({"properties": spec.parameters, "$defs": spec.input_schema.get("$defs")})),
         "examples": " ".join(spec.examples),
-        "about": spec.server_about,
+        "about": spec.server_description,
     }
 
 
 def _schema_texts(schema: dict[str, Any]) -> Iterator[str]:
-    for name, part in parts_of(schema):
+    for name, part in subschemas(schema):
         description, allowed = part.get("description"), part.get("enum")
         yield name
         if isinstance(description, str):

@@ -146,7 +146,7 @@ def encoded_text(spec: ToolSpec) -> str:
         f"{_spaced(spec.server)} {_spaced(spec.upstream_name)}:".lstrip(),
         spec.brief[:BRIEF_CHARS],
         f"({parameters})" if parameters else "",
-        spec.server_about[:ABOUT_CHARS],
+        spec.server_description[:ABOUT_CHARS],
     ]
     return " ".join(part for part in parts if part)
 

@@ -75,7 +75,7 @@ class Judgement:
     """Whether this looks like a read but counts as a write, because no trusted server or user confirms the read."""
 
     @property
-    def looks(self) -> Risk:
+    def apparent_risk(self) -> Risk:
         """The apparent risk, for matching requests; never used for permission."""
         return Risk.READ if self.unvouched else self.risk
 
@@ -111,7 +111,7 @@ def _judged(spec: ToolSpec, arguments: str) -> Judgement:
     addresses = [(name, next(filter(None, map(_address_in, parts[name])), "")) for name in parts]
     outside = tuple(f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses if address)
     open_world = spec.reaches_outside or bool(outside)
-    if spec.risk_holds:
+    if spec.has_fixed_risk:
         return Judgement(spec.risk, open_world, spec.risk_why + outside)
     kinds = _kinds_of(spec)
     reasons = [*dict.fromkeys(_reasons_in(params, parts, kinds))]

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from packetgate.tools.spec.tool_spec import parts_of
+from packetgate.tools.spec.tool_spec import subschemas
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
 VERSION = 1
@@ -118,7 +118,7 @@ def parameter_kinds(description: str, schema: Mapping[str, Any]) -> Iterator[tup
     """Yield the kind and name of each parameter of a known kind."""
     about = description[:20_000]
     sentence = about.partition(". ")[0][:600]
-    for name, part in islice(parts_of(dict(schema)), _MAX_PARTS + 1):
+    for name, part in islice(subschemas(dict(schema)), _MAX_PARTS + 1):
         may_be_text = part.get("type") not in ("boolean", "integer", "number") and "enum" not in part
         if name and may_be_text:
             text = str(part.get("description", ""))[:2_000]
@@ -272,7 +272,7 @@ def _of_lead(words: list[str]) -> Iterator[str]:
 
 
 def _of_parameters(tool: Definition) -> Iterator[str]:
-    named = ((str(name), part) for name, part in parts_of(dict(tool.schema)) if name)
+    named = ((str(name), part) for name, part in subschemas(dict(tool.schema)) if name)
     parts = [*islice(named, _MAX_PARTS)]
     properties = tool.schema.get("properties")
     if not isinstance(properties, dict) or not properties:

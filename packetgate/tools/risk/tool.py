@@ -80,7 +80,7 @@ class ToolJudgement(Judgement):
     probability: float = 1.0
 
     @property
-    def looks(self) -> Risk:
+    def apparent_risk(self) -> Risk:
         """The apparent risk, for matching requests; never used for permission."""
         return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
 

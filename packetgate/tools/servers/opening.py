@@ -74,7 +74,7 @@ class BuiltinServer(Server):
             (text, structured), failed = await self._tools[tool].call(params), False
         except (ToolFailure, ValidationError) as error:
             text, failed = str(error), True
-        keep = self._kept.keep if self._kept and not self._tools[tool].reads_on else None
+        keep = self._kept.keep if self._kept and not self._tools[tool].supports_paging else None
         took_ms = ms_since(started)
         return await to_result_async(text, structured, took_ms, is_error=failed, complete=True, keep=keep)
 

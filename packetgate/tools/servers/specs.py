@@ -45,7 +45,7 @@ def spec_of(
         has_dry_run=dry_run is not None,
         tags=_tags(tool.meta),
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
-        server_about=about,
+        server_description=about,
         server_digest=server_digest,
         default_args=given,
         title=tool.title or (tool.annotations.title if tool.annotations else None) or "",

@@ -44,23 +44,23 @@ class ToolSpec:
     risk_why: tuple[str, ...] = ()
     least_risk: Risk | None = None
     """Least risk of any call, if it is below `risk` (a tool that runs SQL)."""
-    risk_holds: bool = False
+    has_fixed_risk: bool = False
     """Whether every call has exactly this risk."""
     unvouched: bool = False
     """Whether the tool looks like a read but counts as a write, because no trusted server or user confirms the read."""
     reaches_outside: bool = False
     """Whether any call may reach beyond the user's machine and servers, by its definition."""
-    leads_to: Risk | None = None
-    """For a chain: the worst apparent risk (`looks`) of the tools in its steps."""
+    steps_risk: Risk | None = None
+    """For a chain: the worst apparent risk (`apparent_risk`) of the tools in its steps."""
     has_dry_run: bool = False
     """Whether a trusted server's tool has a dry-run argument, which only the gate sets."""
     tags: tuple[str, ...] = ()
-    given_category: str = ""
+    assigned_category: str = ""
     open_world: bool | None = None
     """Whether the tool reaches outside the user's own servers; None if nobody states it."""
     examples: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
-    server_about: str = ""
+    server_description: str = ""
     """The server's description of itself."""
     server_digest: str = ""
     """Digest of how its server is started or reached."""
@@ -72,11 +72,13 @@ class ToolSpec:
     idempotent: bool | None = None
     """The server's hint whether a repeated call changes nothing more."""
     meta: dict[str, Any] | None = None
-    meant: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
+    resolve_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = field(
+        default=None, compare=False, repr=False
+    )
     """Resolves arguments of a built-in tool, such as a name to a path. May block."""
-    finds: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
+    paths_exist: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
     """Whether the paths in the arguments of a built-in tool exist. May block."""
-    knows: Callable[[str, str], float] | None = field(default=None, compare=False, repr=False)
+    path_certainty: Callable[[str, str], float] | None = field(default=None, compare=False, repr=False)
     """How likely, from -1 to 1, a word names an existing path for a parameter of a built-in tool. May block."""
 
     def __hash__(self) -> int:
@@ -90,38 +92,38 @@ class ToolSpec:
     @cached_property
     def category(self) -> str:
         """The tool's category, such as `images`; empty if unknown."""
-        return self.given_category or self.category_by({})
+        return self.assigned_category or self.category_with({})
 
-    def category_by(self, own: CategoryWords) -> str:
+    def category_with(self, own: CategoryWords) -> str:
         """Return the category of its words, including the user's `own`."""
         texts = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
         return category_of({field: words_in(text) for field, text in texts.items()}, own)
 
     @cached_property
-    def takes(self) -> str:
+    def schema_text(self) -> str:
         """The short form of the tool's schema."""
         return short_schema(self.input_schema)
 
     @property
-    def looks(self) -> Risk:
+    def apparent_risk(self) -> Risk:
         """The apparent risk, for ranking and display; never used for permission."""
-        if self.leads_to is not None:
-            return self.leads_to
+        if self.steps_risk is not None:
+            return self.steps_risk
         return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
 
     @property
     def _heading(self) -> str:
-        return self.name if self.looks is Risk.READ else f"{self.name} ({self.looks})"
+        return self.name if self.apparent_risk is Risk.READ else f"{self.name} ({self.apparent_risk})"
 
     @cached_property
-    def in_brief(self) -> str:
+    def brief_line(self) -> str:
         """The tool's line in a prompt, without arguments."""
         return f"- {self._heading}: {brief_of(self.brief, LINE_WORDS)}"
 
     @cached_property
-    def in_full(self) -> str:
+    def full_text(self) -> str:
         """The tool's text in a prompt, with arguments."""
-        return f"- {self._heading}: {without_margins(self.full)}\n{ARGUMENTS_PREFIX}{self.takes}"
+        return f"- {self._heading}: {without_margins(self.full)}\n{ARGUMENTS_PREFIX}{self.schema_text}"
 
     @cached_property
     def digest(self) -> str:
@@ -191,7 +193,7 @@ def type_name(schema: dict[str, Any]) -> str:
     return " or ".join(type_name(option) for option in options if isinstance(option, dict)) or "any"
 
 
-def parts_of(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
+def subschemas(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a schema and its parts, each with the name of its parameter or definition."""
     if depth > MAX_SCHEMA_DEPTH or not isinstance(schema, dict):
         return
@@ -199,11 +201,11 @@ def parts_of(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str,
     for kind in ("properties", "$defs"):
         named = schema.get(kind)
         for inner, part in named.items() if isinstance(named, dict) else ():
-            yield from parts_of(part if isinstance(part, dict) else {}, inner, depth + 1)
+            yield from subschemas(part if isinstance(part, dict) else {}, inner, depth + 1)
     for kind in ("items", "anyOf", "oneOf", "allOf"):
         parts = schema.get(kind)
         for part in parts if isinstance(parts, list) else [parts]:
-            yield from parts_of(part, name, depth + 1)
+            yield from subschemas(part, name, depth + 1)
 
 
 def _word(value: Any) -> str:

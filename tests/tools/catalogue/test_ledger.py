@@ -112,7 +112,7 @@ def test_a_larger_catalogue_has_fewer_names_then_fewer_categories_then_a_line_fo
 def test_long_names_are_cut():
     tools = [a_tool(f"{'s' * 200}{i:03}.{'t' * 300}{i}") for i in range(100)]
     assert estimated_tokens(Catalogue(tools).ledger) <= SHORT_TOKENS
-    kinds = [replace(tool, given_category=f"{'k' * 100}{i}") for i, tool in enumerate(tools)]
+    kinds = [replace(tool, assigned_category=f"{'k' * 100}{i}") for i, tool in enumerate(tools)]
     assert estimated_tokens(Catalogue(kinds).ledger) <= SHORT_TOKENS
 
 

@@ -127,7 +127,7 @@ def test_a_changed_tool_needs_another_approval(changed: dict[str, Any]):
     assert refusal(WRITE, packet(approval(WRITE)), now_there, ON) is Code.APPROVAL_MISSING
 
 
-@pytest.mark.parametrize("changed", [{"brief": "Writes"}, {"examples": ("write it",)}, {"given_category": "files"}])
+@pytest.mark.parametrize("changed", [{"brief": "Writes"}, {"examples": ("write it",)}, {"assigned_category": "files"}])
 def test_how_a_tool_is_presented_does_not_matter(changed: dict[str, Any]):
     seen = Catalogue([replace(FILES["files.write_file"], **changed)])
     assert refusal(WRITE, packet(approval(WRITE)), seen, ON) is None

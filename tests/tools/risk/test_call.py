@@ -134,10 +134,10 @@ def test_arguments_raise_a_tool_that_the_user_calls_a_read():
 
 
 def test_a_call_of_an_unvouched_tool_looks_like_a_read():
-    assert judge_call(UNVOUCHED, {"query": "what we decided"}).looks is R
-    assert judge_call(UNVOUCHED, {"query": "DROP TABLE notes"}).looks is W
-    assert judge_call(UNTRUSTED_QUERY, {"sql": "SELECT 1"}).looks is R
-    assert judge_call(UNTRUSTED_QUERY, {"sql": "DELETE FROM t"}).looks is X
+    assert judge_call(UNVOUCHED, {"query": "what we decided"}).apparent_risk is R
+    assert judge_call(UNVOUCHED, {"query": "DROP TABLE notes"}).apparent_risk is W
+    assert judge_call(UNTRUSTED_QUERY, {"sql": "SELECT 1"}).apparent_risk is R
+    assert judge_call(UNTRUSTED_QUERY, {"sql": "DELETE FROM t"}).apparent_risk is X
 
 
 def test_a_deeply_nested_argument_is_execution():

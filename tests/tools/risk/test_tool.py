@@ -55,7 +55,7 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
 )
 def test_a_tool_that_looks_like_a_read_is_a_write(name: str, description: str, parameters: dict[str, Any], looks: Risk):
     found = judged(name, description, **parameters)
-    assert found.looks is looks
+    assert found.apparent_risk is looks
     assert found.risk is (W if looks is R else looks)
     assert found.unvouched is (looks is R)
     assert ("nothing confirms that it only reads" in found.why) is (looks is R)
@@ -76,7 +76,7 @@ def test_a_tool_that_looks_like_a_read_is_a_write(name: str, description: str, p
 def test_unknown_words_make_a_write(name: str, description: str, why: str):
     for hints, trusted in ((None, False), (READ_ONLY, False)):
         found = judged(name, description, hints, trusted=trusted)
-        assert found.looks is found.risk is W
+        assert found.apparent_risk is found.risk is W
         assert why in found.why[:2]
 
 

@@ -53,7 +53,7 @@ def test_a_name_or_a_tag_outweighs_the_server_and_the_server_the_description():
 
 
 def test_the_users_category_counts():
-    assert replace(a_tool("office.list_tasks"), given_category="chores").category == "chores"
+    assert replace(a_tool("office.list_tasks"), assigned_category="chores").category == "chores"
 
 
 @pytest.mark.parametrize(
