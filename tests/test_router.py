@@ -111,7 +111,7 @@ def test_a_call_is_edited_or_rejected(router: Router, shop: Shop):
     assert turn.calls[0].status is ToolExecutionStatus.USER_DENIED
 
 
-def test_an_unvouched_function_does_not_run_by_default(shop: Shop):
+def test_a_function_that_is_not_declared_a_read_does_not_run_by_default(shop: Shop):
     with create_router(tools=shop.tools()) as router:
         turn = router.invoke("Cancel order A-17")
     assert shop.cancelled == []

@@ -92,7 +92,7 @@ def _print_errors(title: str, judged: Sequence[Judged]) -> None:
     for wrong, what in ((_is_false_read, "taken for a reader"), (_is_false_alarm, "taken for more")):
         for one in filter(wrong, judged):
             doubted = " (disputed)" if one.example.doubted else ""
-            print(f"- {what}{doubted}: {one.example.server} `{one.example.tool.name}`: {'; '.join(one.found.why)}")
+            print(f"- {what}{doubted}: {one.example.server} `{one.example.tool.name}`: {'; '.join(one.found.reasons)}")
     print()
 
 

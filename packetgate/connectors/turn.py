@@ -183,7 +183,7 @@ def _as_request(turn: UserInput, state: SessionState) -> UserInput:
     if not isinstance(turn.value, str) or not turn.question_id or decides_all_calls(turn.value, state.question):
         return turn
     header = state.packet.header
-    request = TurnRequest(origin=header.origin, person=header.person, way_out=header.way_out, is_new=True)
+    request = TurnRequest(origin=header.origin, person=header.person, switch_hints=header.switch_hints, is_new=True)
     return Say(turn.value, request)
 
 

@@ -19,7 +19,7 @@ CALL_REVIEWED = "call_reviewed"
 _EMPTY = CognitionPacket()
 _NO_ROUTING = ToolRouting()
 _NO_TOKENS = TokenUsage()
-_PROPOSED_FIELDS = {"tool_name", "params", "risk", "open_world", "risk_why", "provenance"}
+_PROPOSED_FIELDS = {"tool_name", "params", "risk", "open_world", "risk_reasons", "provenance"}
 
 
 class StageChange:

@@ -36,7 +36,7 @@ from packetgate.tools.execution.running import run_dry_runs
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.risk.call import with_risk
-from packetgate.tools.risk.tool import how_to_vouch
+from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
 
 CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
@@ -242,9 +242,9 @@ def _proposal(
         spec,
     )
     if requested.refusal_if_changing and call.risk is not Risk.READ:
-        why = f": {'; '.join(call.risk_why)}" if call.risk_why else ""
-        vouch = f" {how_to_vouch(call)}" if call.unvouched else ""
-        message = f"{call.tool_name} may {call.risk}{why}. {requested.refusal_if_changing}{vouch}"
+        why = f": {'; '.join(call.risk_reasons)}" if call.risk_reasons else ""
+        hint = f" {confirm_read_hint(call)}" if call.is_unconfirmed_read else ""
+        message = f"{call.tool_name} may {call.risk}{why}. {requested.refusal_if_changing}{hint}"
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
     if own_thread and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
         packet = caller.opened(entry, own_thread=True)

@@ -160,8 +160,8 @@ def _check_name(name: str, known: tuple[str, ...], where: str, there_are: str, w
     if name in known:
         return
     near = get_close_matches(name, known, n=2, cutoff=0.6)
-    way_out = f"did you mean {' or '.join(near)}?" if near else f"{there_are} {', '.join(known)}"
-    raise ConfigError(f"{where}: unknown {what} {name!r}: {way_out}")
+    suggestion = f"did you mean {' or '.join(near)}?" if near else f"{there_are} {', '.join(known)}"
+    raise ConfigError(f"{where}: unknown {what} {name!r}: {suggestion}")
 
 
 def _check_headers(given: SettingValue | None) -> None:

@@ -80,7 +80,7 @@ def _new_request(packet: CognitionPacket, words: str, *, is_message: bool) -> Pa
     if is_message:
         return update
     header = packet.header
-    request = TurnRequest(origin=header.origin, person=header.person, way_out=header.way_out)
+    request = TurnRequest(origin=header.origin, person=header.person, switch_hints=header.switch_hints)
     return {**update, "messages": [HumanMessage(words)], "request": request}
 
 

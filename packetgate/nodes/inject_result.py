@@ -58,14 +58,16 @@ def _data_field(call: ToolCall) -> DataField:
 
 
 def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
-    foreign = None if call.status is ToolExecutionStatus.EXECUTED else call.result.foreign if call.result else ""
+    server_part = (
+        None if call.status is ToolExecutionStatus.EXECUTED else call.result.server_text if call.result else ""
+    )
     return LedgerEntry(
         packet_id=packet_id,
         tool_name=call.tool_name,
         params=call.params,
         status=call.status.value,
         summary=_shortened(result_text(call)),
-        said=None if foreign is None else _shortened(foreign),
+        server_part=None if server_part is None else _shortened(server_part),
         fields=address_fields(call),
     )
 

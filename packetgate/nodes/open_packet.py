@@ -62,7 +62,7 @@ async def open_packet(
         lineage=(packet.header.lineage + previous)[-LINEAGE:],
         origin=request.origin,
         person=request.person,
-        way_out=request.way_out,
+        switch_hints=request.switch_hints,
     )
     context_type = request.context_type or earlier.context_type
     return {

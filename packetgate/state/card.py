@@ -51,7 +51,7 @@ def _call(call: ToolCall) -> tuple[str, ...]:
 
 def _origin(call: ToolCall, name: str) -> str:
     origin = call.provenance.get(name)
-    return f" (from {origin.source}{f': {origin.why}' if origin.loud else ''})" if origin else ""
+    return f" (from {origin.source}{f': {origin.why}' if origin.is_flagged else ''})" if origin else ""
 
 
 def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

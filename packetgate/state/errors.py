@@ -95,9 +95,9 @@ class ToolCallError(PacketgateError):
     code = Code.TOOL_FAILED
     error_type = ErrorType.TOOL_ERROR
 
-    def __init__(self, message: str, said: str = "", *, code: Code | None = None) -> None:
+    def __init__(self, message: str, server_part: str = "", *, code: Code | None = None) -> None:
         super().__init__(message, code)
-        self.said = said
+        self.server_part = server_part
         """The part of the message that a tool or server wrote."""
 
 
@@ -115,9 +115,9 @@ class ServerError(ToolCallError):
     error_type = ErrorType.UNAVAILABLE
 
     def __init__(
-        self, message: str, said: str = "", *, retry_after_s: float | None = None, code: Code | None = None
+        self, message: str, server_part: str = "", *, retry_after_s: float | None = None, code: Code | None = None
     ) -> None:
-        super().__init__(message, said, code=code)
+        super().__init__(message, server_part, code=code)
         self.retry_after_s = retry_after_s
         """Seconds after which a read may be retried; None: a retry is useless."""
 

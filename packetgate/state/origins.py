@@ -19,7 +19,7 @@ class OriginKind(StrEnum):
     """The model invented the value or combined it from parts."""
 
     @property
-    def is_given(self) -> bool:
+    def is_user_or_default(self) -> bool:
         """Whether the value comes from the user or from a default."""
         return self in {OriginKind.USER, OriginKind.DEFAULT}
 
@@ -39,10 +39,10 @@ class Origin(Section):
 
     kind: OriginKind
     tool: str = ""
-    worded: bool = False
+    is_free_text: bool = False
     """Whether the output's field is free text, such as a subject line."""
     role: ArgumentRole = ArgumentRole.OTHER
-    loud: bool = False
+    is_flagged: bool = False
     """Flagged: the user is always asked, even about a read, whatever they allowed beforehand."""
     why: str = ""
     sentence: str = ""

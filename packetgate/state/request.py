@@ -21,7 +21,7 @@ class TurnRequest(Section):
     origin: str = "unknown"
     person: str = ""
     """The user's name, in connectors with several users."""
-    way_out: SwitchHints = SwitchHints()
+    switch_hints: SwitchHints = SwitchHints()
     is_new: bool = False
     """Whether the message cannot be a reply to the open question, because its author was not asked."""
     context_type: str | None = None

@@ -80,8 +80,8 @@ class ToolResult(Section):
     truncated: bool = False
     handle: str = ""
     """Handle by which `ai.read` reads the full result; empty if the result is short or was not stored."""
-    said: str | None = None
-    """The part of output or error that is not Packetgate's own text; None means the complete text."""
+    server_part: str | None = None
+    """The part of output or error that the server wrote; None: the complete text."""
     attachments: tuple[ResultAttachment, ...] = Field(default=(), max_length=MAX_ATTACHMENTS)
 
     @property
@@ -92,9 +92,9 @@ class ToolResult(Section):
         return self.restated if self.structured is None else self.structured
 
     @property
-    def foreign(self) -> str:
-        """The part that is not Packetgate's own text."""
-        return (self.output or self.error or "") if self.said is None else self.said
+    def server_text(self) -> str:
+        """The text that the server wrote."""
+        return (self.output or self.error or "") if self.server_part is None else self.server_part
 
 
 class ChainStep(Section):
@@ -116,8 +116,8 @@ class ToolCall(Section):
     """The worse of the tool's risk and the arguments' risk."""
     open_world: bool = False
     """Whether the call reaches beyond the user's own machine and servers."""
-    risk_why: tuple[str, ...] = ()
-    unvouched: bool = False
+    risk_reasons: tuple[str, ...] = ()
+    is_unconfirmed_read: bool = False
     """Whether the call looks like a read but has a higher risk, because no trusted source declares its tool a read."""
     provenance: dict[str, Origin] = {}
     selection_reasoning: str = ""
@@ -154,34 +154,34 @@ class ToolCall(Section):
     def is_from_user(self, name: str) -> bool:
         """Whether an argument is in the user's own words, or the tool's default."""
         origin = self.provenance.get(name)
-        return origin is not None and origin.kind.is_given
+        return origin is not None and origin.kind.is_user_or_default
 
     def is_from_server(self, name: str) -> bool:
         """Whether an argument is a structured field that the tool's own server returned, and not free text."""
         origin, server = self.provenance.get(name), self.tool_name.partition(".")[0]
-        if origin is None or origin.kind is not OriginKind.STRUCTURED or origin.worded:
+        if origin is None or origin.kind is not OriginKind.STRUCTURED or origin.is_free_text:
             return False
         return origin.tool.partition(".")[0] == server
 
     def is_in_text(self, name: str) -> bool:
         """Whether an argument comes only from free text, or has an unknown origin."""
         origin = self.provenance.get(name)
-        return origin is None or origin.kind is OriginKind.TEXT or origin.worded
+        return origin is None or origin.kind is OriginKind.TEXT or origin.is_free_text
 
     @property
     def is_flagged(self) -> bool:
         """Whether an argument is flagged: the user must see this call before it runs."""
-        return any(origin.loud for origin in self.provenance.values())
+        return any(origin.is_flagged for origin in self.provenance.values())
 
     @property
-    def foreign(self) -> dict[str, Origin]:
-        """Arguments that neither the user nor a default gave."""
-        return {name: origin for name, origin in self.provenance.items() if not origin.kind.is_given}
+    def unstated_origins(self) -> dict[str, Origin]:
+        """The origins of the arguments that come neither from the user nor from a default."""
+        return {name: origin for name, origin in self.provenance.items() if not origin.kind.is_user_or_default}
 
     @property
     def apparent_risk(self) -> Risk:
-        """Read if the call is `unvouched`, otherwise `risk`. Permission uses only `risk`."""
-        return Risk.READ if self.unvouched else self.risk
+        """The apparent risk: read for an unconfirmed read. Permission uses only `risk`."""
+        return Risk.READ if self.is_unconfirmed_read else self.risk
 
     @property
     def doubt(self) -> str:

@@ -15,7 +15,7 @@ from packetgate.state.errors import PacketVersionError
 from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk, ToolRouting
 
-PACKET_VERSION = 13
+PACKET_VERSION = 14
 """Version of the packet format; incremented with every incompatible change. Only this version can be read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -40,7 +40,7 @@ class Header(Section):
     origin: str = "unknown"
     person: str = ""
     """The user's name in that connector."""
-    way_out: SwitchHints = SwitchHints()
+    switch_hints: SwitchHints = SwitchHints()
     created_at: datetime = Field(default_factory=now)
 
     @field_validator("version")
@@ -119,8 +119,8 @@ class LedgerEntry(Section):
     params: dict[str, JsonValue] = {}
     status: str
     summary: str
-    said: str | None = None
-    """The part of the summary that is not Packetgate's own text; None means the complete summary."""
+    server_part: str | None = None
+    """The part of the summary that the server wrote; None: the complete summary."""
     fields: tuple[str, ...] = ()
     """Addresses that were complete structured fields: later turns may send to them."""
     at: datetime = Field(default_factory=now)

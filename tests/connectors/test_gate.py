@@ -48,7 +48,7 @@ LINE = 'tools."db.read_entry".risk = "read"'
 
 
 @pytest.mark.slow
-def test_an_unvouched_read_is_a_dry_run_until_the_configuration_vouches_for_it(cli: CommandLine):
+def test_an_unconfirmed_read_is_a_dry_run_until_packetgate_toml_confirms_it(cli: CommandLine):
     serve(cli, "Read an entry by its title.", READER, trusted=False)
     request = ("ask", 'Read the entry with title "May" by db.read_entry')
     told = " ".join(cli.run(*request).out.split())
@@ -56,10 +56,10 @@ def test_an_unvouched_read_is_a_dry_run_until_the_configuration_vouches_for_it(c
     assert LINE in told
     asked = cli.run("ask", "--allow-writes", *request[1:])
     assert asked.status == 3
-    assert "If it only reads say so by a line at the top of packetgate toml" in " ".join(re.findall(r"\w+", asked.out))
+    assert "only reads add this line at the top of packetgate toml" in " ".join(re.findall(r"\w+", asked.out))
     assert not (cli.folder / "ran.txt").exists()
     doctor = " ".join(cli.run("doctor").out.split())
-    assert "look like reads but count as writes, because nothing confirms it: 1 (read_entry)" in doctor
+    assert "look like reads but count as writes, because nothing confirms that they only read: 1 (read_entry)" in doctor
     (cli.folder / "packetgate.toml").write_text(f"{LINE}\n")
     assert "done" in cli.run(*request).out
     assert (cli.folder / "ran.txt").read_text() == "May"

@@ -76,8 +76,8 @@ def test_a_failed_review_counts_as_zero():
         assert "the review failed" in call.review_reasoning
 
 
-def loud(**context) -> ToolCall:
-    origin = Origin(kind=OriginKind.TEXT, tool="mail.read", loud=True, why="it stands in a text only")
+def flagged(**context) -> ToolCall:
+    origin = Origin(kind=OriginKind.TEXT, tool="mail.read", is_flagged=True, why="this appears only in text")
     call = done("x.y", S.PENDING).model_copy(update={"risk": Risk.READ, "provenance": {"url": origin}})
     one = CallReview(call_id=call.call_id, approved=True, confidence=1.0, reasoning="so")
     review = Review(reviews=(one,), confidence=1.0, decided_by="model")
@@ -86,12 +86,12 @@ def loud(**context) -> ToolCall:
 
 
 def test_a_read_with_a_flagged_argument_asks_the_user():
-    call = loud(can_ask=True)
+    call = flagged(can_ask=True)
     assert call.status is S.AWAITING_APPROVAL
-    assert "`url`: it stands in a text only" in call.review_reasoning
+    assert "`url`: this appears only in text" in call.review_reasoning
 
 
 def test_without_a_user_to_ask_a_flagged_read_is_refused():
-    call = loud(can_ask=False)
+    call = flagged(can_ask=False)
     assert call.status is S.SKIPPED
-    assert "it stands in a text only, and there is no user to ask" in call.review_reasoning
+    assert "this appears only in text, and there is no user to ask" in call.review_reasoning

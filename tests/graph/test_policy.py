@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from support.confirmed_reads import confirming_preferences
 from support.graphs import Session, session
 from support.notebook import Notebook
 from support.scripted_deciders import call, calls, none, scripted
-from support.vouching import worded
 
 from packetgate.connectors.turn import Asked, Finished, Reply, Say
 from packetgate.graph.building import build_graph
@@ -159,7 +159,7 @@ async def test_a_refusal_applies_to_its_user(notebook: Notebook):
 
 
 async def test_the_servers_authenticated_user_overrides_the_clients_claim(notebook: Notebook):
-    async with McpHub([notebook.connection()], preferences=worded()) as hub:
+    async with McpHub([notebook.connection()], preferences=confirming_preferences()) as hub:
         saver = InMemorySaver(serde=PacketSerializer())
         graph = ServerGraph.from_graph(build_graph(scripted(none()), hub).compile(checkpointer=saver))
         for number, (known, person) in enumerate([("ann", "ann"), ("", "ben")]):

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot
+from support.confirmed_reads import confirming_preferences
 from support.notebook import Notebook
 from support.palettes import NIGHTLY
 from support.scripted_deciders import ScriptedReviewer, calls, clarify, describe, none, scripted, wanted
-from support.vouching import worded
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Finished, Reply, Say, run_turn
@@ -119,7 +119,7 @@ async def play(turn: Turn) -> tuple[list[CognitionPacket], Notebook]:
     notebook, config = Notebook(), {"configurable": {"thread_id": "t"}}
     selections = [*turn.selections, *[none() for _ in range(20)]]
     deciders = scripted(*selections, reviewer=ScriptedReviewer(judge(turn, Counter())))
-    async with McpHub([notebook.connection(trusted=True)], preferences=worded()) as hub:
+    async with McpHub([notebook.connection(trusted=True)], preferences=confirming_preferences()) as hub:
         graph = build_graph(deciders, hub).compile(checkpointer=InMemorySaver(serde=PacketSerializer()))
         sessions, replies = Sessions(graph), iter(turn.replies)
         given: Say | Reply = Say("Do something with the notes")

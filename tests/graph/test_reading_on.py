@@ -6,9 +6,9 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.client.transports import FastMCPTransport
 from langgraph.checkpoint.memory import InMemorySaver
+from support.confirmed_reads import confirming_preferences
 from support.graphs import Session
 from support.scripted_deciders import call, scripted
-from support.vouching import worded
 
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
@@ -38,7 +38,9 @@ async def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     kept = ResultStore(tmp_path / "kept")
     far = Connection(ServerConfig("poems", {"trusted": True}), lambda: FastMCPTransport(poems), keep=kept.keep)
-    async with McpHub([far, *builtin_servers(tmp_path, kept=kept).values()], preferences=worded()) as hub:
+    async with McpHub(
+        [far, *builtin_servers(tmp_path, kept=kept).values()], preferences=confirming_preferences()
+    ) as hub:
 
         def opened(name: str, *selections: object) -> Session:
             graph = build_graph(scripted(*selections), hub)  # type: ignore[arg-type]

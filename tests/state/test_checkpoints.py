@@ -23,7 +23,7 @@ REQUEST = TurnRequest(
     person="7",
     context_type="code",
     attachments=(Attachment(name="a.txt", text="text"),),
-    way_out=SwitchHints.from_commands("/writes on", "/commands on", "/rest"),
+    switch_hints=SwitchHints.from_commands("/writes on", "/commands on", "/rest"),
     is_new=True,
 )
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from langgraph.store.base import BaseStore
+from support.confirmed_reads import confirming_preferences
 from support.graphs import Session
 from support.notebook import Notebook
-from support.vouching import worded
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.trace import Archive, PastPacket, find_packet
@@ -42,7 +42,7 @@ async def keeping(home: Path, deciders: Deciders, notebook: Notebook, **context:
     """Open a conversation; `context` are fields of `RoutingContext`."""
     settings = Settings(home=home)
     async with (
-        McpHub([notebook.connection()], preferences=worded()) as hub,
+        McpHub([notebook.connection()], preferences=confirming_preferences()) as hub,
         open_checkpointer(settings) as checkpointer,
         open_store(settings) as store,
     ):

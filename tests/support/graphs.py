@@ -10,8 +10,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
+from support.confirmed_reads import confirming_preferences
 from support.notebook import Notebook
-from support.vouching import worded
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
@@ -92,7 +92,9 @@ async def session(
 ) -> AsyncIterator[Session]:
     """Open a session on the graph; `context` are fields of `RoutingContext`."""
     saver = checkpointer or InMemorySaver(serde=PacketSerializer())
-    async with McpHub([_connection(server) for server in servers], preferences=worded(preferences)) as hub:
+    async with McpHub(
+        [_connection(server) for server in servers], preferences=confirming_preferences(preferences)
+    ) as hub:
         graph = build_graph(deciders, hub, journal=journal).compile(
             checkpointer=saver, interrupt_before=interrupt_before
         )
@@ -101,7 +103,7 @@ async def session(
 
 async def run_once(deciders: Deciders, text: str, *servers: Notebook | Server, **context: Any) -> CognitionPacket:
     """Run one turn without a checkpointer: nobody can be asked."""
-    async with McpHub([_connection(server) for server in servers], preferences=worded()) as hub:
+    async with McpHub([_connection(server) for server in servers], preferences=confirming_preferences()) as hub:
         graph = build_graph(deciders, hub).compile()
         given = TurnInput(messages=[HumanMessage(text)])
         return CognitionPacket.model_validate(await graph.ainvoke(given, context=RoutingContext(**context)))

@@ -4,7 +4,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 from mcp_types import Tool
-from support.vouching import vouched
+from support.confirmed_reads import confirmed
 
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
@@ -21,12 +21,12 @@ CONTEXT = RoutingContext()
 
 
 def tool(name: str, /, *required: str, description: str = "", **parameters: Any) -> ToolSpec:
-    """Return a vouched tool; a parameter is a schema or the name of a type."""
+    """Return a tool, a confirmed read if it looks like a read; a parameter is a schema or the name of a type."""
     server, _, upstream = name.partition(".")
     properties = {key: {"type": kind} if isinstance(kind, str) else kind for key, kind in parameters.items()}
     schema = {"type": "object", "properties": properties, "required": [*required]}
     listed = Tool(name=upstream, description=description, input_schema=schema)
-    return vouched(spec_of(server, listed, trusted=False))
+    return confirmed(spec_of(server, listed, trusted=False))
 
 
 FILES = Catalogue(

@@ -17,8 +17,8 @@ from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.tools import Tool
 from fastmcp.tools.base import ToolResult
 from mcp.client.streamable_http import streamable_http_client
+from support.confirmed_reads import confirming_preferences
 from support.mcp_servers import RawTool, echoing, in_process
-from support.vouching import worded
 
 from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.http import bind_socket
@@ -112,7 +112,7 @@ async def gateway_over(
     home: Path,
     preferences: Preferences | None = None,
     config: ProxyConfig | None = None,
-    vouched: bool = True,
+    confirms_reads: bool = True,
     patience_s: float = 20,
     **switches: bool,
 ) -> AsyncIterator[Gateway]:
@@ -120,7 +120,7 @@ async def gateway_over(
     connections = [one if isinstance(one, Connection) else in_process(one) for one in servers]
     context = RoutingContext.model_validate(switches)
     async with (
-        McpHub(connections, preferences=worded(preferences) if vouched else preferences) as hub,
+        McpHub(connections, preferences=confirming_preferences(preferences) if confirms_reads else preferences) as hub,
         gateway_to(hub, Settings(home=home, patience_s=patience_s), config or ProxyConfig(), context) as gateway,
     ):
         yield gateway

@@ -9,9 +9,9 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
+from support.confirmed_reads import confirming_preferences
 from support.graphs import Session
 from support.notebook import Notebook
-from support.vouching import worded
 
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
@@ -67,7 +67,7 @@ async def recording(
     **context: Any,
 ) -> AsyncIterator[Session]:
     """Open a session on a graph with a store; its checkpoints stay in memory."""
-    async with McpHub([notebook.connection()], preferences=worded()) as hub:
+    async with McpHub([notebook.connection()], preferences=confirming_preferences()) as hub:
         builder = build_graph(deciders, hub, usage_days, prompt_days)
         graph = builder.compile(checkpointer=InMemorySaver(serde=PacketSerializer()), store=store)
         yield Session(graph, RoutingContext(**context))

@@ -89,7 +89,7 @@ async def read_turn(message: discord.Message, me: discord.abc.User, known: Seque
         else:
             files.append(message_part(file.filename, data))
     request = TurnRequest(
-        origin="discord", person=str(message.author.id), way_out=SWITCH_HINTS, is_new=True, attachments=earlier
+        origin="discord", person=str(message.author.id), switch_hints=SWITCH_HINTS, is_new=True, attachments=earlier
     )
     words = words or (SEE_ATTACHED if earlier or files else "Hello")
     return Say(words, request, files=tuple(files)), notes

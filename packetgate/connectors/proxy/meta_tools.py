@@ -147,7 +147,7 @@ def _full(spec: ToolSpec) -> dict[str, Any]:
         "name": spec.listed_name,
         "description": spec.full,
         "risk": spec.risk,
-        "risk_because": spec.risk_why,
+        "risk_because": spec.risk_reasons,
         "input_schema": spec.input_schema,
         "output_schema": spec.output_schema,
     }

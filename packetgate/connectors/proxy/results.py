@@ -110,8 +110,8 @@ def _content(
 ) -> Iterator[mcp_types.ContentBlock]:
     """Yield the parts of the tool's answer; without parts, or without an answer, yield the text."""
     result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
-    is_tools_own = result is not None and not result.dry_run and (executed or result.said is None)
-    if result is None or not is_tools_own or _bytes_of(result.parts) > MAX_RESULT_TEXT_BYTES:
+    is_from_server = result is not None and not result.dry_run and (executed or result.server_part is None)
+    if result is None or not is_from_server or _bytes_of(result.parts) > MAX_RESULT_TEXT_BYTES:
         yield mcp_types.TextContent(text=text)
         return
     output = _with_own_reader(result.output, call) if executed else result.error or ""

@@ -150,7 +150,7 @@ class ChatConversations:
 
     @staticmethod
     def _say(request: IncomingRequest, history: list[BaseMessage], follows: str = "") -> Say:
-        turn_request = TurnRequest(origin=SERVE_CHANNEL, person=request.owner.person, way_out=WAY_OUT)
+        turn_request = TurnRequest(origin=SERVE_CHANNEL, person=request.owner.person, switch_hints=WAY_OUT)
         return Say(request.words, turn_request, history=tuple(history), follows=follows, files=request.files)
 
     async def _stopped_during_a_change(self, session: str) -> bool:

@@ -21,7 +21,7 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.risk.tool import unvouched_note
+from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.tools.servers.config import McpConfig, load_config
 
 PACKAGES = ("langgraph", "langchain-core", "fastmcp", "mcp", "pydantic")
@@ -134,9 +134,11 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield _server_health(server, config)
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
-    unvouched = [spec for spec in catalogue.values() if spec.unvouched]
-    for name in dict.fromkeys(spec.server for spec in unvouched):
-        yield Finding("note", name, unvouched_note([spec for spec in unvouched if spec.server == name]))
+    is_unconfirmed_read = [spec for spec in catalogue.values() if spec.is_unconfirmed_read]
+    for name in dict.fromkeys(spec.server for spec in is_unconfirmed_read):
+        yield Finding(
+            "note", name, unconfirmed_reads_note([spec for spec in is_unconfirmed_read if spec.server == name])
+        )
     if "ai.execute" in catalogue:
         yield await _sandbox(settings, catalogue.preferences)
     for line in unmatched(catalogue, settings.preferences_path):

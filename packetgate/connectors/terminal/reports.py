@@ -119,8 +119,8 @@ def _full_text(spec: ToolSpec) -> Text:
     text = Text(spec.name, style="bold cyan")
     text.append(f"  {spec.risk.value}", style=rendering.RISK_STYLE[spec.risk.value])
     text.append(f"  {_labels(spec)}\n", style="magenta")
-    if spec.risk_why:
-        text.append(f"may {spec.risk.value}: {printable('; '.join(spec.risk_why))}\n", style="dim")
+    if spec.risk_reasons:
+        text.append(f"may {spec.risk.value}: {printable('; '.join(spec.risk_reasons))}\n", style="dim")
     text.append(printable(spec.full) + "\n", style="default")
     return text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
 

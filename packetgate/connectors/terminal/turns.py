@@ -185,7 +185,7 @@ def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:
         person = getpass.getuser()
     except (OSError, KeyError):
         person = ""
-    return TurnRequest(origin="terminal", person=person, context_type=kind, way_out=hints)
+    return TurnRequest(origin="terminal", person=person, context_type=kind, switch_hints=hints)
 
 
 def read_edit(text: str) -> dict[str, Any]:

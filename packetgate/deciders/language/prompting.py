@@ -264,8 +264,8 @@ def why_not_run(call: ToolCall, packet: CognitionPacket) -> str:
     why = call.review_reasoning and f" ({call.review_reasoning})"
     problem = f"{call.tool_name} did not run to an end: it is {call.status.replace('_', ' ')}.{why}"
     if call.result and call.result.dry_run:
-        way_out = packet.header.way_out.for_risk(call.risk)
-        problem += f" {call.risk} tools are switched off; tell the user that {way_out}."
+        switch_hints = packet.header.switch_hints.for_risk(call.risk)
+        problem += f" {call.risk} tools are switched off; tell the user that {switch_hints}."
     return problem
 
 

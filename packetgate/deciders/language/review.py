@@ -107,7 +107,7 @@ def skipping_harmless_calls(reviewer: Reviewer) -> Reviewer:
 
 def is_harmless(call: ToolCall) -> bool:
     """Return whether a call only reads, on the user's own machine and servers, with only the user's words."""
-    return call.risk is Risk.READ and not call.open_world and not call.foreign
+    return call.risk is Risk.READ and not call.open_world and not call.unstated_origins
 
 
 def calls_to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
@@ -136,7 +136,8 @@ def _review(call: ToolCall, number: str, answer: StructuredResult[ReviewAnswer])
 def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     spec = catalogue.get(call.tool_name)
     foreign = [
-        f"{name} from {origin.source}{' (flagged)' if origin.loud else ''}" for name, origin in call.foreign.items()
+        f"{name} from {origin.source}{' (flagged)' if origin.is_flagged else ''}"
+        for name, origin in call.unstated_origins.items()
     ]
     brief, takes = "the tool no longer exists", "unknown"
     if spec:

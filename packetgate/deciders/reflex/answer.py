@@ -30,7 +30,7 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     if routing is None:
         parts.append((_without_tools(request, catalogue), ""))
     else:
-        parts += [_outcome(call, request, packet.header.way_out) for call in routing.all_calls]
+        parts += [_outcome(call, request, packet.header.switch_hints) for call in routing.all_calls]
         if routing.note:
             parts.append((_sentence(routing.note), ""))
         if routing.suggestions:
@@ -72,12 +72,12 @@ def _no_match(request: str, catalogue: Catalogue) -> str:
     return f"{text} {tools}; `packetgate tools` lists all."
 
 
-def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, str]:
+def _outcome(call: ToolCall, request: str, switch_hints: SwitchHints) -> tuple[str, str]:
     params = ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
     name, error = f"{call.tool_name} ({params})", (call.result.error if call.result else "") or ""
     match call.status:
         case ToolExecutionStatus.EXECUTED if call.result:
-            return f"{name}:\n", _excerpt(call.result.output, request, way_out.rest)
+            return f"{name}:\n", _excerpt(call.result.output, request, switch_hints.rest)
         case ToolExecutionStatus.FAILED:
             return f"{name} failed: ", error or "no result"
         case ToolExecutionStatus.UNKNOWN:
@@ -85,11 +85,11 @@ def _outcome(call: ToolCall, request: str, way_out: SwitchHints) -> tuple[str, s
             return f"{name} was started, and it is not known whether it finished: ", why
         case ToolExecutionStatus.USER_DENIED:
             return f"{name} was not run: you denied it.", ""
-        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.unvouched:
+        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.is_unconfirmed_read:
             return f"Nothing was done. {name}: ", call.result.output
         case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
-            off = f"Nothing was done: {call.risk} tools are switched off; {way_out.for_risk(call.risk)}."
-            return f"{off} Dry run of {call.tool_name}:\n", _excerpt(call.result.output, request, way_out.rest)
+            off = f"Nothing was done: {call.risk} tools are switched off; {switch_hints.for_risk(call.risk)}."
+            return f"{off} Dry run of {call.tool_name}:\n", _excerpt(call.result.output, request, switch_hints.rest)
         case ToolExecutionStatus.SKIPPED:
             return f"{name} was skipped: {error or call.review_reasoning}", ""
     return f"{name} was not run (it is {call.status}).", ""

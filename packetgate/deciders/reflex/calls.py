@@ -182,9 +182,9 @@ def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, 
     condition = condition_in(words) if call.apparent_risk is not Risk.READ else ""
     if condition:
         found.append((CONDITIONAL, f"the condition after `{condition}` was not checked"))
-    if call.foreign:
-        foreign = ", ".join(f"`{name}` (from {origin.source})" for name, origin in call.foreign.items())
-        found.append((NOT_GROUNDED, f"arguments that are not from your words: {foreign}"))
+    if call.unstated_origins:
+        origins = ", ".join(f"`{name}` (from {origin.source})" for name, origin in call.unstated_origins.items())
+        found.append((NOT_GROUNDED, f"arguments that are not from your words: {origins}"))
     return found
 
 

@@ -223,7 +223,7 @@ def _explanation(calls: list[ToolCall], catalogue: Catalogue) -> str:
     lines = []
     for call in calls:
         spec = catalogue.get(call.tool_name)
-        risk = f"It may {call.risk}: {'; '.join(call.risk_why)}." if call.risk_why else f"It is a {call.risk}."
+        risk = f"It may {call.risk}: {'; '.join(call.risk_reasons)}." if call.risk_reasons else f"It is a {call.risk}."
         lines.append(f"{_description(spec) if spec else call.tool_name} {risk}")
     return " ".join([*lines, "It has not run: answer yes or no."])
 

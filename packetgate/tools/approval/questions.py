@@ -21,7 +21,7 @@ from packetgate.tools.approval.replies import ANSWER
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.permission import call_digest
 from packetgate.tools.provenance.roles import sensitive_part
-from packetgate.tools.risk.tool import how_to_vouch
+from packetgate.tools.risk.tool import confirm_read_hint
 
 CLARIFY = "A question for you"
 STILL_WAITS = "Waiting for your decision; not run."
@@ -157,7 +157,7 @@ def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> 
     warnings = [
         {"argument": name, **origin.model_dump(mode="json", include={"why", "tool", "sentence", "marked"})}
         for name, origin in call.provenance.items()
-        if origin.loud
+        if origin.is_flagged
     ]
     request = _request(call.tool_name, call.params, about, problem, preview=preview, warnings=warnings)
     return {**request, "remember": remember}
@@ -195,14 +195,14 @@ def _about(call: ToolCall) -> str:
         review = f", review {number} {call.review_confidence:.2f}"
     lines = [
         f"{call.tool_name} ({call.risk}){review}",
-        f"it may {call.risk}: {'; '.join(call.risk_why)}" if call.risk_why else "",
-        how_to_vouch(call),
+        f"it may {call.risk}: {'; '.join(call.risk_reasons)}" if call.risk_reasons else "",
+        confirm_read_hint(call),
         "it reaches outside" if call.open_world else "",
         f"review: {call.review_reasoning}" if call.review_reasoning else "",
         *(
             f"`{name}` comes from {origin.source}"
-            for name, origin in call.foreign.items()
-            if origin.role is ArgumentRole.DESTINATION and not origin.loud
+            for name, origin in call.unstated_origins.items()
+            if origin.role is ArgumentRole.DESTINATION and not origin.is_flagged
         ),
         f"{call.doubt}: run it again?" if call.started_at else "",
     ]

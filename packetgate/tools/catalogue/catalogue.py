@@ -48,9 +48,9 @@ class Catalogue(dict[str, ToolSpec]):
     def _rated_chains(self) -> Iterator[ToolSpec]:
         for name, own in self.preferences.chains.items():
             spec, steps = self.get(f"{CHAINS}.{name}"), [self.get(step.tool) for step in own.steps]
-            looks = [step.apparent_risk for step in steps if step is not None]
-            if spec is not None and looks:
-                yield replace(spec, steps_risk=max(looks, key=lambda risk: risk.severity))
+            risks = [step.apparent_risk for step in steps if step is not None]
+            if spec is not None and risks:
+                yield replace(spec, steps_risk=max(risks, key=lambda risk: risk.severity))
 
     def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
         """Return a catalogue of other tools with the same preferences. May block."""

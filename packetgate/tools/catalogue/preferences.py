@@ -163,8 +163,8 @@ class Preferences(ConfigTable):
                         risk=own.risk,
                         least_risk=own.risk,
                         has_fixed_risk=spec.has_fixed_risk or own.risk is not Risk.READ,
-                        risk_why=("packetgate.toml says so",),
-                        unvouched=False,
+                        risk_reasons=("packetgate.toml says so",),
+                        is_unconfirmed_read=False,
                     )
         if self.categories and not spec.assigned_category:
             spec = replace(spec, assigned_category=spec.category_with(self.category_words))

@@ -99,7 +99,7 @@ def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Gran
         return Need("refusal", why, code=Code.GRANT_DENIED)
     if not packet.governance.settings.allows(call.risk):
         return Need("nothing")
-    flagged = "; ".join(f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.loud)
+    flagged = "; ".join(f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.is_flagged)
     if flagged:
         return Need("approval", flagged)
     if rule is not None and rule.effect is Effect.ASK:

@@ -19,7 +19,7 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.grants import Grants
 from packetgate.tools.execution.journal import CallLog, Journal
 from packetgate.tools.execution.permission import check_permission
-from packetgate.tools.risk.tool import how_to_vouch
+from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.descriptions import with_idempotency_key
 from packetgate.tools.text.result_store import session_results
 
@@ -98,8 +98,10 @@ async def _execute(
             return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
     except CallRefusedError as error:
         return call.ended(ToolExecutionStatus.FAILED, _failure(error))
-    output = _not_vouched(call) or f"it was not called, because {call.risk} tools are switched off"
-    return call.ended(ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=output, dry_run=True, said=""))
+    output = _why_read_is_off(call) or f"it was not called, because {call.risk} tools are switched off"
+    return call.ended(
+        ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=output, dry_run=True, server_part="")
+    )
 
 
 async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCall:
@@ -171,11 +173,13 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
 
 
 def _failure(error: ToolCallError) -> ToolResult:
-    return ToolResult(success=False, error=str(error), error_type=error.error_type, code=error.code, said=error.said)
+    return ToolResult(
+        success=False, error=str(error), error_type=error.error_type, code=error.code, server_part=error.server_part
+    )
 
 
-def _not_vouched(call: ToolCall) -> str:
-    if not call.unvouched:
+def _why_read_is_off(call: ToolCall) -> str:
+    if not call.is_unconfirmed_read:
         return ""
     why = f"it was not called: it looks like a read and counts as {call.risk}, which is switched off, because "
-    return f"{why}{'; '.join(call.risk_why)}. {how_to_vouch(call)}".rstrip()
+    return f"{why}{'; '.join(call.risk_reasons)}. {confirm_read_hint(call)}".rstrip()

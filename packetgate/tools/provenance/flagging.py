@@ -51,7 +51,7 @@ class _Trace:
     place: TextPlace | None = None
     """The place of the part in free text, even if a field contains the part too."""
     is_address: bool = False
-    worded: bool = False
+    is_free_text: bool = False
 
 
 def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
@@ -74,17 +74,19 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
 
 def _origin(traces: Iterable[_Trace], finding: Finding | None, server: str) -> Origin:
     parts = [*traces] or [_Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
-    worst = max(parts, key=lambda one: (_WORST_LAST.index(one.kind), one.worded, one.tool.partition(".")[0] != server))
+    worst = max(
+        parts, key=lambda one: (_WORST_LAST.index(one.kind), one.is_free_text, one.tool.partition(".")[0] != server)
+    )
     is_destination = any(trace.role is ArgumentRole.DESTINATION for trace in parts)
     role = ArgumentRole.DESTINATION if is_destination else worst.role
-    origin = Origin(kind=worst.kind, tool=worst.tool, worded=worst.worded, role=role)
+    origin = Origin(kind=worst.kind, tool=worst.tool, is_free_text=worst.is_free_text, role=role)
     if finding is None:
         return origin
     if finding.place is None:
-        return origin.changed(loud=True, why=finding.why, marked=finding.marked)
+        return origin.changed(is_flagged=True, why=finding.why, marked=finding.marked)
     sentence, marked = finding.place.quoted()
     tool = worst.tool or finding.place.passage.tool
-    return origin.changed(loud=True, why=finding.why, sentence=sentence, marked=marked, tool=tool)
+    return origin.changed(is_flagged=True, why=finding.why, sentence=sentence, marked=marked, tool=tool)
 
 
 def _sensitive(name: str, value: Any) -> Finding | None:
@@ -103,14 +105,16 @@ def _of_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: Sour
     order = None if requested else _order(action, sources)
     if order is not None:
         finding = Finding(f"you did not ask for this; text that {order.passage.tool} returned does", order)
-        not_given = [name for name, parts in traces.items() if any(not trace.kind.is_given for trace in parts)]
+        not_given = [
+            name for name, parts in traces.items() if any(not trace.kind.is_user_or_default for trace in parts)
+        ]
         for name in not_given or [*traces][:1] or [THE_CALL]:
             findings.setdefault(name, finding)
     flagged = (trace for name in findings for trace in traces.get(name, ()))
     if any(trace.role is ArgumentRole.DESTINATION for trace in flagged):
         for name, parts in traces.items():
             for trace in parts:
-                if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_given:
+                if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_user_or_default:
                     why = f"it sends what {trace.tool} returned to a destination that you did not name"
                     findings.setdefault(name, Finding(why, trace.place))
     return findings
@@ -133,7 +137,7 @@ def _of_value(action: str, traces: Iterable[_Trace], sources: SourceTexts, *, re
             return Finding(f"this destination appears only in text that {trace.tool} returned", trace.place)
         if is_destination and trace.kind is OriginKind.NOBODY and trace.is_address:
             return Finding("neither you nor a field of any output gave this address", marked=trace.text)
-        if trace.kind.is_given or trace.place is None:
+        if trace.kind.is_user_or_default or trace.place is None:
             continue
         asking = _asking_place(action, trace, sources, requested=requested)
         if asking is not None:
@@ -235,7 +239,7 @@ def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> l
         return [_Trace(OriginKind.NOBODY, role, str(value).lower())]
     text = str(value)
     trace = _trace(text, role, sources)
-    if trace.kind.is_given:
+    if trace.kind.is_user_or_default:
         return [trace]
     addresses = addresses_in(plain_text(text))
     if role is ArgumentRole.DESTINATION:
@@ -264,7 +268,7 @@ def _trace(text: str, role: ArgumentRole, sources: SourceTexts) -> _Trace:
         return replace(trace, kind=OriginKind.USER)
     field = _field(folded, spellings, sources, has_address=has_address)
     if field is not None:
-        return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, worded=field.worded)
+        return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, is_free_text=field.is_free_text)
     if place is not None:
         return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool)
     return trace
@@ -292,7 +296,7 @@ def _names_host(host: str, words: str) -> bool:
 def _field(text: str, spellings: Sequence[str], sources: SourceTexts, *, has_address: bool) -> OutputField | None:
     for spelling in spellings:
         field = sources.fields_by_text.get(spelling)
-        if field is not None and not (has_address and field.worded):
+        if field is not None and not (has_address and field.is_free_text):
             return field
     return next((field for form in _first_forms(text) if (field := sources.fields_by_form.get(form))), None)
 

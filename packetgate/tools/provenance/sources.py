@@ -56,7 +56,7 @@ class OutputField:
     tool: str
     text: str
     """The value, folded by `fold_text`."""
-    worded: bool = False
+    is_free_text: bool = False
     """Whether the field is free text, such as a subject."""
 
 
@@ -170,7 +170,7 @@ class SourceTexts:
     def is_own_field(self, text: str, server: str) -> bool:
         """Return whether a folded text is a field that a server returned itself, and that is not free text."""
         own = f"{server}."
-        return any(one.text == text and one.tool.startswith(own) and not one.worded for one in self.fields)
+        return any(one.text == text and one.tool.startswith(own) and not one.is_free_text for one in self.fields)
 
     @cached_property
     def fields_by_text(self) -> dict[str, OutputField]:
@@ -178,7 +178,7 @@ class SourceTexts:
         found: dict[str, OutputField] = {}
         for field in self.fields:
             known = found.get(field.text)
-            if known is None or (known.worded and not field.worded):
+            if known is None or (known.is_free_text and not field.is_free_text):
                 found[field.text] = field
         return found
 
@@ -189,7 +189,7 @@ class SourceTexts:
             form: field
             for field in reversed(self.fields)
             for form, (start, end) in forms_in(field.text).items()
-            if start == 0 and not (form[0] == "account" and field.worded)
+            if start == 0 and not (form[0] == "account" and field.is_free_text)
             if (len(field.text) < DATE_CHARS if form[0] == "day" else end == len(field.text))
         }
 
@@ -222,7 +222,7 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
     sources = [source for call in reversed(earlier) for source in _of_call(call, user)]
     for entry in reversed(packet.context.result_ledger):
         if entry.packet_id != packet.header.packet_id:
-            text = entry.summary if entry.said is None else entry.said
+            text = entry.summary if entry.server_part is None else entry.server_part
             is_document = _is_document(entry.tool_name, entry.params)
             sources += _of_output(entry.tool_name, text, is_document=is_document)
             sources += [OutputField(entry.tool_name, field) for field in entry.fields]
@@ -246,7 +246,9 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
 def address_fields(call: ToolCall) -> tuple[str, ...]:
     """Return the addresses that are fields of a call's output, for later turns; at most `_MAX_ADDRESSES`."""
     fields = (
-        source for source in _of_call(call, UserWords("")) if isinstance(source, OutputField) and not source.worded
+        source
+        for source in _of_call(call, UserWords(""))
+        if isinstance(source, OutputField) and not source.is_free_text
     )
     addresses = (field.text for field in fields if is_address(field.text))
     return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
@@ -260,7 +262,7 @@ def _of_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | Passage]
     is_named = is_document and any(user.contain(fold_text(text)) for text in _documents(call.params))
     if result.structured is not None and result.success:
         yield from _of_value(call.tool_name, result.structured)
-    for source in _of_output(call.tool_name, result.foreign, is_document=is_document):
+    for source in _of_output(call.tool_name, result.server_text, is_document=is_document):
         yield replace(source, is_named=True) if is_named and isinstance(source, Passage) else source
 
 
@@ -305,10 +307,10 @@ def _keys(value: Any, depth: int = 0) -> Iterator[str]:
 
 def _of_leaf(tool: str, text: str, key: str) -> Iterator[OutputField | Passage]:
     line, is_field = plain_text(text), _is_field(text)
-    worded = any(word.removesuffix("s") in WORDS["free_text_keys"] for word in words_of(key))
+    is_free_text = any(word.removesuffix("s") in WORDS["free_text_keys"] for word in words_of(key))
     if is_field and line:
-        yield OutputField(tool, line.lower(), worded)
-    if not is_field or (line and (worded or len(line.split()) > 2)):
+        yield OutputField(tool, line.lower(), is_free_text)
+    if not is_field or (line and (is_free_text or len(line.split()) > 2)):
         yield Passage(tool, line)
 
 

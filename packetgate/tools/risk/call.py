@@ -1,4 +1,4 @@
-"""The risk of one call: the worse of its tool's risk and of what its arguments do."""
+"""Rate the risk of one call: the worse of its tool's risk and its arguments' risk."""
 
 import ipaddress
 import json
@@ -25,18 +25,18 @@ _QUOTED_CHARS = 60
 _ADDRESS_CHARS = 80
 
 _WORDS = word_lists("arguments")
-_CHANGES = SURE_CHANGES | {"changes?", "runs?"}
-_RUN_SCHEMES = re.compile(r"(?:data|dict|gopher|javascript|vbscript):", re.IGNORECASE)
+_ALL_CHANGES = SURE_CHANGES | {"changes?", "runs?"}
+_CODE_SCHEMES = re.compile(r"(?:data|dict|gopher|javascript|vbscript):", re.IGNORECASE)
 _REQUEST_LINE = re.compile(r"(?:delete|patch|post|put)\s+(?:/|https?://)", re.IGNORECASE)
 _SHELL = re.compile(r"\$\(|`[^`]+`|(?:^|[\s\w])(?:;|\|\|?|&&?|>>?)\s*[\w./~$-]")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:[=\s]|$)")
-_SINGLE_OPTION = re.compile(r"--?[a-z][\w-]+")
+_OPTION_WORD = re.compile(r"--?[a-z][\w-]+")
 _WRITE_MODE = re.compile(r"[wax][bt]?\+?[bt]?|r[bt]?\+[bt]?")
 _CODE = re.compile(
     r"__\w+__\s*[.(\[]|\bos\s*\.\s*(?:exec|popen|spawn|system)|\bsubprocess\s*\.|!!python/", re.IGNORECASE
 )
-_FIRST_WORDS = 3
-"""Words of a command line that may be its program and subcommand."""
+_COMMAND_WORDS = 3
+"""Number of words at the start of a command line that may be its program and subcommand."""
 
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]{0,31})://([^\s\"'<>]+)|\b(?:mailto|data|javascript):", re.IGNORECASE)
 _HOST = re.compile(
@@ -49,10 +49,10 @@ class _Reason(NamedTuple):
     """Why a call does more than read."""
 
     risk: Risk
-    why: str
+    text: str
 
 
-class _Part(NamedTuple):
+class _NamedValue(NamedTuple):
     """A named value in the arguments, at any depth."""
 
     name: str
@@ -69,62 +69,71 @@ class Judgement:
     risk: Risk
     open_world: bool = False
     """Whether the tool or call reaches outside the user's own machine and servers."""
-    why: tuple[str, ...] = ()
-    """Reasons, the strongest first."""
-    unvouched: bool = False
-    """Whether this looks like a read but counts as a write, because no trusted server or user confirms the read."""
+    reasons: tuple[str, ...] = ()
+    """The strongest reason first."""
+    is_unconfirmed_read: bool = False
+    """Whether this looks like a read but has a higher risk, because no trusted server or user confirms the read."""
 
     @property
     def apparent_risk(self) -> Risk:
         """The apparent risk, for matching requests; never used for permission."""
-        return Risk.READ if self.unvouched else self.risk
+        return Risk.READ if self.is_unconfirmed_read else self.risk
 
 
 def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
-    """Return the risk of a call. Permission depends on this, not on `spec.risk`. Blocking.
+    """Return the risk of a call. Permission depends on this risk, not on `spec.risk`. Blocking.
 
     Arguments can only raise the risk, with one exception: a call of a trusted server's SQL tool has the risk of its
-    SQL (`least_risk`), because SQL is parsed.
+    parsed SQL, which may be below the tool's risk (`least_risk`).
     """
     arguments = json.dumps(params)
-    judge = _judged if len(arguments) <= _CACHED_CHARS else _judged.__wrapped__
+    judge = _judge if len(arguments) <= _CACHED_CHARS else _judge.__wrapped__
     return judge(spec, arguments)
 
 
 def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
-    """Return the call with its risk; unchanged if its tool is gone."""
+    """Return the call with its risk; unchanged if the tool no longer exists."""
     if spec is None:
         return call
-    rated = judge_call(spec, call.params)
-    return call.changed(risk=rated.risk, open_world=rated.open_world, risk_why=rated.why, unvouched=rated.unvouched)
+    judgement = judge_call(spec, call.params)
+    return call.changed(
+        risk=judgement.risk,
+        open_world=judgement.open_world,
+        risk_reasons=judgement.reasons,
+        is_unconfirmed_read=judgement.is_unconfirmed_read,
+    )
 
 
 def quoted(text: str) -> str:
-    """Return a name or a value for a reason: on one line, printable and cut."""
+    """Return a name or value as a reason shows it: one line, printable, at most `_QUOTED_CHARS` characters."""
     return printable(" ".join(text.split()))[:_QUOTED_CHARS]
 
 
 @lru_cache(maxsize=256)
-def _judged(spec: ToolSpec, arguments: str) -> Judgement:
+def _judge(spec: ToolSpec, arguments: str) -> Judgement:
     params: dict[str, Any] = json.loads(arguments)
-    parts = {name: [*_parts(name, value)] for name, value in params.items()}
-    addresses = [(name, next(filter(None, map(_address_in, parts[name])), "")) for name in parts]
-    outside = tuple(f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses if address)
-    open_world = spec.reaches_outside or bool(outside)
+    values = {name: [*_named_values(name, value)] for name, value in params.items()}
+    addresses = [(name, next(filter(None, map(_address_in, values[name])), "")) for name in values]
+    address_reasons = tuple(
+        f"its `{quoted(name)}` points outside: {quoted(address)}" for name, address in addresses if address
+    )
+    open_world = spec.reaches_outside or bool(address_reasons)
     if spec.has_fixed_risk:
-        return Judgement(spec.risk, open_world, spec.risk_why + outside)
+        return Judgement(spec.risk, open_world, spec.risk_reasons + address_reasons)
     kinds = _kinds_of(spec)
-    reasons = [*dict.fromkeys(_reasons_in(params, parts, kinds))]
-    floor, why, is_sql = spec.risk, spec.risk_why, _is_sql_call(params, kinds)
+    reasons = [*dict.fromkeys(_reasons_in(params, values, kinds))]
+    floor, floor_reasons, is_sql = spec.risk, spec.risk_reasons, _is_sql_call(params, kinds)
     if is_sql and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
         floor = spec.least_risk
-        why = () if floor is Risk.READ else spec.risk_why
+        floor_reasons = () if floor is Risk.READ else spec.risk_reasons
     worst = max([Risk.READ, *(reason.risk for reason in reasons)], key=lambda risk: risk.severity)
     risk = max(floor, worst, key=lambda risk: risk.severity)
-    raised = tuple(reason.why for reason in reasons if reason.risk is risk and (risk is not floor or not why))
-    tool_reasons = why if risk is floor or not raised else ()
-    unvouched = spec.unvouched and worst is Risk.READ and (spec.risk is not Risk.EXECUTE or is_sql)
-    return Judgement(risk, open_world, raised + tool_reasons + outside, unvouched)
+    raised = tuple(
+        reason.text for reason in reasons if reason.risk is risk and (risk is not floor or not floor_reasons)
+    )
+    tool_reasons = floor_reasons if risk is floor or not raised else ()
+    is_unconfirmed_read = spec.is_unconfirmed_read and worst is Risk.READ and (spec.risk is not Risk.EXECUTE or is_sql)
+    return Judgement(risk, open_world, raised + tool_reasons + address_reasons, is_unconfirmed_read)
 
 
 @lru_cache(maxsize=4_096)
@@ -133,65 +142,67 @@ def _kinds_of(spec: ToolSpec) -> Mapping[str, Kind]:
 
 
 def _is_sql_call(params: Mapping[str, Any], kinds: Mapping[str, Kind]) -> bool:
-    """Return whether a call takes SQL as text, and no other argument holds something to run."""
-    runnable = [name for name in params if kinds.get(name) in ("sql", "code", "command", "language")]
-    return bool(runnable) and all(kinds[name] == "sql" and isinstance(params[name], str) for name in runnable)
+    """Return whether a call's arguments contain SQL as text, and no other code or command."""
+    programs = [name for name in params if kinds.get(name) in ("sql", "code", "command", "language")]
+    return bool(programs) and all(kinds[name] == "sql" and isinstance(params[name], str) for name in programs)
 
 
 def _reasons_in(
-    params: Mapping[str, Any], parts: Mapping[str, list[_Part]], kinds: Mapping[str, Kind]
+    params: Mapping[str, Any], values: Mapping[str, list[_NamedValue]], kinds: Mapping[str, Kind]
 ) -> Iterator[_Reason]:
-    # the body of a call is sent to the address that the call names
+    # a call that names an address sends its body there
     is_sent = any(value and _WORDS["addresses"] & {*words_of(name)} for name, value in params.items())
-    for part in chain.from_iterable(parts.values()):
-        name = quoted(part.name)
-        if part.is_too_deep:
-            yield _Reason(Risk.EXECUTE, f"its `{name}` is nested too deep to be read")
-        elif part.name.strip().casefold() in _WORDS["operators"]:
-            yield _Reason(Risk.WRITE, f"it holds `{name}`")
-        elif _name_changes(part.name, part.value, is_sent=is_sent):
-            yield _Reason(Risk.WRITE, f"its `{name}` is `{quoted(str(part.value))}`")
-        if isinstance(part.value, str) and part.value.strip():
-            yield from _text_reasons(part, kinds.get(part.name, ""), is_sent=is_sent)
+    for value in chain.from_iterable(values.values()):
+        name = quoted(value.name)
+        if value.is_too_deep:
+            yield _Reason(Risk.EXECUTE, f"its `{name}` is nested too deeply to be checked")
+        elif value.name.strip().casefold() in _WORDS["operators"]:
+            yield _Reason(Risk.WRITE, f"its arguments contain the operator `{name}`")
+        elif _name_changes(value.name, value.value, is_sent=is_sent):
+            yield _Reason(Risk.WRITE, f"its `{name}` is `{quoted(str(value.value))}`")
+        if isinstance(value.value, str) and value.value.strip():
+            yield from _text_reasons(value, kinds.get(value.name, ""), is_sent=is_sent)
 
 
-def _parts(name: str, value: Any, above: frozenset[str] = frozenset(), depth: int = 0) -> Iterator[_Part]:
-    """Yield an argument and all that it holds, also as JSON in a text; a list of command words is one text."""
-    words = above | {*words_of(name)}
+def _named_values(
+    name: str, value: Any, outer_words: frozenset[str] = frozenset(), depth: int = 0
+) -> Iterator[_NamedValue]:
+    """Yield an argument and all values inside, also those in JSON text. A list of command words counts as one text."""
+    words = outer_words | {*words_of(name)}
     if depth > _MAX_DEPTH:
-        yield _Part(name, str(value), words, is_too_deep=True)
+        yield _NamedValue(name, str(value), words, is_too_deep=True)
         return
-    yield _Part(name, value, words)
-    if isinstance(value, str) and (inner := _json(value)) is not None:
-        yield from _parts(name, inner, words, depth + 1)
+    yield _NamedValue(name, value, words)
+    if isinstance(value, str) and (inner := _parse_json(value)) is not None:
+        yield from _named_values(name, inner, words, depth + 1)
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _parts(str(key), inner, words, depth + 1)
+            yield from _named_values(str(key), inner, words, depth + 1)
     elif isinstance(value, list):
-        is_command = _WORDS["command_lines"] & {*words_of(name)} and all(isinstance(one, str) for one in value)
+        is_command = _WORDS["command_lines"] & {*words_of(name)} and all(isinstance(inner, str) for inner in value)
         for inner in [" ".join(value)] if is_command else value:
-            yield from _parts(name, inner, above, depth + 1)
+            yield from _named_values(name, inner, outer_words, depth + 1)
 
 
-def _text_reasons(part: _Part, kind: Kind | Literal[""], *, is_sent: bool) -> Iterator[_Reason]:
-    text, name, plain = part.value, quoted(part.name), _plain(part.value)
-    is_sql = kind == "sql" or "sql" in words_of(part.name)
+def _text_reasons(value: _NamedValue, kind: Kind | Literal[""], *, is_sent: bool) -> Iterator[_Reason]:
+    text, name, plain = value.value, quoted(value.name), _plain(value.value)
+    is_sql = kind == "sql" or "sql" in words_of(value.name)
     if is_sql or looks_like_sql(text):
-        risk, what = risk_of_sql(text)
-        if is_sql or (risk is not Risk.READ and what not in UNREADABLE):
-            yield _Reason(risk if is_sql else Risk.WRITE, f"its `{name}` is {what}")
+        risk, description = risk_of_sql(text)
+        if is_sql or (risk is not Risk.READ and description not in UNREADABLE):
+            yield _Reason(risk if is_sql else Risk.WRITE, f"its `{name}` is {description}")
     if kind == "save":
-        yield _Reason(Risk.WRITE, f"it saves to its `{name}`")
-    value = f"its `{name}` says `{quoted(text)}`"
-    if _is_order(plain, text, part.words, is_sent=is_sent):
-        yield _Reason(Risk.WRITE, value)
-    if not is_sql and (what := change_in(text)):
-        yield _Reason(Risk.WRITE, f"its `{name}` is {what}")
-    if _runs_something(plain, part.words):
-        yield _Reason(Risk.EXECUTE, value)
+        yield _Reason(Risk.WRITE, f"it saves to the path in its `{name}`")
+    quotation = f"its `{name}` says `{quoted(text)}`"
+    if _is_changing_value(plain, text, value.words, is_sent=is_sent):
+        yield _Reason(Risk.WRITE, quotation)
+    if not is_sql and (description := change_in(text)):
+        yield _Reason(Risk.WRITE, f"its `{name}` is {description}")
+    if _contains_code(plain, value.words):
+        yield _Reason(Risk.EXECUTE, quotation)
 
 
-def _is_order(plain: str, text: str, words: frozenset[str], *, is_sent: bool) -> bool:
+def _is_changing_value(plain: str, text: str, words: frozenset[str], *, is_sent: bool) -> bool:
     if plain in _WORDS["methods"] and (words & _WORDS["method_names"] or (is_sent and text.strip().isupper())):
         return True
     if _REQUEST_LINE.match(plain) or (words & (_WORDS["addresses"] | _WORDS["places"]) and _is_changing_path(plain)):
@@ -201,37 +212,38 @@ def _is_order(plain: str, text: str, words: frozenset[str], *, is_sent: bool) ->
     if words & _WORDS["modes"] and _WRITE_MODE.fullmatch(plain):
         return True
     first = next(iter(words_of(text.strip())), "").casefold()
-    if _SINGLE_OPTION.fullmatch(plain) and verb_kind(first) in SURE_CHANGES:
+    if _OPTION_WORD.fullmatch(plain) and verb_kind(first) in SURE_CHANGES:
         return True
-    is_ordered = bool(words & _WORDS["actions"]) and first in _WORDS["orders"] and verb_kind(first) in _CHANGES
-    return bool(words & (_WORDS["actions"] | _WORDS["modes"])) and (_is_change(first) or is_ordered)
+    is_action = bool(words & _WORDS["actions"]) and first in _WORDS["orders"] and verb_kind(first) in _ALL_CHANGES
+    return bool(words & (_WORDS["actions"] | _WORDS["modes"])) and (_is_changing_verb(first) or is_action)
 
 
-def _is_change(verb: str) -> bool:
-    return verb_kind(verb) in _CHANGES and verb not in _WORDS["about_answer"]
+def _is_changing_verb(verb: str) -> bool:
+    return verb_kind(verb) in _ALL_CHANGES and verb not in _WORDS["about_answer"]
 
 
 def _name_changes(name: str, value: Any, *, is_sent: bool) -> bool:
     words = words_of(name)
     if not words or name.startswith("$") or value is None or value in ("", [], {}):
         return False
-    switched, known = _switched(value), {*words}
-    if switched is False:
-        return bool(known & _WORDS["rehearsals"]) or {"read", "only"} <= known or "readonly" in known
-    if switched:
+    switch, word_set = _switch_value(value), {*words}
+    if switch is False:
+        return bool(word_set & _WORDS["rehearsals"]) or {"read", "only"} <= word_set or "readonly" in word_set
+    if switch:
         verbs = (word.removeprefix("auto") for word in words)
         verb = next((verb for verb in verbs if verb and verb not in _WORDS["leading"]), "")
-        return bool(known & _WORDS["confirmations"]) or _is_change(verb)
-    if (len(words) == 1 and known & _WORDS["sets"]) or (is_sent and known & _WORDS["bodies"]):
+        return bool(word_set & _WORDS["confirmations"]) or _is_changing_verb(verb)
+    if (len(words) == 1 and word_set & _WORDS["sets"]) or (is_sent and word_set & _WORDS["bodies"]):
         return True
     if words[-2:-1] == ["to"] and verb_kind(words[-1]) in SURE_CHANGES and words[-1] not in _WORDS["about_answer"]:
         return True  # `labels_to_add`
     # `deleteRange`, `save_to`
-    goes_on = isinstance(value, Mapping) or (len(words) == 2 and words[1] in _WORDS["prepositions"])
-    return len(words) > 1 and words[-2] != "to" and goes_on and verb_kind(words[0]) in SURE_CHANGES
+    has_object = isinstance(value, Mapping) or (len(words) == 2 and words[1] in _WORDS["prepositions"])
+    return len(words) > 1 and words[-2] != "to" and has_object and verb_kind(words[0]) in SURE_CHANGES
 
 
-def _switched(value: Any) -> bool | None:
+def _switch_value(value: Any) -> bool | None:
+    """Return whether a value switches something on or off; None if it is not the value of a switch."""
     if isinstance(value, bool | int | float):
         return bool(value) if value in (0, 1) else None
     plain = _plain(value) if isinstance(value, str) else ""
@@ -248,8 +260,8 @@ def _is_changing_path(plain: str) -> bool:
     return any(verb_kind(first) in SURE_CHANGES or first == "bulk" for end in ends for first in words_of(end)[:1])
 
 
-def _runs_something(plain: str, words: frozenset[str]) -> bool:
-    if _CODE.search(plain) or (words & _WORDS["addresses"] and _RUN_SCHEMES.match(plain)):
+def _contains_code(plain: str, words: frozenset[str]) -> bool:
+    if _CODE.search(plain) or (words & _WORDS["addresses"] and _CODE_SCHEMES.match(plain)):
         return True
     if words & _WORDS["command_lines"]:
         return bool(_SHELL.search(plain)) or _is_changing_command(plain, is_command=bool(words & _WORDS["commands"]))
@@ -257,19 +269,19 @@ def _runs_something(plain: str, words: frozenset[str]) -> bool:
 
 
 def _is_changing_command(plain: str, *, is_command: bool) -> bool:
-    """Return whether words of a command line change something; a command without a known verb counts as a change."""
+    """Return whether a command line changes something; a command without a known verb counts as a change."""
     parts = plain.split()
-    words = [known[0] for part in parts if part[0].isalpha() and (known := words_of(part))][:_FIRST_WORDS]
+    words = [known[0] for part in parts if part[0].isalpha() and (known := words_of(part))][:_COMMAND_WORDS]
     options = [known for part in parts if part[0] == "-" and (known := words_of(part.partition("=")[0]))]
     if any({*option} & (SAVE_NAMES | _WORDS["bodies"]) or verb_kind(option[0]) in SURE_CHANGES for option in options):
         return True
-    if any(map(_is_change, words)) or {*parts} & _WORDS["methods"]:
+    if any(map(_is_changing_verb, words)) or {*parts} & _WORDS["methods"]:
         return True
     return is_command and bool(words) and not any(verb_kind(word) for word in words)
 
 
-def _json(text: str) -> Any:
-    """Return the object or list that a text holds as JSON, or None."""
+def _parse_json(text: str) -> Any:
+    """Return the object or list that a text contains as JSON, or None."""
     if not _plain(text).startswith(("{", "[")):
         return None
     try:
@@ -278,11 +290,14 @@ def _json(text: str) -> Any:
         return None
 
 
-def _address_in(part: _Part) -> str:
-    """Return the first address outside of this machine, or an empty string; a host needs a name that says so."""
-    name, text = part.name, part.value
-    if not isinstance(text, str) or part.is_too_deep:
-        return text[:_ADDRESS_CHARS] if part.is_too_deep else ""
+def _address_in(value: _NamedValue) -> str:
+    """Return the first address outside of this machine, or an empty string.
+
+    A bare host counts only if the value's name says that it is a host.
+    """
+    name, text = value.name, value.value
+    if not isinstance(text, str) or value.is_too_deep:
+        return text[:_ADDRESS_CHARS] if value.is_too_deep else ""
     for match in _URL.finditer(text):
         if match[1] is None or (match[1].lower() not in _WORDS["local_schemes"] and not _is_local(match[0])):
             return match[0][:_ADDRESS_CHARS]

@@ -1,7 +1,7 @@
-"""The risk of a tool, by the hints of its server, its parameters and a learned model.
+"""Rate the risk of a tool by its server's annotations, its parameters and a learned model.
 
-A tool is a read only if a trusted server or the user says so. The model and the hints of other servers can only raise
-the risk. A tool that looks like a read and is not vouched for counts as a write, and is marked as `unvouched`.
+A tool is a read only if a trusted server or the user says so. The model and the annotations of other servers can only
+raise the risk. A tool that looks like a read, but is not confirmed as one, counts as a write (`is_unconfirmed_read`).
 """
 
 import json
@@ -36,31 +36,32 @@ if TYPE_CHECKING:
     from mcp_types import ToolAnnotations
 
 RISK_WEIGHTS = Path(__file__).with_name("weights.json")
-CERTAIN = 0.9
-"""From this probability on, a tool that sends or runs something is no read, even with a trusted hint."""
-CAUTION = 2.0
-"""How far below the threshold the score of a tool that takes code or a command must be to look like a read."""
-_NOT_TRUSTED = "its server, which is not trusted, says that it only reads"
-_NOT_VOUCHED = "nothing confirms that it only reads"
-_REASONS = 2
-_LEAST_WEIGHT = 0.15
-"""Smallest part of the score that is a reason."""
-_NAMED_TOOLS = 6
+TRUSTED_HINT_LIMIT = 0.9
+"""Probability of a write from which a trusted hint does not make a tool that sends or runs something a read."""
+CODE_MARGIN = 2.0
+"""Distance below the threshold at which the score of a tool that takes code or a command looks like a read."""
+_UNTRUSTED_HINT = "its server, which is not trusted, says that it only reads"
+_UNCONFIRMED = "nothing confirms that it only reads"
+_MAX_REASONS = 2
+_MIN_CONTRIBUTION = 0.15
+"""Smallest contribution to the score that is shown as a reason."""
+_MAX_NAMED_TOOLS = 6
 
-_HOLDS = {
+_PARAMETER_REASONS = {
     "sql": "its parameter `{}` holds SQL",
     "language": "its parameter `{}` holds a language that can change things",
     "code": "its parameter `{}` holds code",
     "command": "its parameter `{}` holds a command",
 }
-_SENDS = frozenset(
+_SENDING_VERBS = frozenset(
     "broadcast call deploy dispatch email eval evaluate exec execute forward invoke launch mail notify pay post publish"
     " push reply run send share shell spawn submit transfer tweet withdraw".split()
 )
 _MIXED_ALPHABETS = re.compile(
     r"[A-Za-z][\u0370-\u052f\u0530-\u058f\u13a0-\u13ff]|[\u0370-\u052f\u0530-\u058f\u13a0-\u13ff][A-Za-z]"
 )
-_FEW_WORDS = 4
+_MIN_WORDS = 4
+"""A description with more words must have a known word to count as English."""
 _REASON_TEXTS = {
     "name": "its name says `{}`",
     "lead": "its description begins with `{}`",
@@ -68,42 +69,43 @@ _REASON_TEXTS = {
     "param": "it takes `{}`",
     "choice": "one of its choices is `{}`",
 }
-_KIND_GROUPS = {"kind:name": "name", "kind:lead": "lead", "kind:and": "lead"}
+_GROUPS_OF_KIND = {"kind:name": "name", "kind:lead": "lead", "kind:and": "lead"}
 
 
 @dataclass(frozen=True)
 class ToolJudgement(Judgement):
     """The risk of a tool."""
 
-    least: Risk = Risk.WRITE
-    """The least risk of its calls; below `risk` only if the risk of a call is that of its SQL."""
+    least_risk: Risk = Risk.WRITE
+    """Least risk of any call. It is below `risk` only for a tool that runs SQL: each call has the risk of its SQL."""
     probability: float = 1.0
+    """Probability, by the tool's text, that the tool writes or executes."""
 
     @property
     def apparent_risk(self) -> Risk:
         """The apparent risk, for matching requests; never used for permission."""
-        return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
+        return Risk.READ if self.is_unconfirmed_read and self.risk is Risk.WRITE else self.risk
 
 
 @dataclass(frozen=True)
 class RiskModel:
-    """A linear model over the features of a definition; a score above the threshold means more than a read."""
+    """A linear model over the features of a definition; a score above the threshold means a write or more."""
 
     version: int
     bias: float
     threshold: float
     slope: float
-    """`slope` and `offset` turn a score into a probability; fitted on held-out servers."""
+    """`slope` and `offset` convert a score to a probability. They are fitted on held-out servers."""
     offset: float
     weights: Mapping[str, float]
 
-    def parts(self, features: Mapping[str, float]) -> dict[str, float]:
+    def contributions(self, features: Mapping[str, float]) -> dict[str, float]:
         """Return the contribution of each known feature to the score."""
         return {name: value * self.weights[name] for name, value in features.items() if name in self.weights}
 
     def score(self, features: Mapping[str, float]) -> float:
-        """Return the score of a definition; higher means more than a read."""
-        return self.bias + sum(self.parts(features).values())
+        """Return the score of a definition; the higher, the more probable is a write."""
+        return self.bias + sum(self.contributions(features).values())
 
     def probability(self, score: float) -> float:
         """Return the probability that a tool with this score writes or executes."""
@@ -115,7 +117,7 @@ def risk_model() -> RiskModel:
     """Return the shipped model.
 
     Raises:
-        WeightsError: the file is missing, broken, or of another version of the features.
+        WeightsError: the file is missing, invalid, or fitted to another version of the features.
     """
     return load_json(RISK_WEIGHTS, _model_of)
 
@@ -123,96 +125,108 @@ def risk_model() -> RiskModel:
 def judge_tool(
     tool: Definition, annotations: "ToolAnnotations | None" = None, *, trusted: bool = False
 ) -> ToolJudgement:
-    """Return the risk of a tool by its definition and its server's annotations."""
-    looks = _by_text(tool)
+    """Return the risk of a tool. `trusted`: the user trusts the server's annotations."""
+    by_text = _judge_text(tool)
     says_reads = annotations is not None and annotations.read_only_hint is True
-    sends = looks.probability >= CERTAIN and bool(_SENDS & {*words_of(tool.name)})
+    sends = by_text.probability >= TRUSTED_HINT_LIMIT and bool(_SENDING_VERBS & {*words_of(tool.name)})
     open_world = _reaches_outside(tool, annotations, trusted=trusted)
-    if trusted and says_reads and (looks.risk is Risk.READ or (looks.risk is Risk.WRITE and not sends)):
+    if trusted and says_reads and (by_text.risk is Risk.READ or (by_text.risk is Risk.WRITE and not sends)):
         reason = "its server, which is trusted, says that it only reads"
-        return ToolJudgement(Risk.READ, open_world, (reason,), least=Risk.READ, probability=looks.probability)
-    held = {kind for kind, _ in parameter_kinds(tool.description, tool.schema)} & _HOLDS.keys()
-    risk = max(looks.risk, Risk.EXECUTE if held else Risk.WRITE, key=lambda risk: risk.severity)
-    least = Risk.READ if trusted and held == {"sql"} else risk
-    unvouched = looks.least is Risk.READ and (annotations is None or says_reads)
-    why = (
-        *_annotation_reason(annotations, unvouched=unvouched, trusted=trusted),
-        *(looks.why if looks.risk is not Risk.READ else ()),
+        return ToolJudgement(Risk.READ, open_world, (reason,), least_risk=Risk.READ, probability=by_text.probability)
+    kinds = {kind for kind, _ in parameter_kinds(tool.description, tool.schema)} & _PARAMETER_REASONS.keys()
+    risk = max(by_text.risk, Risk.EXECUTE if kinds else Risk.WRITE, key=lambda risk: risk.severity)
+    least_risk = Risk.READ if trusted and kinds == {"sql"} else risk
+    is_unconfirmed_read = by_text.least_risk is Risk.READ and (annotations is None or says_reads)
+    reasons = (
+        *_annotation_reasons(annotations, is_unconfirmed_read=is_unconfirmed_read, trusted=trusted),
+        *(by_text.reasons if by_text.risk is not Risk.READ else ()),
     )
-    return ToolJudgement(risk, open_world, why, unvouched, least, looks.probability)
+    return ToolJudgement(risk, open_world, reasons, is_unconfirmed_read, least_risk, by_text.probability)
 
 
-def how_to_vouch(call: ToolCall) -> str:
-    """Return how the user can say that the call's tool only reads; empty if that would not make it a read."""
-    line = _vouching_line(call.tool_name) if call.unvouched else ""
-    trust = ', or `"trusted": true` in its server\'s entry of mcp.json' if _NOT_TRUSTED in call.risk_why else ""
-    return f"If it only reads, say so by a line at the top of packetgate.toml: `{line}`{trust}." if line else ""
+def confirm_read_hint(call: ToolCall) -> str:
+    """Return how the user can confirm that the call's tool only reads; empty if that would not make the call a read."""
+    line = _risk_setting(call.tool_name) if call.is_unconfirmed_read else ""
+    trust = (
+        ', or add `"trusted": true` to its server\'s entry in mcp.json' if _UNTRUSTED_HINT in call.risk_reasons else ""
+    )
+    return (
+        f"If {call.tool_name} only reads, add this line at the top of packetgate.toml: `{line}`{trust}." if line else ""
+    )
 
 
-def unvouched_note(specs: Sequence[ToolSpec]) -> str:
-    """Return a note about a server's unvouched tools, and how to vouch for them."""
-    names = ", ".join(spec.upstream_name for spec in specs[:_NAMED_TOOLS])
-    more = ", …" if len(specs) > _NAMED_TOOLS else ""
-    ways = ['"trusted": true in its entry of mcp.json'] if all(_NOT_TRUSTED in spec.risk_why for spec in specs) else []
-    lines = [line for spec in specs if (line := _vouching_line(spec.name))]
-    ways += [f"for each, a line at the top of packetgate.toml such as {lines[0]}"] if lines else []
-    counted = f"tools that look like reads but count as writes, because nothing confirms it: {len(specs)}"
-    return f"{counted} ({names}{more}): {'; or, '.join(ways)}"
+def unconfirmed_reads_note(specs: Sequence[ToolSpec]) -> str:
+    """Return a note that names a server's unconfirmed reads, and how the user can confirm them."""
+    names = ", ".join(spec.upstream_name for spec in specs[:_MAX_NAMED_TOOLS])
+    more = ", …" if len(specs) > _MAX_NAMED_TOOLS else ""
+    fixes = (
+        ['add "trusted": true to the server\'s entry in mcp.json']
+        if all(_UNTRUSTED_HINT in spec.risk_reasons for spec in specs)
+        else []
+    )
+    lines = [line for spec in specs if (line := _risk_setting(spec.name))]
+    fixes += [f"for each tool, add a line such as {lines[0]} at the top of packetgate.toml"] if lines else []
+    count = (
+        f"tools that look like reads but count as writes, because nothing confirms that they only read: {len(specs)}"
+    )
+    return f"{count} ({names}{more}); if they only read, {', or '.join(fixes)}"
 
 
 def _model_of(stored: Mapping[str, Any]) -> RiskModel:
     loaded = RiskModel(**stored)
     if loaded.version != VERSION:
-        raise ValueError(f"features {loaded.version}, not {VERSION}: train it again")
+        raise ValueError(f"fitted to features of version {loaded.version}, not {VERSION}: train the model again")
     return loaded
 
 
-def _vouching_line(name: str) -> str:
+def _risk_setting(name: str) -> str:
     # a name with a wildcard would match other tools as well
     return "" if {*name} & {*"*?["} else f'tools.{json.dumps(printable(name), ensure_ascii=False)}.risk = "read"'
 
 
-def _by_text(tool: Definition) -> ToolJudgement:
-    """Return the risk of a tool by its text alone, as if the text were true."""
-    features, learned = features_of(tool), risk_model()
-    score, parts = learned.score(features), learned.parts(features)
-    probability = learned.probability(score)
-    unknown = _why_not_understood(tool)
-    held = dict(reversed([*parameter_kinds(tool.description, tool.schema)]))
-    asks = next((kind for kind in ("command", "code", "language", "sql") if kind in held), None)
-    read_reasons = _reasons(tool, features, parts, reads=True)
-    careful = CAUTION if asks in ("code", "command") else 0.0
-    reads = not unknown and bool(read_reasons) and score < learned.threshold - careful
-    if reads and (asks not in ("sql", "language") or says_read_only(tool.description)):
-        return ToolJudgement(Risk.READ, why=read_reasons, least=Risk.READ, probability=probability)
-    runs = any(verb_kind(word) == "runs" for word in words_of(tool.name)) and not unknown
-    risk = Risk.EXECUTE if asks or runs else Risk.WRITE
-    why = [unknown] if unknown else []
-    why += [_HOLDS[asks].format(quoted(held[asks]))] if asks else []
-    why += _reasons(tool, features, parts, reads=False) if not (reads and asks) else ()
-    least = Risk.READ if asks == "sql" and reads else risk
-    why = why or ["nothing in its definition says that it only reads"]
-    return ToolJudgement(risk, why=tuple(why), least=least, probability=probability)
+def _judge_text(tool: Definition) -> ToolJudgement:
+    """Return the risk of a tool by its name, description and parameters, as if they were true."""
+    features, model = features_of(tool), risk_model()
+    score, contributions = model.score(features), model.contributions(features)
+    probability = model.probability(score)
+    problem = _text_problem(tool)
+    parameters = dict(reversed([*parameter_kinds(tool.description, tool.schema)]))
+    program = next((kind for kind in ("command", "code", "language", "sql") if kind in parameters), None)
+    read_reasons = _reasons(tool, features, contributions, reads=True)
+    margin = CODE_MARGIN if program in ("code", "command") else 0.0
+    reads = not problem and bool(read_reasons) and score < model.threshold - margin
+    if reads and (program not in ("sql", "language") or says_read_only(tool.description)):
+        return ToolJudgement(Risk.READ, reasons=read_reasons, least_risk=Risk.READ, probability=probability)
+    runs = any(verb_kind(word) == "runs" for word in words_of(tool.name)) and not problem
+    risk = Risk.EXECUTE if program or runs else Risk.WRITE
+    reasons = [problem] if problem else []
+    reasons += [_PARAMETER_REASONS[program].format(quoted(parameters[program]))] if program else []
+    reasons += _reasons(tool, features, contributions, reads=False) if not (reads and program) else ()
+    least_risk = Risk.READ if program == "sql" and reads else risk
+    reasons = reasons or ["nothing in its definition says that it only reads"]
+    return ToolJudgement(risk, reasons=tuple(reasons), least_risk=least_risk, probability=probability)
 
 
-def _annotation_reason(hints: "ToolAnnotations | None", *, unvouched: bool, trusted: bool) -> Iterator[str]:
-    if hints is None:
-        if unvouched:
-            yield _NOT_VOUCHED
-    elif hints.read_only_hint:
+def _annotation_reasons(
+    annotations: "ToolAnnotations | None", *, is_unconfirmed_read: bool, trusted: bool
+) -> Iterator[str]:
+    if annotations is None:
+        if is_unconfirmed_read:
+            yield _UNCONFIRMED
+    elif annotations.read_only_hint:
         if not trusted:
-            yield _NOT_TRUSTED
-    elif hints.destructive_hint:
+            yield _UNTRUSTED_HINT
+    elif annotations.destructive_hint:
         yield "its server says that it is destructive"
-    elif hints.read_only_hint is False:
+    elif annotations.read_only_hint is False:
         yield "its server says that it does more than read"
     else:
-        yield "its server gives hints, but none that it only reads"
+        yield "none of its server's annotations says that it only reads"
 
 
-def _why_not_understood(tool: Definition) -> str:
+def _text_problem(tool: Definition) -> str:
     if not words_of(tool.name):
-        return "its name has no known word"
+        return "its name has no word in ASCII letters"
     if not tool.name.isascii():
         return "its name has letters that are not ASCII"
     joined = joined_in(tool.name)
@@ -224,14 +238,14 @@ def _why_not_understood(tool: Definition) -> str:
     letters = [char for char in text if char.isalpha()]
     words = words_in(text[:600])
     foreign = sum(not char.isascii() for char in letters) > 0.3 * len(letters)
-    unknown = len(words) > _FEW_WORDS and not any(word in STOP_WORDS or inflected_verb_kind(word) for word in words)
+    unknown = len(words) > _MIN_WORDS and not any(word in STOP_WORDS or inflected_verb_kind(word) for word in words)
     return "its description is not in English" if foreign or unknown else ""
 
 
-def _reaches_outside(tool: Definition, hints: "ToolAnnotations | None", *, trusted: bool) -> bool:
-    stated = hints.open_world_hint if hints else None
-    if stated or (trusted and stated is False):
-        return bool(stated)
+def _reaches_outside(tool: Definition, annotations: "ToolAnnotations | None", *, trusted: bool) -> bool:
+    hint = annotations.open_world_hint if annotations else None
+    if hint or (trusted and hint is False):
+        return bool(hint)
     if any(kind == "address" for kind, _ in parameter_kinds(tool.description, tool.schema)):
         return True
     words = {"name": words_in(tool.name), "brief": words_in(tool.description[:400]), "tags": [], "server": []}
@@ -239,26 +253,29 @@ def _reaches_outside(tool: Definition, hints: "ToolAnnotations | None", *, trust
 
 
 def _reasons(
-    tool: Definition, features: Mapping[str, float], parts: Mapping[str, float], *, reads: bool
+    tool: Definition, features: Mapping[str, float], contributions: Mapping[str, float], *, reads: bool
 ) -> tuple[str, ...]:
-    """Return the words of the definition that contribute most to a read, or to more than a read."""
+    """Return the words of the definition that speak most for a read or, without `reads`, against a read."""
     sign = -1 if reads else 1
     words = dict(_words_by_feature(tool))
-    weights: defaultdict[str, float] = defaultdict(float)
+    totals: defaultdict[str, float] = defaultdict(float)
     strongest: dict[str, str] = {}
     for feature in features:
-        group, part = _group(feature), parts.get(feature, 0.0) * sign
-        weights[group] += part
-        if feature in words and (group not in strongest or part > parts.get(strongest[group], 0.0) * sign):
+        group, contribution = _group(feature), contributions.get(feature, 0.0) * sign
+        totals[group] += contribution
+        strongest_yet = contributions.get(strongest.get(group, ""), 0.0) * sign
+        if feature in words and (group not in strongest or contribution > strongest_yet):
             strongest[group] = feature
-    groups = sorted((group for group in strongest if weights[group] >= _LEAST_WEIGHT), key=lambda one: -weights[one])
-    return tuple(_REASON_TEXTS[group].format(quoted(words[strongest[group]])) for group in groups[:_REASONS])
+    groups = sorted(
+        (group for group in strongest if totals[group] >= _MIN_CONTRIBUTION), key=lambda group: -totals[group]
+    )
+    return tuple(_REASON_TEXTS[group].format(quoted(words[strongest[group]])) for group in groups[:_MAX_REASONS])
 
 
 def _group(feature: str) -> str:
     if feature.startswith("kind:"):
         says_kind = not feature.endswith(("none", "noun", "verb"))
-        return next((group for kind, group in _KIND_GROUPS.items() if says_kind and feature.startswith(kind)), "")
+        return next((group for kind, group in _GROUPS_OF_KIND.items() if says_kind and feature.startswith(kind)), "")
     return feature.partition(":")[0]
 
 
@@ -271,9 +288,9 @@ def _words_by_feature(tool: Definition) -> Iterator[tuple[str, str]]:
         yield f"name:{stem_of(word)}", word
         yield f"name:verb {stem_of(word)}", word
     properties = tool.schema.get("properties")
-    for name, part in (properties if isinstance(properties, dict) else {}).items():
+    for name, schema in (properties if isinstance(properties, dict) else {}).items():
         yield f"param:={' '.join(stem_of(word) for word in words_of(str(name)))}", str(name)
-        choices = part.get("enum") if isinstance(part, dict) else None
+        choices = schema.get("enum") if isinstance(schema, dict) else None
         for choice in choices if isinstance(choices, list) else []:
             if isinstance(choice, str) and words_of(choice):
                 yield f"choice:={stem_of(words_of(choice)[0])}", choice

@@ -93,7 +93,7 @@ class ChainServer(Server):
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Return a result that names the next steps of the chain."""
         steps = ", ".join(step.tool for step in self._chains[tool].steps)
-        return ToolResult(success=True, output=f"its steps follow: {steps}", said="")
+        return ToolResult(success=True, output=f"its steps follow: {steps}", server_part="")
 
 
 def _chain_spec(name: str, chain: ToolChain) -> ToolSpec:
@@ -111,7 +111,7 @@ def _chain_spec(name: str, chain: ToolChain) -> ToolSpec:
         brief=brief_of(chain.description),
         input_schema=schema,
         risk=Risk.READ,
-        risk_why=("the chain itself changes nothing: each of its steps passes the gate",),
+        risk_reasons=("the chain itself changes nothing: each of its steps passes the gate",),
         open_world=False,
     )
 

@@ -38,24 +38,24 @@ def to_result(
 
     Blocks if the text is long.
     """
-    said, structured = redacted(text[:MAX_STORED_CHARS]), redacted_data(structured)
-    repeats = not structured or _repeats(said, structured)
-    text = said if complete or repeats else "\n".join(filter(None, [said, to_json_text(structured)]))
-    content, same, wrapped = _storable(structured), _is_same(said, structured), _wrapper(said, structured)
+    server_text, structured = redacted(text[:MAX_STORED_CHARS]), redacted_data(structured)
+    repeats = not structured or _repeats(server_text, structured)
+    text = server_text if complete or repeats else "\n".join(filter(None, [server_text, to_json_text(structured)]))
+    content, same, wrapped = _storable(structured), _is_same(server_text, structured), _wrapper(server_text, structured)
     length = len(text)
     handle = keep(text) if keep and length > MAX_SHOWN_CHARS and not is_error else ""
     if length > MAX_OUTPUT_CHARS:
         cut = True
         text = f"{text[:MAX_OUTPUT_CHARS]}\n[cut here: {length:,} characters in all{read_more_hint(handle)}]"
     own = text.strip()
-    foreign = (None if own else "") if is_error else said if text != said and content else None
+    server_part = (None if own else "") if is_error else server_text if text != server_text and content else None
     return ToolResult(
         success=not is_error,
         output="" if is_error else text,
         error=own or "the tool reported an error without a message" if is_error else None,
         error_type=ErrorType.TOOL_ERROR if is_error else None,
         code=Code.TOOL_FAILED if is_error else None,
-        said=foreign,
+        server_part=server_part,
         handle=handle,
         structured=None if same else content,
         restated=content if same and not wrapped else None,

@@ -29,7 +29,7 @@ def spec_of(
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
     judged = judge_tool(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
-    given = default_arguments(tool.name, schema, ground, reads=judged.unvouched or judged.risk is Risk.READ)
+    given = default_arguments(tool.name, schema, ground, reads=judged.is_unconfirmed_read or judged.risk is Risk.READ)
     return ToolSpec(
         name=f"{server}.{tool.name}",
         server=server,
@@ -38,9 +38,9 @@ def spec_of(
         brief=brief_of(full),
         input_schema=without_required_key(without_default_arguments(schema, given, ground)),
         risk=judged.risk,
-        risk_why=judged.why,
-        least_risk=judged.least,
-        unvouched=judged.unvouched,
+        risk_reasons=judged.reasons,
+        least_risk=judged.least_risk,
+        is_unconfirmed_read=judged.is_unconfirmed_read,
         reaches_outside=judged.open_world,
         has_dry_run=dry_run is not None,
         tags=_tags(tool.meta),

@@ -41,12 +41,12 @@ class ToolSpec:
     """JSON Schema of the arguments, for models and users."""
     risk: Risk
     """The worst risk of any call; `packetgate.tools.risk.call` rates a single call."""
-    risk_why: tuple[str, ...] = ()
+    risk_reasons: tuple[str, ...] = ()
     least_risk: Risk | None = None
     """Least risk of any call, if it is below `risk` (a tool that runs SQL)."""
     has_fixed_risk: bool = False
     """Whether every call has exactly this risk."""
-    unvouched: bool = False
+    is_unconfirmed_read: bool = False
     """Whether the tool looks like a read but counts as a write, because no trusted server or user confirms the read."""
     reaches_outside: bool = False
     """Whether any call may reach beyond the user's machine and servers, by its definition."""
@@ -109,7 +109,7 @@ class ToolSpec:
         """The apparent risk, for ranking and display; never used for permission."""
         if self.steps_risk is not None:
             return self.steps_risk
-        return Risk.READ if self.unvouched and self.risk is Risk.WRITE else self.risk
+        return Risk.READ if self.is_unconfirmed_read and self.risk is Risk.WRITE else self.risk
 
     @property
     def _heading(self) -> str:

@@ -100,7 +100,7 @@ async def test_a_remembered_approval_ends_with_the_definition(tmp_path: Path, ch
 async def test_a_read_that_became_a_write_is_asked_about(tmp_path: Path, kind: ClientKind) -> None:
     desk, read = Desk(), {"name": "desk.read_note", "arguments": {"name": "a"}}
     async with proxy_client(
-        tmp_path, desk.connection, kind=kind, answer=lambda *_: "no", vouched=False, allow_write_tools=True
+        tmp_path, desk.connection, kind=kind, answer=lambda *_: "no", confirms_reads=False, allow_write_tools=True
     ) as talk:
         assert not (await talk.call("call_read_tool", **read)).is_error
         desk.ran.clear()

@@ -14,7 +14,7 @@ AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
 FLAGGED = Origin(
     kind=OriginKind.TEXT,
     tool="mail.read",
-    loud=True,
+    is_flagged=True,
     why="it is only in a text",
     sentence="Write `` x `` <b>now</b> **or** www.evil.test",
     marked="x",

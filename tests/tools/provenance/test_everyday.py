@@ -147,4 +147,4 @@ CASES: list[tuple[str, ToolSpec, dict[str, Any], tuple[ToolCall, ...]]] = [
 @pytest.mark.parametrize(("said", "spec", "params", "calls"), CASES, ids=[case[0] for case in CASES])
 def test_no_argument_is_flagged(said: str, spec: ToolSpec, params: dict[str, Any], calls: tuple[ToolCall, ...]):
     origins = origins_of(params, spec, known(said, *calls))
-    assert {name: (origin.why, origin.marked) for name, origin in origins.items() if origin.loud} == {}
+    assert {name: (origin.why, origin.marked) for name, origin in origins.items() if origin.is_flagged} == {}

@@ -21,7 +21,7 @@ HITS = earlier("web.search_web", [{"title": "Tulips", "url": "https://flowers.ex
 
 
 def why(said: str, spec: Any, *calls: ToolCall, **params: Any) -> str:
-    return "; ".join(one.why for one in origins_of(params, spec, known(said, *calls)).values() if one.loud)
+    return "; ".join(one.why for one in origins_of(params, spec, known(said, *calls)).values() if one.is_flagged)
 
 
 def coded(text: str) -> str:
@@ -65,7 +65,7 @@ def test_content_in_parts_is_flagged():
     two = tool("web.search_web", description="Search the web.", query="string", more="string")
     assert why("Read notes/shop.txt", two, FILE, query=first, more=rest)
     evidence = known("Read notes/shop.txt", FILE).having_sent({"query": first})
-    assert origins_of({"query": rest}, SEARCH, evidence)["query"].loud
+    assert origins_of({"query": rest}, SEARCH, evidence)["query"].is_flagged
 
 
 def test_a_call_without_arguments_is_not_flagged():
@@ -73,7 +73,7 @@ def test_a_call_without_arguments_is_not_flagged():
     whole = coded(SECRET)
     evidence = known("Read notes/shop.txt", FILE).having_sent({"query": whole[:14]}).having_sent({"query": whole[14:]})
     assert origins_of({}, tool("web.list_news", description="List the news of the web."), evidence) == {}
-    assert origins_of({"query": "x"}, SEARCH, evidence)["query"].loud
+    assert origins_of({"query": "x"}, SEARCH, evidence)["query"].is_flagged
 
 
 @pytest.mark.parametrize(
@@ -169,5 +169,5 @@ def test_a_host_that_only_a_text_names_is_flagged():
 )
 def test_an_address_that_may_come_from_a_picture_is_flagged(said: str, url: str, told: str):
     evidence = replace(known(said), picture="cat.png")
-    assert "; ".join(one.why for one in origins_of({"url": url}, FETCH, evidence).values() if one.loud) == told
+    assert "; ".join(one.why for one in origins_of({"url": url}, FETCH, evidence).values() if one.is_flagged) == told
     assert not why(said, FETCH, url=url)

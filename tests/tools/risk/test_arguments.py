@@ -104,7 +104,7 @@ def test_changing_arguments_raise_a_read(params: dict[str, Any]):
     assert judge_call(reader(params), params).risk is not Risk.READ
     judged = judge_call(by_word(params), params)
     assert judged.risk is not Risk.READ
-    assert judged.why[0].startswith("it")
+    assert judged.reasons[0].startswith("it")
 
 
 @pytest.mark.parametrize("params", READS.values(), ids=READS)
@@ -130,7 +130,7 @@ def test_harmless_arguments_do_not_raise_a_read(params: dict[str, Any]):
     ],
 )
 def test_outside_addresses_are_found(name: str, value: Any, found: str):
-    assert f"its `{name}` points outside: {found}" in judge_call(reader({name: value}), {name: value}).why
+    assert f"its `{name}` points outside: {found}" in judge_call(reader({name: value}), {name: value}).reasons
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_outside_addresses_are_found(name: str, value: Any, found: str):
     ],
 )
 def test_local_addresses_are_not_outside(name: str, value: Any):
-    assert not any("points outside" in why for why in judge_call(reader({name: value}), {name: value}).why)
+    assert not any("points outside" in why for why in judge_call(reader({name: value}), {name: value}).reasons)

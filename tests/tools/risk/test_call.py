@@ -107,33 +107,33 @@ def test_text_about_sql_is_no_sql():
 def test_the_risk_of_a_call_is_the_worse_of_tool_and_arguments(spec: ToolSpec, params: dict[str, Any], risk: Risk):
     judged = judge_call(spec, params)
     assert judged.risk is risk
-    assert judged.why
+    assert judged.reasons
 
 
 def test_changing_methods_and_actions_raise_a_read():
     actions = {"enum": ["get", "delete"]}
     spec = tool("get_dashboard", "Get it.", hint=True, trusted=True, method=TEXT, action=actions, uid=TEXT)
     assert judge_call(spec, {"method": "GET", "action": "get"}).risk is R
-    assert judge_call(spec, {"method": "delete"}).why[0] == "its `method` says `delete`"
+    assert judge_call(spec, {"method": "delete"}).reasons[0] == "its `method` says `delete`"
     assert judge_call(spec, {"action": "delete"}).risk is W
 
 
 def test_an_address_outside_makes_a_call_open_world():
     assert judge_call(SEARCH, {"query": "https://example.org/x"}).open_world
     assert not judge_call(SEARCH, {"query": "http://localhost:80/x"}).open_world
-    assert "points outside: https://example.org/x" in judge_call(SEARCH, {"query": "https://example.org/x"}).why[-1]
+    assert "points outside: https://example.org/x" in judge_call(SEARCH, {"query": "https://example.org/x"}).reasons[-1]
 
 
 def test_arguments_raise_a_tool_that_the_user_calls_a_read():
-    said = Preferences.model_validate({"tools": {"db.*": {"risk": "read"}}})
-    spec = said.apply(UNTRUSTED_QUERY)
-    assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, why=("packetgate.toml says so",))
+    preferences = Preferences.model_validate({"tools": {"db.*": {"risk": "read"}}})
+    spec = preferences.apply(UNTRUSTED_QUERY)
+    assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, reasons=("packetgate.toml says so",))
     assert judge_call(spec, {"sql": "DELETE FROM t"}).risk is W
     worse = Preferences.model_validate({"tools": {"db.search": {"risk": "execute"}}}).apply(SEARCH)
     assert judge_call(worse, {"query": "x"}).risk is X
 
 
-def test_a_call_of_an_unvouched_tool_looks_like_a_read():
+def test_a_call_of_an_unconfirmed_read_looks_like_a_read():
     assert judge_call(UNVOUCHED, {"query": "what we decided"}).apparent_risk is R
     assert judge_call(UNVOUCHED, {"query": "DROP TABLE notes"}).apparent_risk is W
     assert judge_call(UNTRUSTED_QUERY, {"sql": "SELECT 1"}).apparent_risk is R

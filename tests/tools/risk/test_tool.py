@@ -30,7 +30,7 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
 
 
 @pytest.mark.parametrize(
-    ("name", "description", "parameters", "looks"),
+    ("name", "description", "parameters", "apparent_risk"),
     [
         ("read_file", "Read a file.", {"path": TEXT}, R),
         ("git_log", "Shows the commit logs.", {"repo": TEXT}, R),
@@ -53,37 +53,39 @@ def judged(name: str, description: str = "", hints: Hints | None = None, *, trus
         ("cypher_query", "Run Cypher.", {"query": TEXT | {"description": "A Cypher query."}}, X),
     ],
 )
-def test_a_tool_that_looks_like_a_read_is_a_write(name: str, description: str, parameters: dict[str, Any], looks: Risk):
+def test_a_tool_that_looks_like_a_read_is_a_write(
+    name: str, description: str, parameters: dict[str, Any], apparent_risk: Risk
+):
     found = judged(name, description, **parameters)
-    assert found.apparent_risk is looks
-    assert found.risk is (W if looks is R else looks)
-    assert found.unvouched is (looks is R)
-    assert ("nothing confirms that it only reads" in found.why) is (looks is R)
-    assert found.why
+    assert found.apparent_risk is apparent_risk
+    assert found.risk is (W if apparent_risk is R else apparent_risk)
+    assert found.is_unconfirmed_read is (apparent_risk is R)
+    assert ("nothing confirms that it only reads" in found.reasons) is (apparent_risk is R)
+    assert found.reasons
 
 
 @pytest.mark.parametrize(
     ("name", "description", "why"),
     [
-        ("", "Get a page.", "its name has no known word"),
-        ("読む", "Read a file.", "its name has no known word"),
+        ("", "Get a page.", "its name has no word in ASCII letters"),
+        ("読む", "Read a file.", "its name has no word in ASCII letters"),
         ("g\u0435t_page", "Get a page.", "its name has letters that are not ASCII"),
         ("get_page", "G\u0435t a page.", "its description mixes alphabets within a word"),
         ("get_page", "ページの本文を読む。", "its description is not in English"),
         ("get_page", "Alle Seiten werden dabei sofort entfernt", "its description is not in English"),
     ],
 )
-def test_unknown_words_make_a_write(name: str, description: str, why: str):
+def test_a_tool_whose_text_is_not_understood_is_a_write(name: str, description: str, why: str):
     for hints, trusted in ((None, False), (READ_ONLY, False)):
         found = judged(name, description, hints, trusted=trusted)
         assert found.apparent_risk is found.risk is W
-        assert why in found.why[:2]
+        assert why in found.reasons[:2]
 
 
 def test_a_tool_without_known_words_is_a_write():
     found = judged("frobnicate")
     assert found.risk is W
-    assert found.why
+    assert found.reasons
 
 
 def test_a_huge_definition_is_judged_quickly():
@@ -118,17 +120,17 @@ def test_a_trusted_hint_does_not_make_an_executing_tool_a_read(parameter: str):
 
 
 def test_reasons_quote_the_definition():
-    assert "its name says `delete`" in judged("delete_page", "Remove a page.").why
-    assert judged("query", "Query the database.", sql=TEXT).why == (
+    assert "its name says `delete`" in judged("delete_page", "Remove a page.").reasons
+    assert judged("query", "Query the database.", sql=TEXT).reasons == (
         "nothing confirms that it only reads",
         "its parameter `sql` holds SQL",
     )
-    assert judged("get_page", "Get a page.", DESTROYS).why[0] == "its server says that it is destructive"
-    assert judged("get_page", "Get a page.", CHANGES).why == ("its server says that it does more than read",)
-    assert judged("get_page", "Get a page.", READ_ONLY).why == (
+    assert judged("get_page", "Get a page.", DESTROYS).reasons[0] == "its server says that it is destructive"
+    assert judged("get_page", "Get a page.", CHANGES).reasons == ("its server says that it does more than read",)
+    assert judged("get_page", "Get a page.", READ_ONLY).reasons == (
         "its server, which is not trusted, says that it only reads",
     )
-    assert judged("go", "Go.", READ_ONLY, trusted=True).why == (
+    assert judged("go", "Go.", READ_ONLY, trusted=True).reasons == (
         "its server, which is trusted, says that it only reads",
     )
 

@@ -5,9 +5,9 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.confirmed_reads import confirming_preferences
 from support.hostile_server import SECRET, UNFIT, entry
 from support.mcp_servers import until
-from support.vouching import worded
 
 from packetgate.state.errors import LostCallError, ServerError
 from packetgate.tools.servers.config import ServerConfig
@@ -101,7 +101,7 @@ async def test_a_log_is_bounded_and_keeps_the_newest(tmp_path: Path):
 
 async def test_the_last_list_holds_until_the_new_one_arrives(tmp_path: Path):
     connection = configured(ServerConfig("slow", entry("hesitating")), tmp_path)
-    async with McpHub([connection], patience_s=60.0, preferences=worded()) as hub:
+    async with McpHub([connection], patience_s=60.0, preferences=confirming_preferences()) as hub:
         before = await hub.catalogue()
         await hub.call("slow.get_more", {})
         await until(lambda: connection.stale)

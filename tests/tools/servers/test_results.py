@@ -137,7 +137,7 @@ async def test_structured_content_is_shown_if_it_has_more(
     assert (result.error if fails else result.output) == words + (shown or "")
     restated = {result.wrapped_as: words} if result.wrapped_as else result.restated
     assert (result.structured, restated) == ((structured, None) if shown else (None, structured))
-    assert result.foreign == (words + (shown or "") if fails else words)
+    assert result.server_text == (words + (shown or "") if fails else words)
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ async def test_structured_content_is_not_shown_if_the_text_has_all_of_it(words: 
 
 async def test_structured_content_alone_is_the_output():
     result = await result_of(structured={"hits": [1, 2]})
-    assert (result.output, result.structured, result.foreign) == ('{"hits": [1, 2]}', {"hits": [1, 2]}, "")
+    assert (result.output, result.structured, result.server_text) == ('{"hits": [1, 2]}', {"hits": [1, 2]}, "")
     large = await result_of(structured={"hits": "x" * MAX_OUTPUT_CHARS})
     assert large.output.startswith('{\n  "hits": "xxx')
-    assert (large.structured, large.truncated, large.foreign) == (None, True, large.output)
+    assert (large.structured, large.truncated, large.server_text) == (None, True, large.output)
 
 
 async def test_the_result_has_no_base64():
