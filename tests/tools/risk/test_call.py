@@ -34,7 +34,7 @@ RAISED = tool("query", "Query the database.", hint=False, sql=TEXT)
 SAVED = TEXT | {"description": "File to save it to."}
 SHOT = tool("get_page_text", "Returns the text of the page.", hint=True, trusted=True, filename=SAVED)
 SEARCH = tool("search", "Search notes.", hint=True, trusted=True, query=TEXT)
-UNVOUCHED = tool("search", "Search notes.", query=TEXT)
+UNCONFIRMED = tool("search", "Search notes.", query=TEXT)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_text_about_sql_is_no_sql():
         (TRUSTED, {"sql": "DELETE FROM t"}, W),
         (RAISED, {"sql": "SELECT * FROM t"}, X),
         (UNTRUSTED_QUERY, {"sql": "SELECT * FROM t"}, X),
-        (UNVOUCHED, {"query": "what we decided"}, W),
+        (UNCONFIRMED, {"query": "what we decided"}, W),
         (SEARCH, {"query": "what we decided"}, R),
         (SEARCH, {"query": "DROP TABLE notes"}, W),
         (SEARCH, {"query": "SELECT a FROM b"}, R),
@@ -134,8 +134,8 @@ def test_arguments_raise_a_tool_that_the_user_calls_a_read():
 
 
 def test_a_call_of_an_unconfirmed_read_looks_like_a_read():
-    assert judge_call(UNVOUCHED, {"query": "what we decided"}).apparent_risk is R
-    assert judge_call(UNVOUCHED, {"query": "DROP TABLE notes"}).apparent_risk is W
+    assert judge_call(UNCONFIRMED, {"query": "what we decided"}).apparent_risk is R
+    assert judge_call(UNCONFIRMED, {"query": "DROP TABLE notes"}).apparent_risk is W
     assert judge_call(UNTRUSTED_QUERY, {"sql": "SELECT 1"}).apparent_risk is R
     assert judge_call(UNTRUSTED_QUERY, {"sql": "DELETE FROM t"}).apparent_risk is X
 
