@@ -4,7 +4,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from packetgate.deciders.protocols import IntentDecision, Selection, WantedCall
+from packetgate.deciders.protocols import IntentDecision, SelectedCall, Selection
 from packetgate.deciders.reflex.intent import detect_by_reflex
 from packetgate.deciders.values.filling import fill_parameters
 from packetgate.state.context import RoutingContext
@@ -65,7 +65,7 @@ async def select_carelessly(packet: CognitionPacket, catalogue: Catalogue, conte
     invented = {name: INVENTED.get(type_name(spec.parameters[name]), "something") for name in found.missing}
     return Selection(
         action="call",
-        calls=(WantedCall(tool_name=spec.name, params={**found.params, **invented}),),
+        calls=(SelectedCall(tool_name=spec.name, params={**found.params, **invented}),),
         confidence=1.0,
         reasoning="why not",
         decided_by="model",

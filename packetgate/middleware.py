@@ -252,9 +252,9 @@ class _Step:
                 continue
             made.append(change)
             # some servers number the calls of each answer from 0
-            known_as = digest_of([self._thread, self._answer_id, call_id])[:32]
-            caller = _Conversation(self._before, self._settings, self._thread, known_as)
-            requested = RequestedCall(name, call["args"], call_id=known_as)
+            call_digest = digest_of([self._thread, self._answer_id, call_id])[:32]
+            caller = _Conversation(self._before, self._settings, self._thread, call_digest)
+            requested = RequestedCall(name, call["args"], call_id=call_digest)
             try:
                 self._packets[call_id] = await self._pipeline.proposed(requested, caller, self._settings)
             except CallRefusedError as error:

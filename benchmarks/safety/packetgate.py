@@ -9,7 +9,7 @@ from benchmarks.safety.dojo import READS, Dojo
 from benchmarks.safety.playing import GO_ON, MOST_READS, MOST_TURNS, Person, Script
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Reply, Say, UserInput, run_turn
-from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
+from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, SelectedCall, Selection
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub
 from packetgate.graph.journal import open_journal
@@ -32,7 +32,7 @@ class Player:
     suite: str
     script: Script = field(init=False)
     _pass: tuple[str, int] = ("", -1)
-    _calls: tuple[WantedCall, ...] = ()
+    _calls: tuple[SelectedCall, ...] = ()
 
     async def detect(self, packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
         """Read what the last pass returned, and want a tool as long as there is something to play."""
@@ -48,7 +48,7 @@ class Player:
         if this_pass != self._pass:
             self._pass = this_pass
             self._calls = tuple(
-                WantedCall(tool_name=f"{self.suite}.{call.tool}", params=call.params)
+                SelectedCall(tool_name=f"{self.suite}.{call.tool}", params=call.params)
                 for call in self.script.next_pass()
             )
         return Selection(action="call", calls=self._calls, confidence=1.0, decided_by="model")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call, Outcome
-from packetgate.deciders.protocols import Deciders, Selection, WantedCall
+from packetgate.deciders.protocols import Deciders, SelectedCall, Selection
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
@@ -43,7 +43,7 @@ async def _outcome(case: Case, deciders: Deciders) -> Outcome:
     return outcome.model_copy(update={"confidence": sure})
 
 
-def _call(wanted: WantedCall, selection: Selection) -> ToolCall:
+def _call(wanted: SelectedCall, selection: Selection) -> ToolCall:
     sure = wanted.confidence or selection.confidence
     return ToolCall(tool_name=wanted.tool_name, params=wanted.params, selection_confidence=sure)
 

@@ -201,7 +201,7 @@ async def _row(question: Question, model: Model) -> Row:
     messages = await turn_messages(model, packet, catalogue, context, offer, 300)
     chosen = await asked.select(messages, offer.tools)
     by_model = bool(chosen.calls)
-    acts = chosen.acts
+    acts = chosen.call_probability
     if not chosen.calls:
         chosen = await asked.select(messages, [one for one in offer.tools if offer.spec(one.name)], must=True)
     own = select(packet, catalogue)

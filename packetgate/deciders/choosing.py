@@ -77,7 +77,7 @@ def reviewed_by(deciders: Deciders, source: "DecisionSource") -> Deciders:
         return NamedDecider(model.model, getattr(model, "provider", None))
 
     reviewer = in_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
-    return replace(deciders, reviewer=reviewer, reviewing=identify)
+    return replace(deciders, reviewer=reviewer, reviewer_source=identify)
 
 
 def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:

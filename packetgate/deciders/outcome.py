@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from packetgate.deciders.protocols import Selection, WantedCall
+from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ToolCallError
@@ -131,14 +131,14 @@ def _objections(
     )
 
 
-def _checked(wanted: WantedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
+def _checked(wanted: SelectedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
     if wanted.checked is not None:  # repairs are kept; the palette is checked here
         return with_problems(wanted.checked, packet.context.palette_names, catalogue)
     return checked_call(wanted.tool_name, wanted.params, packet.context.palette_names, catalogue)
 
 
 def _traced_call(
-    wanted: WantedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, evidence: SourceTexts
+    wanted: SelectedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, evidence: SourceTexts
 ) -> ToolCall:
     confidence, source = wanted.confidence, ConfidenceSource.MEASURED
     if confidence is None:

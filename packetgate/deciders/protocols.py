@@ -63,7 +63,7 @@ class IntentDecision(StageDecision):
     access: Access
 
 
-class WantedCall(Section):
+class SelectedCall(Section):
     """A selected call before validation."""
 
     tool_name: str
@@ -81,7 +81,7 @@ class Selection(StageDecision):
     confidence: Confidence
     complete: bool | None = None  # for `call`: whether no further calls are needed; None if unknown
     needs_tool: bool = True  # for `none`: whether the request needs a tool that is missing
-    calls: tuple[WantedCall, ...] = ()
+    calls: tuple[SelectedCall, ...] = ()
     tool_names: tuple[str, ...] = ()  # for `describe`: the tools, categories or servers
     text: str = ""  # for `none`: the answer, if the selecting model gave it
     message_id: str | None = None  # id of the message that streamed the answer
@@ -89,7 +89,7 @@ class Selection(StageDecision):
     asks_for: tuple[str, ...] = ()  # for `clarify`: tool and parameter, if it asks for one argument
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
-    acts: float | None = None  # measured probability that the model calls instead of answering
+    call_probability: float | None = None  # measured probability that the model calls instead of answering
 
     def instead_of(self, chosen: "Selection") -> "Selection":
         """Return this selection in place of a model's less likely one."""
@@ -101,11 +101,11 @@ class Selection(StageDecision):
             alternatives=(*others, *self.alternatives)[:5],
             corrections=chosen.corrections,
             reasoning=f"{self.reasoning}; more likely right than the model's choice",
-            acts=chosen.acts,
+            call_probability=chosen.call_probability,
             usage=chosen.usage,
         )
 
-    def with_calls(self, calls: Sequence[WantedCall]) -> "Selection":
+    def with_calls(self, calls: Sequence[SelectedCall]) -> "Selection":
         """Return the selection reduced to `calls`; without calls, its action becomes `none`."""
         if not calls and self.action == "call":
             return self.changed(action="none", calls=(), complete=None)
@@ -175,7 +175,9 @@ IntentDetector = Decider[Toolbox, IntentDecision]  # with the toolbox, so that s
 ToolSelector = Decider[Catalogue, Selection]  # selects calls from the packet's palette
 Reviewer = Decider[Catalogue, Review]  # judges each of the packet's calls before it may run
 Responder = Decider[Catalogue, Answer]  # writes the answer from the packet alone
-KnownAs = Callable[[], Awaitable[str | None]]  # a digest of the model's content; None unless both roles share it
+ModelDigestSource = Callable[
+    [], Awaitable[str | None]
+]  # a digest of the model's content; None unless both roles share it
 
 
 @dataclass(frozen=True)
@@ -188,5 +190,5 @@ class Deciders:
     responder: Responder
     lite: ModelSource | None = None  # the selecting model; None for reflex
     prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
-    reviewing: Callable[[], Awaitable[NamedModel]] | None = None  # a reviewer in place of the prime model
-    known_as: KnownAs | None = None  # of the model that selects and reviews
+    reviewer_source: Callable[[], Awaitable[NamedModel]] | None = None  # a reviewer in place of the prime model
+    model_digest: ModelDigestSource | None = None  # of the model that selects and reviews

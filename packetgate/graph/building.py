@@ -65,7 +65,7 @@ def build_graph(
     def add(name: str, node: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object) -> None:
         model = getattr(deciders, role) if role else None
         if name == "review_selection":
-            model = deciders.reviewing or model
+            model = deciders.reviewer_source or model
         recorded = role if model and prompt_days else None
         turn = turn_recorder(usage_days, prompt_days) if name == LAST_STAGE else None
         stage = Stage(name, node, journal, needs, model, recorded, settings, turn, loop)
@@ -79,7 +79,7 @@ def build_graph(
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
     add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned_by if usage_days else None)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
-    calibration = partial(calibration_by, known_as=deciders.known_as)
+    calibration = partial(calibration_by, model_digest=deciders.model_digest)
     reviewing = {"decider": deciders.reviewer, "toolbox": toolbox, "journal": journal, "calibration": calibration}
     add("review_selection", review_selection, "prime", **reviewing)
     add("ask_user", ask_user, toolbox=toolbox, journal=journal)

@@ -93,7 +93,7 @@ def deciders_for(models: ModelPool, results: ResultStore | None = None) -> Decid
         else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"), results)
     )
     return replace(
-        reviewed_by(deciders, models.reviewer) if models.has_reviewer else deciders, known_as=models.known_as
+        reviewed_by(deciders, models.reviewer) if models.has_reviewer else deciders, model_digest=models.model_digest
     )
 
 

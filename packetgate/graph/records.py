@@ -14,7 +14,7 @@ from itertools import count
 from langgraph.store.base import BaseStore
 from pydantic import ConfigDict, ValidationError
 
-from packetgate.deciders.protocols import KnownAs
+from packetgate.deciders.protocols import ModelDigestSource
 from packetgate.graph.telemetry import guarded
 from packetgate.models.endpoint import Role
 from packetgate.models.requests import ModelRequest
@@ -128,7 +128,7 @@ async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learne
 
 
 async def calibration_by(
-    packet: CognitionPacket, store: BaseStore | None, known_as: KnownAs | None = None
+    packet: CognitionPacket, store: BaseStore | None, model_digest: ModelDigestSource | None = None
 ) -> Calibration:
     """Return the curves that were fitted to the user's answers, otherwise those of the model's passport.
 
@@ -136,8 +136,8 @@ async def calibration_by(
     """
     if store is not None:
         async with _in_time(packet):
-            name = await known_as() if known_as else None
-            passport = await read_passport(store, name) if name else None
+            digest = await model_digest() if model_digest else None
+            passport = await read_passport(store, digest) if digest else None
             curves = passport.curves if passport and passport.version == evaluation_version() else {}
             return Calibration(curves=curves | (await read_calibration(store)).curves)
     return Calibration()
@@ -161,27 +161,27 @@ def evaluation_version() -> str:
     return hashlib.sha256(FILE.read_bytes() + EVIDENCE_FITTED.read_bytes() + form.encode()).hexdigest()[:16]
 
 
-async def read_played(store: BaseStore, known_as: str) -> dict[str, CaseResult]:
+async def read_played(store: BaseStore, model_digest: str) -> dict[str, CaseResult]:
     """Return a model's results of cases, by case."""
-    items = await store.asearch((*EVALUATIONS, known_as), filter={"version": evaluation_version()}, limit=_ALL)
+    items = await store.asearch((*EVALUATIONS, model_digest), filter={"version": evaluation_version()}, limit=_ALL)
     return {item.key: CaseResult.model_validate(item.value) for item in items if item.key != _PASSPORT}
 
 
-async def read_passport(store: BaseStore, known_as: str) -> Passport | None:
+async def read_passport(store: BaseStore, model_digest: str) -> Passport | None:
     """Return a model's passport of any version; None if there is no readable passport."""
-    item = await store.aget((*EVALUATIONS, known_as), _PASSPORT)
+    item = await store.aget((*EVALUATIONS, model_digest), _PASSPORT)
     try:
         return Passport.model_validate(item.value) if item else None
     except ValidationError:  # written by another version of Packetgate
         return None
 
 
-async def save_evaluation(store: BaseStore, known_as: str, result: CaseResult | Passport) -> None:
+async def save_evaluation(store: BaseStore, model_digest: str, result: CaseResult | Passport) -> None:
     """Store the result of a case, or replace the passport."""
     key = _PASSPORT if isinstance(result, Passport) else result.case
-    await store.aput((*EVALUATIONS, known_as), key, result.model_dump(mode="json"), index=False)
+    await store.aput((*EVALUATIONS, model_digest), key, result.model_dump(mode="json"), index=False)
 
 
-async def forget_evaluation(store: BaseStore, known_as: str) -> None:
+async def forget_evaluation(store: BaseStore, model_digest: str) -> None:
     """Delete all evaluation results of a model."""
-    await delete_items(store, await store.asearch((*EVALUATIONS, known_as), limit=_ALL))
+    await delete_items(store, await store.asearch((*EVALUATIONS, model_digest), limit=_ALL))

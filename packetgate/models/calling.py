@@ -59,7 +59,7 @@ class CallAnswer:
     """Text beside the calls; empty for a model in this process, which stops at the first word of text."""
     usage: TokenUsage
     cut_off: bool = False
-    acts: float | None = None
+    call_probability: float | None = None
     """Probability that it calls a tool rather than answers in words; None: not measured."""
     widened: tuple[str, ...] = ()
     """Offered tools whose arguments only validation checks."""
@@ -69,7 +69,7 @@ class CallAnswer:
     @property
     def measured(self) -> bool:
         """Whether probabilities are known."""
-        return self.acts is not None
+        return self.call_probability is not None
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ class Model:
         message = await ask_chat(self.chat, messages, sampling)
         return FormAnswer(message.text, usage_of(message), cut_off=was_cut_off(message))
 
-    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
+    async def word_probabilities(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
         """Return the probability of each word as the beginning of the answer; they sum to 1."""
         raise NotImplementedError(f"{self.label} returns no token probabilities")
 

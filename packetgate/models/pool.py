@@ -100,7 +100,7 @@ class ModelPool:
         is_one = self._models["lite"] is self._models["prime"]
         return (("lite", "prime"),) if is_one else (("lite",), ("prime",))
 
-    async def known_as(self) -> str | None:
+    async def model_digest(self) -> str | None:
         """Return a digest of the model and options that both roles share; None if the roles differ."""
         alone = len(self.players) == 1 and not self._reviewer and not self.is_reflex
         return await asyncio.to_thread(lambda: self._models["lite"].digest) if alone else None

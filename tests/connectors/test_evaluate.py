@@ -25,9 +25,9 @@ CASES = load_cases().cases
 READ = call("ai.read", path="plan.txt")
 
 
-def known_as(monkeypatch: pytest.MonkeyPatch, model: str, url: str) -> str:
+def model_digest(monkeypatch: pytest.MonkeyPatch, model: str, url: str) -> str:
     monkeypatch.setenv("OPENAI_BASE_URL", url)
-    name = asyncio.run(ModelPool(model).known_as())
+    name = asyncio.run(ModelPool(model).model_digest())
     assert name
     return name
 
@@ -63,7 +63,7 @@ def test_the_gate_uses_the_curve_of_the_passport(
 
     assert status("openai:small") == 0
     assert "not yet" in cli.run("doctor", "--lite", "openai:small", OPENAI_BASE_URL=url).out
-    on_record(cli, known_as(monkeypatch, "openai:small", url))
+    on_record(cli, model_digest(monkeypatch, "openai:small", url))
     scripted_openai.requests.clear()
     done = cli.run("evaluate", "openai:small", OPENAI_BASE_URL=url)
     assert done.status == 0, done.err

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from support.scripted_deciders import calls, clarify, describe, none
 
-from packetgate.deciders.protocols import CallReview, Deciders, IntentDecision, Review, Selection, WantedCall
+from packetgate.deciders.protocols import CallReview, Deciders, IntentDecision, Review, SelectedCall, Selection
 from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext
@@ -182,7 +182,7 @@ class HostileDecider:
         judged = [CallReview(call_id=one, approved=True, confidence=1.0) for one in [*ids, *forged]]
         return Review(reviews=tuple(judged), confidence=1.0, decided_by="model")
 
-    def wanted(self, packet: CognitionPacket, catalogue: Catalogue, *, disguised: bool) -> WantedCall:
+    def wanted(self, packet: CognitionPacket, catalogue: Catalogue, *, disguised: bool) -> SelectedCall:
         """Return one call, perhaps under another name, of a tool that is not offered, or as one that was checked."""
         offered = [entry.tool_name for entry in packet.context.palette if entry.tool_name in catalogue]
         offered += ["ai.execute", "ai.write"] * 2 if {"ai.execute", "ai.write"} <= {*offered} else []
@@ -201,7 +201,7 @@ class HostileDecider:
             if self.rng.random() < 0.2:
                 params |= {self.rng.choice(["approved", "dry_run", "call_id", "idempotency_key", "cwd"]): True}
             checked = CheckedCall(name, params) if self.rng.random() < 0.3 else None
-        return WantedCall(tool_name=name, params=params, confidence=1.0, checked=checked)
+        return SelectedCall(tool_name=name, params=params, confidence=1.0, checked=checked)
 
     def value(self, name: str, about: Any) -> Any:
         """Return a value for a parameter."""

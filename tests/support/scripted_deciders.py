@@ -13,8 +13,8 @@ from packetgate.deciders.protocols import (
     Responder,
     Review,
     Reviewer,
+    SelectedCall,
     Selection,
-    WantedCall,
 )
 from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.state.context import RoutingContext
@@ -30,12 +30,12 @@ def call(tool_name: str, **params: Any) -> Selection:
     return calls(wanted(tool_name, **params))
 
 
-def wanted(tool_name: str, **params: Any) -> WantedCall:
+def wanted(tool_name: str, **params: Any) -> SelectedCall:
     """Return one wanted call."""
-    return WantedCall(tool_name=tool_name, params=params)
+    return SelectedCall(tool_name=tool_name, params=params)
 
 
-def calls(*each: WantedCall) -> Selection:
+def calls(*each: SelectedCall) -> Selection:
     """Return a selection of several calls."""
     return Selection(action="call", calls=each, confidence=0.8, decided_by="model")
 

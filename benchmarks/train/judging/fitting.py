@@ -27,7 +27,7 @@ from packetgate.deciders.reflex.signals import (
     FittedWeights,
     Signals,
     Sureness,
-    call_probability,
+    reflex_call_probability,
     serving_probabilities,
 )
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -242,7 +242,9 @@ def _figures(asked: Sequence[Asked], fitted: FittedWeights) -> dict[str, Any]:
     needed = [value for value, one in zip(likely, asked, strict=True) if one.right]
     unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
     first = [_first(one, fitted) in one.right for one in asked if one.right]
-    surely = [(call_probability(one.told(fitted), fitted), bool(one.exact)) for one in asked if one.is_called(fitted)]
+    surely = [
+        (reflex_call_probability(one.told(fitted), fitted), bool(one.exact)) for one in asked if one.is_called(fitted)
+    ]
     passed = [right for value, right in surely if value >= 0.7]
     return {
         "auroc": _rounded(auroc(needed, unneeded)),

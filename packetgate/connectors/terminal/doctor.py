@@ -107,18 +107,18 @@ async def _models(settings: Settings) -> AsyncIterator[Finding]:
 
 async def _evaluated(settings: Settings) -> AsyncIterator[Finding]:
     try:
-        known_as = await model_pool(settings).known_as()
+        model_digest = await model_pool(settings).model_digest()
     except OSError:  # a missing file; the check of the models reports it
         return
-    if known_as is None:
+    if model_digest is None:
         return
     async with open_store(settings) as store:
-        passport = await read_passport(store, known_as)
+        passport = await read_passport(store, model_digest)
     if passport is None or passport.version != evaluation_version():
         state = "not yet" if passport is None else "by another version"
         yield Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
         return
-    right = f"{passport.figures().right} of {passport.of} cases right, {passport.believed}"
+    right = f"{passport.figures().right} of {passport.of} cases right, {passport.review_reliability}"
     yield Finding("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
 
 

@@ -51,13 +51,13 @@ async def evaluate(
     context = context.model_copy(update={"enabled": True, "review": "all", "allowed_tools": ()})
     pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"} if model else {}))
     await pool.check()
-    known_as, loaded = await pool.known_as(), await pool.get("lite")
-    if known_as is None or loaded is None:
+    model_digest, loaded = await pool.model_digest(), await pool.get("lite")
+    if model_digest is None or loaded is None:
         raise InputError("name one model to evaluate, such as ollama:NAME or llamacpp:/path/model.gguf")
     async with open_store(settings) as store:
         if again:
-            await forget_evaluation(store, known_as)
-        rows = [row async for row in _played(cases, pool, context, store, known_as)]
+            await forget_evaluation(store, model_digest)
+        rows = [row async for row in _played(cases, pool, context, store, model_digest)]
         passport = Passport(
             version=evaluation_version(),
             model=pool.describe("lite"),
@@ -68,7 +68,7 @@ async def evaluate(
             curves=curves_of(rows),
         )
         if len(rows) == passport.of:
-            await save_evaluation(store, known_as, passport)
+            await save_evaluation(store, model_digest, passport)
     if as_json:
         figures = {kind or "all": passport.figures(kind)._asdict() for kind in ("", *suite.kinds)}
         fitting = {"review": passport.review, "confidence_threshold": passport.fitting and passport.fitting[0]}
@@ -80,9 +80,9 @@ async def evaluate(
 
 
 async def _played(
-    cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, known_as: str
+    cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, model_digest: str
 ) -> AsyncIterator[CaseResult]:
-    out, deciders, stored = rendering.console(stderr=True), deciders_for(pool), await read_played(store, known_as)
+    out, deciders, stored = rendering.console(stderr=True), deciders_for(pool), await read_played(store, model_digest)
     done = [case for case in cases if case.name in stored]
     if done:
         out.print(f"{len(done)} of {counted(len(cases), 'case')} are on record", style="dim")
@@ -96,7 +96,7 @@ async def _played(
             if problem:
                 raise DecisionError(f"{row.problem} (finished cases are stored: run the same command to continue)")
         else:
-            await save_evaluation(store, known_as, row)
+            await save_evaluation(store, model_digest, row)
         problem = row.problem
         line = f"{at} of {len(cases)}, {case.name}: {'right' if row.right else 'not right'}"
         out.print(Text(line.ljust(60), style="dim"), end="\r" if out.is_terminal else "\n")
@@ -104,7 +104,7 @@ async def _played(
 
 
 def _facts(passport: Passport) -> Iterator[tuple[str, str]]:
-    yield "reviews", passport.believed
+    yield "reviews", passport.review_reliability
     tokens = f"{passport.mean('evaluated'):,.0f} prompt tokens evaluated and {passport.mean('written'):,.0f} written"
     yield "a turn", f"{passport.mean('seconds'):.1f} s without the answer, {tokens}"
     yield "asked in", "its own tool-calling form" if passport.own_language else "a JSON form"

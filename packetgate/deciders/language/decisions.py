@@ -143,7 +143,7 @@ async def _distribution(
         raise RequestError(f"the input and the question exceed the context of {model.label}")
     if model.is_local:
         words = tuple(value if isinstance(value, str) else str(value).lower() for value in values)
-        odds = await model.odds(messages, words)
+        odds = await model.word_probabilities(messages, words)
         return [*odds.of.values()], odds.usage
     schema = schemas.object_schema(answer={"type": "boolean"} if values[0] is True else {"enum": [*values]})
     choice = schemas.Choice.among("answer", values=values)

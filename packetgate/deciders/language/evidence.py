@@ -14,9 +14,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.deciders.outcome import traced_call
-from packetgate.deciders.protocols import CallReview, Review, Selection, WantedCall
+from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
 from packetgate.deciders.reflex.calls import call_signals, objections_to, review_of_missing, select, sureness_of
-from packetgate.deciders.reflex.signals import call_log_odds, call_probability, is_known_builtin, log_odds, logistic
+from packetgate.deciders.reflex.signals import (
+    call_log_odds,
+    is_known_builtin,
+    log_odds,
+    logistic,
+    reflex_call_probability,
+)
 from packetgate.models.calling import WordProbabilities, WrittenCall
 from packetgate.models.model import Model
 from packetgate.prompts.rendering import render
@@ -95,19 +101,26 @@ def probability_of_right(evidence: Mapping[str, float]) -> float:
     return logistic(CallEvidence.of(evidence), weights.checked if "yes" in evidence else weights.unchecked)
 
 
-def needs_call(acts: float, likely: float) -> float:
-    """Return the probability of a needed call, from those that the model calls and that some tool serves."""
-    return logistic(CallNeedEvidence(acts=log_odds(acts), needed=log_odds(likely)), load_weights().acting)
+def needs_call(call_probability: float, tool_probability: float) -> float:
+    """Return the probability that a request needs a call.
+
+    Args:
+        call_probability: that the model calls a tool.
+        tool_probability: that some tool serves the request.
+    """
+    return logistic(
+        CallNeedEvidence(acts=log_odds(call_probability), needed=log_odds(tool_probability)), load_weights().acting
+    )
 
 
-def token_evidence(call: WrittenCall, acts: float | None) -> dict[str, float]:
+def token_evidence(call: WrittenCall, call_probability: float | None) -> dict[str, float]:
     """Return the evidence of a selection's own tokens; empty if they were not measured."""
-    if call.name_probability is None and acts is None:
+    if call.name_probability is None and call_probability is None:
         return {}
     values = [math.log(max(_LEAST, one)) for one in call.probabilities.values()]
     found = {"written": 1.0}
-    if acts is not None:
-        found["acts"] = log_odds(acts)
+    if call_probability is not None:
+        found["acts"] = log_odds(call_probability)
     if call.name_probability is not None:
         found["name"] = log_odds(call.name_probability)
     if values:
@@ -120,7 +133,9 @@ def request_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
     signals = call_signals(call, packet, catalogue)
     alike = [one.params for one in own.calls if one.tool_name == call.tool_name]
     made = call.params in alike
-    odds = log_odds(call_probability(sureness_of(call, packet, catalogue)[0])) if made else call_log_odds(signals)
+    odds = (
+        log_odds(reflex_call_probability(sureness_of(call, packet, catalogue)[0])) if made else call_log_odds(signals)
+    )
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
     words = packet.content.user_words
     found = {
@@ -159,7 +174,7 @@ async def yes_no_probabilities(
     for example_request, name, brief, example_params, verdict in _EXAMPLES:
         messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
     question = _question(request, spec.name, without_control_tokens(spec.brief[:_BRIEF_CHARS]), params)
-    return await model.odds([*messages, HumanMessage(question)], (YES, NO))
+    return await model.word_probabilities([*messages, HumanMessage(question)], (YES, NO))
 
 
 def _question(request: str, name: str, brief: str, params: Mapping[str, Any]) -> str:
@@ -245,8 +260,8 @@ def likelier_selection(chosen: Selection, own: Selection, packet: CognitionPacke
     """Return the likelier selection, the model's or that of `reflex`, without improbable calls. Blocking."""
     if own.action == "describe" or chosen.action == "clarify":
         return chosen
-    if chosen.acts is not None:
-        known = {"acts": round(log_odds(chosen.acts), DIGITS), "passed_over": 1.0}
+    if chosen.call_probability is not None:
+        known = {"acts": round(log_odds(chosen.call_probability), DIGITS), "passed_over": 1.0}
         own = own.changed(calls=tuple(call.changed(evidence=call.evidence | known) for call in own.calls))
     probabilities = _probabilities(chosen, own, packet, catalogue)
     others = min(_probabilities(own, own, packet, catalogue), default=0.0)
@@ -262,7 +277,7 @@ def likelier_selection(chosen: Selection, own: Selection, packet: CognitionPacke
 def _probabilities(selection: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> list[float]:
     known = source_texts(packet)
 
-    def probability(wanted: WantedCall) -> float:
+    def probability(wanted: SelectedCall) -> float:
         if wanted.tool_name not in catalogue:
             return 0.0
         call = traced_call(wanted.tool_name, wanted.params, catalogue[wanted.tool_name], known)

@@ -21,7 +21,7 @@ from packetgate.deciders.language.prompting import (
     turn_messages,
 )
 from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
-from packetgate.deciders.protocols import Selection, WantedCall
+from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
 from packetgate.deciders.reflex.reading import parts_in
@@ -102,14 +102,14 @@ async def select_natively(
     asking = streaming_asker(packet.session_words) if streams else None
     selecting = ModelSelection(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
     chosen = await selecting.select(messages, offer.tools)
-    if chosen.action == "none" and chosen.acts is not None and offer.specs:
+    if chosen.action == "none" and chosen.call_probability is not None and offer.specs:
         likely = await asyncio.to_thread(probability_of_tool, packet, catalogue)
-        if needs_call(chosen.acts, likely) >= CALL_NEEDED:
+        if needs_call(chosen.call_probability, likely) >= CALL_NEEDED:
             only = [tool for tool in offer.tools if offer.spec(tool.name)]
             chosen = await selecting.select(messages, only, must=True)
     if not answers:
         chosen = chosen.changed(text="")
-    if own is None or chosen.acts is None:  # without a measurement the two cannot be compared
+    if own is None or chosen.call_probability is None:  # without a measurement the two cannot be compared
         return chosen
     return await asyncio.to_thread(likelier_selection, chosen, own, packet, catalogue)
 
@@ -151,7 +151,7 @@ async def select_in_form(
     value, selecting.usage = answer.value, answer.usage
     measured = [answer.probability("calls", at, "tool") for at in range(len(value.made_calls))]
     calls = tuple(
-        WantedCall(
+        SelectedCall(
             tool_name=call.tool,
             params=call.params,
             reasoning=call.reasoning or value.reasoning,
@@ -187,7 +187,7 @@ class ModelSelection:
     ) -> None:
         """Store what to ask. With `asking`, an answer without a call is streamed."""
         self.usage = TokenUsage()
-        self.acts: float | None = None  # probability of a call, in the first answer
+        self.call_probability: float | None = None  # probability of a call, in the first answer
         self.corrections: list[Correction] = []
         self.checked: list[CheckedCall] = []  # the calls of the last answer
         self._model, self._packet, self._catalogue = model, packet, catalogue
@@ -203,7 +203,7 @@ class ModelSelection:
         """Return the selection; ask the model once more if a call is invalid."""
         for _ in range(2):
             answer = await self._ask(messages, tools, must=must)
-            self.acts = answer.acts if self.acts is None else self.acts
+            self.call_probability = answer.call_probability if self.call_probability is None else self.call_probability
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
                 return self._without_call(answer)
             written, problems = await asyncio.to_thread(self._read, answer)
@@ -264,12 +264,12 @@ class ModelSelection:
 
     def _with_calls(self, answer: CallAnswer, written: Sequence[WrittenCall]) -> Selection:
         calls = tuple(
-            WantedCall(
+            SelectedCall(
                 tool_name=call.tool_name,
                 params=call.params,
                 confidence=one.name_probability,
                 checked=call,
-                evidence=token_evidence(one, self.acts),
+                evidence=token_evidence(one, self.call_probability),
             )
             for one, call in zip(written, self.checked, strict=True)
         )
@@ -289,7 +289,7 @@ class ModelSelection:
         own = answer.calls[0] if answer.calls else None
         question = str(own.arguments.get("question", "")).strip() if own and own.name == ASK else ""
         names = own.arguments.get("names", ()) if own and own.name == SHOW else ()
-        words = None if self.acts is None else 1 - self.acts
+        words = None if self.call_probability is None else 1 - self.call_probability
         return self.selection(
             action="clarify" if question else "describe" if names else "none",
             question=question,
@@ -310,7 +310,7 @@ class ModelSelection:
             corrections=tuple(self.corrections),
             confidence=min(known) if is_measured else UNMEASURED,
             confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.UNJUDGED,
-            acts=self.acts,
+            call_probability=self.call_probability,
             decided_by="model",
             usage=self.usage,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from packetgate.deciders.protocols import CallReview, Review, Selection, WantedCall
+from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
 from packetgate.deciders.reflex.fit import (
     ENOUGH,
     LEAST,
@@ -20,7 +20,7 @@ from packetgate.deciders.reflex.fit import (
 )
 from packetgate.deciders.reflex.follow_ups import step_of
 from packetgate.deciders.reflex.reading import access_of, condition_in, parts_in, steps_in
-from packetgate.deciders.reflex.signals import CallSignals, Sureness, call_probability, is_known_builtin
+from packetgate.deciders.reflex.signals import CallSignals, Sureness, is_known_builtin, reflex_call_probability
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling, answer_value, fill_parameters
 from packetgate.deciders.values.mentions import Span, parse_request
 from packetgate.state.base import ConfidenceSource
@@ -102,7 +102,7 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
     others = [fit for fit in fits if fit.spec is not best.spec and fit.share >= _LEAST_SHARE]
     return _selection(
         action="call",
-        calls=tuple(WantedCall(tool_name=name, params=params, reasoning=best.reason) for params, _ in filled),
+        calls=tuple(SelectedCall(tool_name=name, params=params, reasoning=best.reason) for params, _ in filled),
         confidence=best.share,
         reasoning=best.reason,
         alternatives=tuple(Alternative(tool_name=fit.spec.name, reason=fit.reason) for fit in others[:3]),
@@ -158,7 +158,7 @@ def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Ca
         return review_of_missing(call)
     objections = objections_to(call, packet)
     signals, doubts = sureness_of(call, packet, catalogue)
-    probability = call_probability(signals)
+    probability = reflex_call_probability(signals)
     reasons = [why for _, why in objections] + (doubts if probability < _DOUBTED else [])
     return CallReview(
         call_id=call.call_id,

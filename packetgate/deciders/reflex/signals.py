@@ -111,7 +111,7 @@ def serving_log_odds(signals: Signals, fitted: FittedWeights | None = None) -> f
     return _weighted(signals, (fitted or load_fitted()).serving)
 
 
-def call_probability(signals: Sureness, fitted: FittedWeights | None = None) -> float:
+def reflex_call_probability(signals: Sureness, fitted: FittedWeights | None = None) -> float:
     """Return the probability that a call that `reflex` selected is right."""
     return logistic(signals, (fitted or load_fitted()).sureness)
 

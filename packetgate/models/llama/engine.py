@@ -88,7 +88,7 @@ class EngineAnswer:
     """Output tokens of a thought before calls."""
     tokens: tuple[WrittenToken, ...] = ()
     """The written tokens, without the thought."""
-    acts: float | None = None
+    call_probability: float | None = None
     """Probability that the answer begins with a call; None: no tools were offered."""
 
 
@@ -146,8 +146,8 @@ class LlamaEngine:
         thought = self._think(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
         limit = 0 if request.options else min(request.sampling["max_tokens"], self._context.room)
         words = self._word_probabilities(request.options) if request.options else {}
-        acts = self._call_probability(request) if request.form else None
-        if acts is not None and acts < _CALL_PROBABILITY and not request.must_call:
+        call_probability = self._call_probability(request) if request.form else None
+        if call_probability is not None and call_probability < _CALL_PROBABILITY and not request.must_call:
             reason, limit = "words", 0
         if request.words_only and not prompt.thought:
             logits_of(self._context, self.weights)[self._no_words] = -np.inf
@@ -166,7 +166,7 @@ class LlamaEngine:
             words=words,
             widened=grammar.widened if grammar else (),
             tokens=tuple(tokens),
-            acts=acts,
+            call_probability=call_probability,
         )
 
     def _write(

@@ -187,7 +187,7 @@ class LlamaCppModel(Model):
         """Return the options for an answer in words, with these tools in the prompt."""
         return {"tools": [one.for_prompt for one in tools], "words_only": True}
 
-    async def odds(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
+    async def word_probabilities(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
         """Return the probability of each word as the beginning of the answer; they sum to 1."""
         message = await ask_chat(
             self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
@@ -216,7 +216,7 @@ class LlamaCppModel(Model):
             text="",
             usage=usage_of(message),
             cut_off=was_cut_off(message),
-            acts=known.acts,
+            call_probability=known.call_probability,
             widened=known.widened,
         )
 

@@ -131,7 +131,7 @@ class Passport(Section):
         return None
 
     @property
-    def believed(self) -> str:
+    def review_reliability(self) -> str:
         """One line on how reliable the model's reviews are."""
         area = "" if self.auroc is None else f", AUROC {self.auroc:.2f} over {len(self.answers)}"
         return f"of the calls past the gate {self.passed}{area}"

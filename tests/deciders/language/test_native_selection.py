@@ -17,7 +17,7 @@ from packetgate.deciders.language.selection import (
     select_natively,
     without_needless_arguments,
 )
-from packetgate.deciders.protocols import Selection, WantedCall
+from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.reflex.calls import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
 from packetgate.models.llama.call_syntax import OWN
@@ -55,8 +55,8 @@ async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):
     assert (call.tool_name, call.params) == READ
     assert chosen.decided_by == "model"
     assert chosen.confidence_source is ConfidenceSource.MEASURED
-    assert chosen.acts is not None
-    assert chosen.acts > 0.9
+    assert chosen.call_probability is not None
+    assert chosen.call_probability > 0.9
     assert call.evidence.keys() == {"written", "acts", "name", "arguments"}
 
 
@@ -129,7 +129,7 @@ async def test_the_tools_to_ask_and_to_show_are_decisions(
     writing: Writing, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], action: str
 ):
     async def call(*_: Any, **__: Any) -> CallAnswer:
-        return CallAnswer((WrittenCall(name, arguments, 0.75),), "", TokenUsage(), acts=0.9)
+        return CallAnswer((WrittenCall(name, arguments, 0.75),), "", TokenUsage(), call_probability=0.9)
 
     model = writing("Hello")
     monkeypatch.setattr(model, "call", call)
@@ -176,7 +176,7 @@ async def test_an_endless_call_falls_back_to_reflex(writing: Writing):
 def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[str, Any]], action: str, how_sure: str):
     told = {"not": {"name": 0.8, "arguments": -5.0}, "quite": {"name": 7.0, "arguments": -0.5}, "not known": {}}
     name, params = made_up
-    call = WantedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
+    call = SelectedCall(tool_name=name, params=params, evidence={"written": 1.0, **told[how_sure]})
     chosen = Selection(action="call", calls=(call,), confidence=0.7, decided_by="model", reasoning="")
     given = packet(request_)
     found = likelier_selection(chosen, select_by_reading(given, FILES), given, FILES)

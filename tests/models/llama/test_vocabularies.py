@@ -37,8 +37,8 @@ async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_inst
             assert answer.widened or not problems
     assert finished >= 2
     assert (await model.call(asked, offered, most=1, sampling=sampling)).usage.cached_tokens > 20
-    odds = await model.odds(MESSAGES, ("yes", "no"))
-    assert sum(odds.of.values()) == pytest.approx(1)
+    found = await model.word_probabilities(MESSAGES, ("yes", "no"))
+    assert sum(found.of.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
