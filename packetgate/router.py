@@ -19,7 +19,7 @@ from langgraph.store.memory import InMemoryStore
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, UserInput, run_turn
-from packetgate.deciders.choosing import language_deciders, reviewed_by
+from packetgate.deciders.choosing import language_deciders, with_reviewer
 from packetgate.deciders.protocols import Decider, Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer, async_saver, async_store
@@ -346,11 +346,11 @@ def _deciders(model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDeci
     from langchain_core.decisions import BaseDecisionModel
 
     if isinstance(prime, BaseDecisionModel):
-        return reviewed_by(_deciders(model, None), partial(_at_hand, prime))
+        return with_reviewer(_deciders(model, None), partial(_at_hand, prime))
     if isinstance(model, str) and isinstance(prime, str | None):
         return deciders_for(ModelPool(model, prime or model))
     if isinstance(prime, str) and (pool := ModelPool(prime=prime)).has_reviewer:
-        return reviewed_by(_deciders(model, None), pool.reviewer)
+        return with_reviewer(_deciders(model, None), pool.reviewer)
     lite = _source(model)
     return language_deciders(lite, lite if prime is None else _source(prime))
 

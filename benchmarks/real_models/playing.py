@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from benchmarks.selection.cases import Case
 from benchmarks.selection.figures import Call
 from packetgate.deciders.language.prompting import offered_tool
-from packetgate.deciders.outcome import routing_after
+from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.protocols import Deciders
 from packetgate.models.model import Model
 from packetgate.models.requests import usage_of
@@ -93,13 +93,13 @@ async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[
     )
     context = RoutingContext()
     selection = await deciders.selector(packet, catalogue, context)
-    routing = routing_after(selection, packet, catalogue, context)
+    routing = routing_after_selection(selection, packet, catalogue, context)
     calls: Sequence[ToolCall] = routing.calls
     spent, reviews = selection.usage, []
     if calls:
         review = await deciders.reviewer(packet.model_copy(update={"tool_routing": routing}), catalogue, context)
         spent += review.usage
-        reviews = [review.of(call.call_id) for call in calls]
+        reviews = [review.for_call(call.call_id) for call in calls]
     made = [Call(name=call.tool_name, arguments=call.params) for call in calls]
     return {
         "action": "call" if calls else "none" if selection.action == "call" else selection.action,

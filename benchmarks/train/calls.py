@@ -20,7 +20,7 @@ from benchmarks.train.logistic import Bounds, Logistic
 from benchmarks.train.own import catalogues
 from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.reflex.calls import call_signals
-from packetgate.deciders.reflex.fit import fits_of
+from packetgate.deciders.reflex.fit import best_fits
 from packetgate.deciders.reflex.signals import CALL_SIGNALS_FITTED, CallSignals
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
@@ -108,7 +108,7 @@ def _signals(text: str, call: Call, catalogue: Catalogue) -> CallSignals:
 
 def _calls(text: str, wanted: Call | None, catalogue: Catalogue) -> Iterator[Call]:
     """Yield calls for a request, each once."""
-    fits = fits_of(text, catalogue, NOW)
+    fits = best_fits(text, catalogue, NOW)
     found = [Call(name=fit.spec.name, arguments=dict(fit.fillings[0].params)) for fit in fits[:2]]
     found += [_with_guesses(one, catalogue[one.name], text) for one in found]
     if wanted:

@@ -30,10 +30,10 @@ from packetgate.deciders.language.evidence import (
     YES,
     CallEvidence,
     CallNeedEvidence,
-    request_evidence,
+    evidence_from_request,
     yes_no_probabilities,
 )
-from packetgate.deciders.language.prompting import offer_of, turn_messages
+from packetgate.deciders.language.prompting import tool_offer, turn_messages
 from packetgate.deciders.language.selection import ModelSelection
 from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.reflex.calls import select
@@ -186,7 +186,7 @@ def _read(row: Row, question: Question) -> Row:
     candidates = []
     for one in row.candidates:
         call = traced_call(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)
-        read = request_evidence(call, packet, catalogue, own)
+        read = evidence_from_request(call, packet, catalogue, own)
         if row.acts is not None and "written" not in read | one.evidence:
             read |= {"acts": round(log_odds(row.acts), DIGITS), "passed_over": 1.0}
         candidates.append(one.model_copy(update={"evidence": one.evidence | read, "right": question.right(one.call)}))
@@ -195,7 +195,7 @@ def _read(row: Row, question: Question) -> Row:
 
 async def _row(question: Question, model: Model) -> Row:
     packet, catalogue = _asked(question)
-    context, offer = RoutingContext(), offer_of(model, packet, catalogue)
+    context, offer = RoutingContext(), tool_offer(model, packet, catalogue)
     sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
     asked = ModelSelection(model, packet, catalogue, context, sampling)
     messages = await turn_messages(model, packet, catalogue, context, offer, 300)

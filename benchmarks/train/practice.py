@@ -17,8 +17,8 @@ from packetgate.deciders.reflex.signals import (
     PRACTICE_WEIGHTS,
     Doubles,
     RequestClassifier,
-    row_of,
-    words_for,
+    request_features,
+    word_features,
 )
 
 LEAST_SEEN = 3
@@ -48,10 +48,10 @@ def _requests(held: Iterable[Own]) -> Iterator[Request]:
 
 def learned(requests: Sequence[Request]) -> RequestClassifier:
     """Return the model that fits the requests best."""
-    seen = Counter(word for one in requests for word in {*words_for(one.text)})
+    seen = Counter(word for one in requests for word in {*word_features(one.text)})
     words = {word: at for at, word in enumerate(sorted(word for word, count in seen.items() if count >= LEAST_SEEN))}
     tools = tuple(sorted({NO_TOOL, *(one.tool for one in requests)}))
-    rows = np.array([row_of(one.text, words) for one in requests])
+    rows = np.array([request_features(one.text, words) for one in requests])
     wanted = np.eye(len(tools))[[tools.index(one.tool) for one in requests]]
     free = np.ones((rows.shape[1], 1))
     free[-1] = 0

@@ -1,6 +1,6 @@
-"""Build the deciders of all stages from models, with the fallback to `reflex`.
+"""Build the deciders of all stages, by `reflex` or by models with a fallback to `reflex`.
 
-Language deciders are imported only if there is a model: their patterns take long to compile.
+The language deciders are imported only if there is a model, because their patterns take long to compile.
 """
 
 import asyncio
@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from packetgate.deciders.protocols import D, Decider, Deciders, Review, Selection, T
+from packetgate.deciders.protocols import Decider, Deciders, Decision, Review, Selection, Tools
 from packetgate.deciders.reflex.answer import respond_by_reflex
-from packetgate.deciders.reflex.intent import detect_by_reflex, left_to_selection
+from packetgate.deciders.reflex.intent import detect_by_reflex, detect_certain_intent
 from packetgate.models.source import ModelSource, NamedDecider
 from packetgate.models.turns import turn_budget
 from packetgate.state.context import RoutingContext
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def reflex_deciders() -> Deciders:
-    """Return deciders that need no model."""
+    """Return the deciders of `reflex`, which need no language model."""
     return Deciders(detect_by_reflex, select_by_reflex, review_by_reflex, respond_by_reflex)
 
 
 async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Select the likeliest tools without a model."""
+    """Return calls of the likeliest tools, selected without a language model."""
 
     def select_in_thread() -> Selection:
         from packetgate.deciders.reflex.calls import select  # numpy is slow to load
@@ -41,7 +41,7 @@ async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 
 async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
-    """Review calls without a model."""
+    """Return judgements on the calls, made without a language model."""
 
     def review_in_thread() -> Review:
         from packetgate.deciders.reflex.calls import review  # numpy is slow to load
@@ -52,23 +52,27 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
 
 
 def language_deciders(lite: ModelSource, prime: ModelSource, store: ResultStore | None = None) -> Deciders:
-    """Return deciders by model: `lite` selects, `prime` reviews and answers. A failed review has no fallback."""
+    """Return deciders that use models: `lite` selects, `prime` reviews and answers. A failed review has no fallback."""
     from packetgate.deciders.language.answer import respond_by_model
     from packetgate.deciders.language.review import review_by_model, skipping_harmless_calls
     from packetgate.deciders.language.selection import select_by_model
 
     return Deciders(
-        intent=left_to_selection,
-        selector=with_reflex(in_budget(partial(select_by_model, lite, store=store, prime=prime)), select_by_reflex),
-        reviewer=in_budget(skipping_harmless_calls(partial(review_by_model, prime, lite=lite))),
-        responder=with_reflex(in_budget(partial(respond_by_model, prime, store=store)), respond_by_reflex),
+        intent=detect_certain_intent,
+        selector=with_reflex_fallback(
+            with_turn_budget(partial(select_by_model, lite, store=store, prime=prime)), select_by_reflex
+        ),
+        reviewer=with_turn_budget(skipping_harmless_calls(partial(review_by_model, prime, lite=lite))),
+        responder=with_reflex_fallback(
+            with_turn_budget(partial(respond_by_model, prime, store=store)), respond_by_reflex
+        ),
         lite=lite,
         prime=prime,
     )
 
 
-def reviewed_by(deciders: Deciders, source: "DecisionSource") -> Deciders:
-    """Return the deciders with a decision model as the reviewer."""
+def with_reviewer(deciders: Deciders, source: "DecisionSource") -> Deciders:
+    """Return the deciders, with a decision model in place of their reviewer."""
     from packetgate.deciders.language.decisions import review_by_decisions
     from packetgate.deciders.language.review import skipping_harmless_calls
 
@@ -76,14 +80,14 @@ def reviewed_by(deciders: Deciders, source: "DecisionSource") -> Deciders:
         model = await source()
         return NamedDecider(model.model, getattr(model, "provider", None))
 
-    reviewer = in_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
+    reviewer = with_turn_budget(skipping_harmless_calls(partial(review_by_decisions, source)))
     return replace(deciders, reviewer=reviewer, reviewer_source=identify)
 
 
-def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
+def with_reflex_fallback(model: Decider[Tools, Decision], reflex: Decider[Tools, Decision]) -> Decider[Tools, Decision]:
     """Return a decider that falls back to `reflex` if the model cannot decide."""
 
-    async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
+    async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:
         try:
             return await model(packet, tools, context)
         except DecisionError as error:
@@ -92,10 +96,10 @@ def with_reflex(model: Decider[T, D], reflex: Decider[T, D]) -> Decider[T, D]:
     return decide
 
 
-def in_budget(model: Decider[T, D]) -> Decider[T, D]:
-    """Return a decider that keeps the turn's time budget, which all stages share."""
+def with_turn_budget(model: Decider[Tools, Decision]) -> Decider[Tools, Decision]:
+    """Return a decider that is bound by the turn's time budget, which all stages share."""
 
-    async def decide(packet: CognitionPacket, tools: T, context: RoutingContext) -> D:
+    async def decide(packet: CognitionPacket, tools: Tools, context: RoutingContext) -> Decision:
         with turn_budget(packet.header.packet_id, context.turn_budget_s):
             return await model(packet, tools, context)
 
@@ -103,9 +107,9 @@ def in_budget(model: Decider[T, D]) -> Decider[T, D]:
 
 
 async def token_counter(lite: ModelSource | None) -> TokenCounter:
-    """Return the selecting model's token counter, or the estimate."""
+    """Return the token counter of the selecting model; an estimating counter if the model has none."""
     try:
         count = (await lite()).token_counter if lite else None
     except ModelError:
-        return ESTIMATE  # selection reports the error
+        return ESTIMATE  # the selection reports the error
     return TokenCounter(count, is_exact=True) if count else ESTIMATE

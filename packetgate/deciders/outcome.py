@@ -1,4 +1,4 @@
-"""Turn a selection, or the next step of a chain, into checked and traced calls. Nothing runs here."""
+"""Turn a selection, or the next step of a chain, into validated calls with the origins of their arguments."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,30 +22,32 @@ from packetgate.tools.risk.call import with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 CHAIN_STEP = "a step of a chain in packetgate.toml"
-ALL_TOOLS = "*"  # asks for the descriptions of all tools
+ALL_TOOLS = "*"  # a name that stands for all tools in a `describe` selection
 REPEATED = "the same call was already made, asked about or denied, so it is not repeated"
 MAX_CLARIFICATIONS = 2
 MAX_DESCRIBE_ROUNDS = 2
 MAX_SUGGESTIONS = 5
 
 
-def routing_after(
+def routing_after_selection(
     selection: Selection, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> ToolRouting:
     """Return the routing after a selection."""
     routing = packet.routing.selected(selection.alternatives, selection.corrections)
     match selection.action:
         case "call":
-            return _called(routing, selection, packet, catalogue, context.max_parallel_calls)
+            return _routing_with_calls(routing, selection, packet, catalogue, context.max_parallel_calls)
         case "clarify" if len(packet.content.clarifications) < MAX_CLARIFICATIONS:
             return routing.asked(selection.question, selection.asks_for)
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
-            return _described(routing, selection.tool_names, packet, catalogue)
-        case "clarify" | "describe":
-            return routing.ended(f"selection repeated {selection.action} without a result")
+            return _routing_with_descriptions(routing, selection.tool_names, packet, catalogue)
+        case "clarify":
+            return routing.ended(f"the selection asked more than {MAX_CLARIFICATIONS} questions")
+        case "describe":
+            return routing.ended(f"the selection asked for tool descriptions more than {MAX_DESCRIBE_ROUNDS} times")
     if not selection.needs_tool:
         return routing.ended("")
-    # widened once a turn, and only before a tool's output was read
+    # the palette is widened once in a turn, and only before the model has read a tool's output
     can_widen = packet.context.palette_left_out and not routing.widened and not routing.reinjection_count
     if selection.decided_by == "model" and can_widen:
         return routing.missed()
@@ -53,11 +55,11 @@ def routing_after(
 
 
 def routing_from_queue(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> ToolRouting:
-    """Return the routing of a pass with queued calls, or with the next step of a chain alone."""
+    """Return the routing of a pass that makes queued calls. The next step of a chain is made alone."""
     routing, queued = packet.routing, packet.routing.queued_calls
     selected, note = routing.selected(), ""
     while queued and queued[0].chain:
-        step = _next_step(queued[0], packet, catalogue)
+        step = _filled_step(queued[0], packet, catalogue)
         if isinstance(step, ToolCall):
             return selected.called((step, *queued[1:]), 1, note, complete=routing.complete)
         run, note = queued[0].chain.run, step
@@ -68,14 +70,15 @@ def routing_from_queue(packet: CognitionPacket, catalogue: Catalogue, context: R
     return selected.called(queued, min(before_chain, context.max_parallel_calls), note, complete=routing.complete)
 
 
-def _described(
-    routing: ToolRouting, wanted: Sequence[str], packet: CognitionPacket, catalogue: Catalogue
+def _routing_with_descriptions(
+    routing: ToolRouting, names: Sequence[str], packet: CognitionPacket, catalogue: Catalogue
 ) -> ToolRouting:
     palette = [entry.tool_name for entry in packet.context.palette]
-    found = [[*_tools_named(name, palette, catalogue)] for name in wanted]
-    unknown = [name for name, tools in zip(wanted, found, strict=True) if not tools]
+    tools_by_name = {name: [*_tools_named(name, palette, catalogue)] for name in names}
+    unknown = [name for name, tools in tools_by_name.items() if not tools]
     nearest = dict.fromkeys(tool for name in unknown for tool in catalogue.nearest(name, MAX_SUGGESTIONS))
-    return routing.described(tuple(tool for tools in found for tool in tools), tuple(nearest)[:MAX_SUGGESTIONS])
+    described = tuple(tool for tools in tools_by_name.values() for tool in tools)
+    return routing.described(described, tuple(nearest)[:MAX_SUGGESTIONS])
 
 
 def _tools_named(name: str, palette: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
@@ -85,79 +88,79 @@ def _tools_named(name: str, palette: Sequence[str], catalogue: Catalogue) -> Ite
     return [tool] if tool else catalogue.group(name)
 
 
-def _called(
-    routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue, most: int
+def _routing_with_calls(
+    routing: ToolRouting, selection: Selection, packet: CognitionPacket, catalogue: Catalogue, max_calls: int
 ) -> ToolRouting:
     palette = packet.context.palette_names
-    better = tuple(one for one in selection.corrections if one.better_tool not in {"", *palette})
-    if any(one.better_tool not in routing.objections for one in better):
+    better = tuple(correction for correction in selection.corrections if correction.better_tool not in {"", *palette})
+    if any(correction.better_tool not in routing.objections for correction in better):
         return routing.objected(better)
-    checked = [_checked(call, packet, catalogue) for call in selection.calls]
+    checked = [_checked_call(call, packet, catalogue) for call in selection.calls]
     problems = tuple(problem for call in checked for problem in call.problems)
     routing = routing.corrected(*(repair for call in checked for repair in call.repairs), *problems)
     missed = tuple(call.tool_name for call in checked if call.misses)
     if missed:
         nearest = dict.fromkeys(name for tool in missed for name in catalogue.nearest(tool))
         return routing.missed(missed, tuple(nearest)[:MAX_SUGGESTIONS])
-    sound = [(wanted, call) for wanted, call in zip(selection.calls, checked, strict=True) if not call.problems]
-    objections = _objections(routing, [call.tool_name for _, call in sound], packet, catalogue)
+    valid = [(selected, call) for selected, call in zip(selection.calls, checked, strict=True) if not call.problems]
+    objections = _category_objections(routing, [call.tool_name for _, call in valid], packet, catalogue)
     if objections:
         return routing.objected(objections)
-    evidence, valid = source_texts(packet), list[ToolCall]()
-    for wanted, call in sound:
-        valid.append(_traced_call(wanted, call, selection, catalogue[call.tool_name], evidence))
-        evidence = evidence.having_sent(call.params)
-    new = [call for at, call in enumerate(valid) if not any(call.same_call(earlier) for earlier in valid[:at])]
-    fresh = tuple(call for call in new if not any(call.same_call(earlier) for earlier in routing.past_calls))
-    listed = " ".join(problem.message for problem in problems)
-    if fresh:
-        left_out = f"a call was left out: {listed}" if listed else ""
-        return routing.called(fresh, most, left_out, complete=None if left_out else selection.complete)
-    return routing.ended(REPEATED if valid else listed or "selection named no call")
+    sources, traced = source_texts(packet), list[ToolCall]()
+    for selected, call in valid:
+        traced.append(_with_selection(selected, call, selection, catalogue[call.tool_name], sources))
+        sources = sources.having_sent(call.params)
+    unique = [call for at, call in enumerate(traced) if not any(call.same_call(earlier) for earlier in traced[:at])]
+    new = tuple(call for call in unique if not any(call.same_call(earlier) for earlier in routing.past_calls))
+    messages = " ".join(problem.message for problem in problems)
+    if new:
+        note = f"a call was left out: {messages}" if messages else ""
+        return routing.called(new, max_calls, note, complete=None if note else selection.complete)
+    return routing.ended(REPEATED if traced else messages or "the selection contains no call")
 
 
-def _objections(
+def _category_objections(
     routing: ToolRouting, names: Sequence[str], packet: CognitionPacket, catalogue: Catalogue
 ) -> tuple[Correction, ...]:
-    """Return objections to tools of the wrong kind, each once a turn; then the review decides."""
+    """Return objections to tools of the wrong category; each objection is made once in a turn."""
     words, most = packet.content.user_words, max(packet.intent.access.risks, key=lambda risk: risk.severity)
     past = [call.tool_name for call in routing.past_calls if call.tool_name in catalogue]
     used = {catalogue[name].category for name in (*names, *past)}
-    found = [wrong for name in names if (wrong := wrong_category(catalogue[name], words, most, catalogue))]
+    objections = [wrong for name in names if (wrong := wrong_category(catalogue[name], words, most, catalogue))]
     return tuple(
         wrong
-        for wrong in found
+        for wrong in objections
         if catalogue[wrong.better_tool].category not in used and wrong.better_tool not in routing.objections
     )
 
 
-def _checked(wanted: SelectedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
-    if wanted.checked is not None:  # repairs are kept; the palette is checked here
-        return with_problems(wanted.checked, packet.context.palette_names, catalogue)
-    return checked_call(wanted.tool_name, wanted.params, packet.context.palette_names, catalogue)
+def _checked_call(selected: SelectedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
+    if selected.checked is not None:  # the decider's repairs are kept, and validity and palette are checked again
+        return with_problems(selected.checked, packet.context.palette_names, catalogue)
+    return checked_call(selected.tool_name, selected.params, packet.context.palette_names, catalogue)
 
 
-def _traced_call(
-    wanted: SelectedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, evidence: SourceTexts
+def _with_selection(
+    selected: SelectedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, sources: SourceTexts
 ) -> ToolCall:
-    confidence, source = wanted.confidence, ConfidenceSource.MEASURED
+    confidence, source = selected.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
-    return traced_call(call.tool_name, call.params, spec, evidence).changed(
-        selection_reasoning=wanted.reasoning or selection.reasoning,
+    return traced_call(call.tool_name, call.params, spec, sources).changed(
+        selection_reasoning=selected.reasoning or selection.reasoning,
         selection_confidence=confidence,
         selection_confidence_source=source,
-        evidence=dict(wanted.evidence),
+        evidence=dict(selected.evidence),
     )
 
 
-def traced_call(name: str, params: dict[str, JsonValue], spec: ToolSpec, evidence: SourceTexts) -> ToolCall:
-    """Return a call with the origins of its arguments and its risk."""
-    return with_risk(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, evidence)), spec)
+def traced_call(name: str, params: dict[str, JsonValue], spec: ToolSpec, sources: SourceTexts) -> ToolCall:
+    """Return a call with its risk and the origins of its arguments."""
+    return with_risk(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, sources)), spec)
 
 
-def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
-    """Return the steps of the chains that were just called, not yet filled in."""
+def chain_steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
+    """Return the steps of the chains that were just called, with templates in place of values."""
     chains = {f"{CHAINS}.{name}": chain for name, chain in catalogue.preferences.chains.items()}
     return tuple(
         ToolCall(tool_name=step.tool, params=step.params, chain=ChainStep(run=call.call_id, number=number))
@@ -167,14 +170,14 @@ def steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCa
     )
 
 
-def _next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | str:
-    # the step, filled in, checked and traced, or why it cannot be called
+def _filled_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall | str:
+    """Return a chain's step as a validated call; or the reason why the step cannot be called."""
     place, past = step.chain, packet.routing.all_calls
     run = next((call for call in past if place and call.call_id == place.run), None)
     if place is None or run is None:
         return f"{step.tool_name} is a step of a chain that was not called"
     earlier = [call for call in past if call.chain and call.chain.run == place.run]
-    stopped = f"{run.tool_name} ended before step {place.number}, {step.tool_name}: "
+    stopped = f"{run.tool_name} stopped before step {place.number} ({step.tool_name}): "
     if failed := [call for call in earlier if call.status is not ToolExecutionStatus.EXECUTED]:
         return f"{stopped}{failed[0].tool_name} is {failed[0].status.replace('_', ' ')}"
     results = {str(call.chain.number): call.result for call in earlier if call.chain and call.result}
@@ -186,7 +189,7 @@ def _next_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) ->
     if checked.problems:
         return stopped + " ".join(problem.message for problem in checked.problems)
     spec = catalogue[checked.tool_name]
-    # constants come from the owner's configuration, like defaults
+    # constants count as defaults, because they come from the user's configuration
     constant = {name for name, value in step.params.items() if is_constant(value)} & checked.params.keys()
     defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
     schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}

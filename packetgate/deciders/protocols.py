@@ -1,4 +1,4 @@
-"""The decision of each stage, and the functions that decide."""
+"""The types of the stages' decisions, and of the functions that make them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ class StageDecision(Section):
     confidence: Confidence | None = None  # probability that the decision is right; None if unknown
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
     reasoning: str = ""
-    decided_by: DecidedBy = "model"  # custom deciders count as models
+    decided_by: DecidedBy = "model"  # also for deciders of your own
     is_fallback: bool = False  # whether `reflex` decided in place of a model
     fallback_reason: str = ""
     usage: TokenUsage = TokenUsage()
 
     def as_fallback(self, error: DecisionError) -> Self:
-        """Return the decision, marked as the fallback for a model's error."""
-        reason = "" if isinstance(error, NotAskedError) else str(error)  # already reported in this turn
+        """Return the decision, marked as the fallback after a model's error."""
+        reason = "" if isinstance(error, NotAskedError) else str(error)  # the turn already reports the error
         return self.changed(is_fallback=True, fallback_reason=reason, usage=self.usage + error.usage)
 
     def errors(self, stage: str) -> tuple[StageError, ...]:
-        """Return the model's error for the packet's record."""
+        """Return the error that caused the fallback, for the packet."""
         return (StageError(stage=stage, message=self.fallback_reason),) if self.fallback_reason else ()
 
     def reflection(self, stage: str, summary: str) -> Reflection:
-        """Return the decision's line of the packet's log."""
+        """Return the entry for the packet's reflection log."""
         return Reflection(
             step=stage,
             summary=summary,
@@ -50,13 +50,13 @@ class StageDecision(Section):
         )
 
 
-T = TypeVar("T", Catalogue, Toolbox)
-D = TypeVar("D", bound=StageDecision)
-Decider = Callable[[CognitionPacket, T, RoutingContext], Awaitable[D]]  # decides at one stage
+Tools = TypeVar("Tools", Catalogue, Toolbox)
+Decision = TypeVar("Decision", bound=StageDecision)
+Decider = Callable[[CognitionPacket, Tools, RoutingContext], Awaitable[Decision]]
 
 
 class IntentDecision(StageDecision):
-    """Whether the request needs a tool, or another tool."""
+    """Whether the next step of the request needs a tool."""
 
     needs_tool: bool
     user_intent: str
@@ -69,40 +69,40 @@ class SelectedCall(Section):
     tool_name: str
     params: dict[str, JsonValue] = {}
     reasoning: str = ""
-    confidence: Confidence | None = None  # measured, of the tool's name; None: the selection's confidence counts
-    evidence: dict[str, float] = {}  # log probabilities of its tokens, if the model called natively
+    confidence: Confidence | None = None  # measured for the tool's name; None: use the selection's confidence
+    evidence: dict[str, float] = {}  # from the probabilities of its tokens; empty if they were not measured
     checked: CheckedCall | None = None  # validation result, if the decider already validated the call
 
 
 class Selection(StageDecision):
-    """Calls to make, or what else to do."""
+    """The selected calls, or another action: answer, ask the user, or describe tools."""
 
     action: Literal["call", "none", "clarify", "describe"]
     confidence: Confidence
     complete: bool | None = None  # for `call`: whether no further calls are needed; None if unknown
-    needs_tool: bool = True  # for `none`: whether the request needs a tool that is missing
+    needs_tool: bool = True  # for `none`: whether the request needs a tool, and none fits
     calls: tuple[SelectedCall, ...] = ()
     tool_names: tuple[str, ...] = ()  # for `describe`: the tools, categories or servers
-    text: str = ""  # for `none`: the answer, if the selecting model gave it
+    text: str = ""  # for `none`: the answer, if the selecting model wrote it
     message_id: str | None = None  # id of the message that streamed the answer
     question: str = ""  # for `clarify`
-    asks_for: tuple[str, ...] = ()  # for `clarify`: tool and parameter, if it asks for one argument
+    asks_for: tuple[str, ...] = ()  # for `clarify`: tool and parameter, if the question asks for one argument
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
-    call_probability: float | None = None  # measured probability that the model calls instead of answering
+    call_probability: float | None = None  # measured probability that the model calls a tool
 
-    def instead_of(self, chosen: "Selection") -> "Selection":
-        """Return this selection in place of a model's less likely one."""
-        others = tuple(
-            Alternative(tool_name=call.tool_name, params=call.params, reason="the model chose it")
-            for call in chosen.calls
+    def replacing(self, model_selection: "Selection") -> "Selection":
+        """Return this selection with the model's calls as alternatives, and with the model's corrections and usage."""
+        alternatives = tuple(
+            Alternative(tool_name=call.tool_name, params=call.params, reason="the model selected this call")
+            for call in model_selection.calls
         )
         return self.changed(
-            alternatives=(*others, *self.alternatives)[:5],
-            corrections=chosen.corrections,
-            reasoning=f"{self.reasoning}; more likely right than the model's choice",
-            call_probability=chosen.call_probability,
-            usage=chosen.usage,
+            alternatives=(*alternatives, *self.alternatives)[:5],
+            corrections=model_selection.corrections,
+            reasoning=f"{self.reasoning}; more likely right than the model's selection",
+            call_probability=model_selection.call_probability,
+            usage=model_selection.usage,
         )
 
     def with_calls(self, calls: Sequence[SelectedCall]) -> "Selection":
@@ -119,19 +119,19 @@ class CallReview(Section):
     approved: bool
     confidence: Confidence
     confidence_source: ConfidenceSource = ConfidenceSource.RULE
-    score: Confidence | None = None  # the confidence before calibration; None without one
+    score: Confidence | None = None  # the confidence before calibration; None if it is not calibrated
     score_source: ConfidenceSource | None = None
     evidence: dict[str, float] = {}
     reasoning: str = ""
 
     @property
-    def stated(self) -> tuple[Confidence, ConfidenceSource]:
-        """Confidence and source before calibration."""
+    def uncalibrated(self) -> tuple[Confidence, ConfidenceSource]:
+        """The confidence before calibration, and its source."""
         if self.score is None or self.score_source is None:
             return self.confidence, self.confidence_source
         return self.score, self.score_source
 
-    def calibrated(self, confidence: Confidence) -> "CallReview":
+    def with_calibrated(self, confidence: Confidence) -> "CallReview":
         """Return the judgement with a calibrated confidence."""
         return self.changed(
             confidence=confidence,
@@ -142,42 +142,40 @@ class CallReview(Section):
 
 
 class Review(StageDecision):
-    """The judgements on a pass's calls. A call without a judgement is not approved and has confidence 0.0."""
+    """The judgements on the calls of a pass."""
 
     reviews: tuple[CallReview, ...]
 
     @classmethod
-    def approving(cls, calls: Sequence[ToolCall], why: str) -> "Review":
+    def approving(cls, calls: Sequence[ToolCall], reason: str) -> "Review":
         """Return a review that approves calls without judging them."""
         source = ConfidenceSource.UNJUDGED
         reviews = tuple(
-            CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=why)
+            CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=reason)
             for call in calls
         )
         return cls(reviews=reviews, decided_by="reflex", confidence_source=source)
 
-    def of(self, call_id: str) -> CallReview:
-        """Return the judgement on a call."""
+    def for_call(self, call_id: str) -> CallReview:
+        """Return the judgement on a call; without one, the call is not approved and has confidence 0.0."""
         failed = CallReview(call_id=call_id, approved=False, confidence=0.0, reasoning="the review failed")
-        return next((one for one in self.reviews if one.call_id == call_id), failed)
+        return next((review for review in self.reviews if review.call_id == call_id), failed)
 
 
 class Answer(StageDecision):
     """The answer for the user, as plain text and as Markdown."""
 
     text: str
-    markdown: str = ""  # the same in Markdown, if `text` is plain
-    below: str = ""  # markdown shown below the model's words
-    message_id: str | None = None  # id of the message that streamed it
+    markdown: str = ""  # the answer in Markdown, if `text` is plain text
+    appendix: str = ""  # Markdown that is shown below the model's answer
+    message_id: str | None = None  # id of the message that streamed the answer
 
 
-IntentDetector = Decider[Toolbox, IntentDecision]  # with the toolbox, so that small talk does not wait for servers
-ToolSelector = Decider[Catalogue, Selection]  # selects calls from the packet's palette
-Reviewer = Decider[Catalogue, Review]  # judges each of the packet's calls before it may run
-Responder = Decider[Catalogue, Answer]  # writes the answer from the packet alone
-ModelDigestSource = Callable[
-    [], Awaitable[str | None]
-]  # a digest of the model's content; None unless both roles share it
+IntentDetector = Decider[Toolbox, IntentDecision]  # takes the toolbox, so that small talk does not wait for servers
+ToolSelector = Decider[Catalogue, Selection]
+Reviewer = Decider[Catalogue, Review]
+Responder = Decider[Catalogue, Answer]
+ModelDigestSource = Callable[[], Awaitable[str | None]]  # digest of the model of both roles; None if they differ
 
 
 @dataclass(frozen=True)
@@ -190,5 +188,5 @@ class Deciders:
     responder: Responder
     lite: ModelSource | None = None  # the selecting model; None for reflex
     prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
-    reviewer_source: Callable[[], Awaitable[NamedModel]] | None = None  # a reviewer in place of the prime model
-    model_digest: ModelDigestSource | None = None  # of the model that selects and reviews
+    reviewer_source: Callable[[], Awaitable[NamedModel]] | None = None  # the reviewing model, if it is not `prime`
+    model_digest: ModelDigestSource | None = None

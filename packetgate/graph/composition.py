@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from langgraph.graph.state import CompiledStateGraph
 
-from packetgate.deciders.choosing import language_deciders, reflex_deciders, reviewed_by
+from packetgate.deciders.choosing import language_deciders, reflex_deciders, with_reviewer
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.building import build_graph
 from packetgate.graph.journal import DatabaseJournal, open_journal
@@ -93,7 +93,7 @@ def deciders_for(models: ModelPool, results: ResultStore | None = None) -> Decid
         else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"), results)
     )
     return replace(
-        reviewed_by(deciders, models.reviewer) if models.has_reviewer else deciders, model_digest=models.model_digest
+        with_reviewer(deciders, models.reviewer) if models.has_reviewer else deciders, model_digest=models.model_digest
     )
 
 

@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.outcome import steps_after
+from packetgate.deciders.outcome import chain_steps_after
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
@@ -35,7 +35,7 @@ async def execute_tool(
     asks = any(call.status.awaits_user for call in done)
     packet, dry_runs = await run_dry_runs(done, packet, catalogue, toolbox, journal)
     routing = packet.routing.changed(calls=calls)
-    if steps := steps_after(done, catalogue):
+    if steps := chain_steps_after(done, catalogue):
         routing = routing.changed(queued_calls=routing.queued_calls + steps)
     summary = "; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls)
     return {

@@ -26,8 +26,8 @@ async def respond(
         text, violations = clean.text or NOTHING_LEFT, clean.violations
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
     notes = _result_notes(packet)
-    shown = with_inert_links(dropped + (answer.markdown or text) + answer.below, packet.session_words) + notes
-    model_text = {MODEL_TEXT: text} if answer.below else {}
+    shown = with_inert_links(dropped + (answer.markdown or text) + answer.appendix, packet.session_words) + notes
+    model_text = {MODEL_TEXT: text} if answer.appendix else {}
     removed = f", {violations} pieces of tool markup removed" if violations else ""
     metrics = packet.metrics.with_tokens(_STAGE, answer.usage).failed(*answer.errors(_STAGE))
     return {

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, apply_gate, calibrated, passes
+from packetgate.deciders.gate import FAILED_REVIEW, NOT_APPROVED_CAP, apply_gate, calibrate_review, passes_gate
 from packetgate.deciders.outcome import CHAIN_STEP
 from packetgate.deciders.protocols import Review, Reviewer
 from packetgate.state.base import TokenUsage
@@ -51,7 +51,7 @@ async def review_selection(
         usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
         review = FAILED_REVIEW.changed(fallback_reason=f"the review failed: {why}", usage=usage)
     else:
-        review = calibrated(review, await calibration(packet, runtime.store)) if calibration else review
+        review = calibrate_review(review, await calibration(packet, runtime.store)) if calibration else review
     return await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
 
 
@@ -94,15 +94,15 @@ def _unless_failed(call: ToolCall, dry_run: ToolCall | None) -> ToolCall:
 
 
 def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Evaluation:
-    judgement = review.of(call.call_id)
-    stated, source = judgement.stated
+    judgement = review.for_call(call.call_id)
+    score, source = judgement.uncalibrated
     return Evaluation(
         name="selection_review",
         subject=call.call_id,
         score=call.review_confidence,
-        label="approved" if passes(judgement, settings) else "not_approved",
+        label="approved" if passes_gate(judgement, settings) else "not_approved",
         explanation=call.review_reasoning,
-        stated=stated if judgement.approved else min(stated, NOT_APPROVED_CAP),
+        stated=score if judgement.approved else min(score, NOT_APPROVED_CAP),
         kind=curve_name(review.decided_by, source),
     )
 

@@ -4,7 +4,7 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
-from packetgate.deciders.outcome import routing_after, routing_from_queue
+from packetgate.deciders.outcome import routing_after_selection, routing_from_queue
 from packetgate.deciders.protocols import ToolSelector
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
@@ -30,7 +30,7 @@ async def select_tool(
             "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
         }
     selection = await decider(packet, catalogue, settings)
-    routing = await asyncio.to_thread(routing_after, selection, packet, catalogue, settings)
+    routing = await asyncio.to_thread(routing_after_selection, selection, packet, catalogue, settings)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.ended(selection.question)
     update: PacketUpdate = {"tool_routing": routing, **waiting_update(packet, asks=routing.outcome == "clarify")}

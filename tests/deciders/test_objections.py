@@ -4,7 +4,7 @@ import pytest
 from support.packets import CONTEXT, packet, tool
 from support.scripted_deciders import call, calls, wanted
 
-from packetgate.deciders.outcome import routing_after
+from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.protocols import Selection
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
@@ -31,7 +31,7 @@ def asked(prompt: str = FOX, access: Access = Access.WRITE, **routing: object) -
 
 
 def settled(selection: Selection, given: CognitionPacket | None = None) -> ToolRouting:
-    return routing_after(selection, given or asked(), TOOLS, CONTEXT)
+    return routing_after_selection(selection, given or asked(), TOOLS, CONTEXT)
 
 
 def test_the_first_objection_adds_the_better_tool_to_the_palette():

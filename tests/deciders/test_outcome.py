@@ -5,7 +5,7 @@ from support.origins import words
 from support.packets import CONTEXT, FILES, done, packet
 from support.scripted_deciders import call, calls, clarify, describe, none, wanted
 
-from packetgate.deciders.outcome import routing_after, routing_from_queue
+from packetgate.deciders.outcome import routing_after_selection, routing_from_queue
 from packetgate.deciders.protocols import Selection
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.packet import CognitionPacket
@@ -18,7 +18,7 @@ READ = call("files.read_file", path="a.txt")
 
 
 def settled(selection: Selection, given: CognitionPacket | None = None) -> ToolRouting:
-    return routing_after(selection, given or packet("Read a.txt"), FILES, CONTEXT)
+    return routing_after_selection(selection, given or packet("Read a.txt"), FILES, CONTEXT)
 
 
 def test_a_valid_call_is_recorded():

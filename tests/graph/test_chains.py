@@ -79,18 +79,18 @@ async def test_a_write_that_is_switched_off_is_a_dry_run(notebook: Notebook):
 @pytest.mark.parametrize(
     ("said", "source", "why"),
     [
-        (COPY, "no such note", f"chain.copy ended before step 2, {WRITE}: {READ} is failed"),
+        (COPY, "no such note", f"chain.copy stopped before step 2 ({WRITE}): {READ} is failed"),
         (
             chain((READ, {"name": "{source}"}), (WRITE, {"name": "{target}", "text": "{1.colour}"})),
             "a",
-            f"chain.copy ended before step 2, {WRITE}: ",
+            f"chain.copy stopped before step 2 ({WRITE}): ",
         ),
         (
             chain((READ, {"name": "{source}"}), (WRITE, {"name": "{target}"})),
             "a",
-            f"chain.copy ended before step 2, {WRITE}: ",
+            f"chain.copy stopped before step 2 ({WRITE}): ",
         ),
-        (chain(("notebook.burn", {"name": "{source}"})), "a", "chain.copy ended before step 1, notebook.burn: "),
+        (chain(("notebook.burn", {"name": "{source}"})), "a", "chain.copy stopped before step 1 (notebook.burn): "),
     ],
     ids=["failed", "no such field", "not valid", "no such tool"],
 )

@@ -61,7 +61,7 @@ async def test_a_turn_asks_at_most_two_questions(notebook: Notebook):
         packet = await talk.reply("yes, b")
     assert packet.content.clarifications == ("b", "yes, b")
     assert packet.routing.execution_status is ToolExecutionStatus.SKIPPED
-    assert "Selection repeated clarify" in packet.response.candidate
+    assert "The selection asked more than 2 questions" in packet.response.candidate
     assert notebook.calls == []
 
 
@@ -156,7 +156,7 @@ async def test_requests_for_descriptions_are_limited(notebook: Notebook):
     packet, seen = await run(notebook, once, once, once, READ_A)
     assert len(seen) == 3
     assert packet.routing.describe_rounds == 2
-    assert "Selection repeated describe" in packet.response.candidate
+    assert "The selection asked for tool descriptions more than 2 times" in packet.response.candidate
     assert notebook.calls == []
 
 

@@ -23,7 +23,7 @@ class Nothing:
 
 async def test_a_fence_that_the_words_left_open_lets_no_result_out_as_a_picture():
     async def decider(*_: object) -> Answer:
-        return Answer(text="Here it is:\n```", below=f"\n\n{fenced(PICTURE)}", decided_by="model")
+        return Answer(text="Here it is:\n```", appendix=f"\n\n{fenced(PICTURE)}", decided_by="model")
 
     update = await respond(packet("Show a.txt"), Nothing(), decider=decider, toolbox=Known())  # type: ignore[arg-type]
     assert PICTURE not in update["response"].candidate
@@ -32,7 +32,7 @@ async def test_a_fence_that_the_words_left_open_lets_no_result_out_as_a_picture(
 
 async def test_a_model_is_shown_its_own_earlier_words_and_no_result_below_them():
     async def decider(*_: object) -> Answer:
-        return Answer(text="Here it is.", below=f"\n\n{fenced('apples')}", decided_by="model")
+        return Answer(text="Here it is.", appendix=f"\n\n{fenced('apples')}", decided_by="model")
 
     update = await respond(packet("Show a.txt"), Nothing(), decider=decider, toolbox=Known())  # type: ignore[arg-type]
     assert "apples" in update["messages"][-1].text

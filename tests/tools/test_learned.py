@@ -33,7 +33,7 @@ def test_no_array_is_unpickled(tmp_path: Path):
 
 def test_the_shipped_weights_load():
     judge.load_encoder(judge.JUDGE_WEIGHTS)
-    signals.load_fitted()
+    signals.load_signal_weights()
     signals.load_request_classifier()
 
 
@@ -43,7 +43,7 @@ def test_weights_of_another_form_are_the_same_error(held: str, tmp_path: Path, m
     path.write_text(held)
     monkeypatch.setattr(signals, "SIGNALS_FITTED", path)
     with pytest.raises(WeightsError, match=r"serving\.json"):
-        signals.load_fitted.__wrapped__()
+        signals.load_signal_weights.__wrapped__()
 
 
 @pytest.mark.parametrize("text", ["read \ud800 a.txt", "\udfff", "\x00", ""])

@@ -20,13 +20,13 @@ from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
 from packetgate.deciders.reflex.calls import argument_probabilities, log_probability
-from packetgate.deciders.reflex.fit import ENOUGH, Fit, fits_of
+from packetgate.deciders.reflex.fit import ENOUGH, Fit, best_fits
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.signals import (
     SIGNALS_FITTED,
     FittedWeights,
+    ReflexCallSignals,
     Signals,
-    Sureness,
     reflex_call_probability,
     serving_probabilities,
 )
@@ -70,7 +70,7 @@ PRIOR = FittedWeights(
         left=-1,
         advice=-5,
     ),
-    Sureness(always=0, share=0.3, arguments=1, left=-1, spare=-0.5, unexplained=-1),
+    ReflexCallSignals(always=0, share=0.3, arguments=1, left=-1, spare=-0.5, unexplained=-1),
 )
 
 
@@ -86,7 +86,7 @@ class Asked:
     exact: bool | None = None
     """Whether it is right, with its arguments; None: they are not known."""
 
-    def told(self, fitted: FittedWeights) -> Sureness:
+    def told(self, fitted: FittedWeights) -> ReflexCallSignals:
         """Return what tells how probably the likeliest is right."""
         assert self.best is not None
         filling = self.best.fillings[0]
@@ -145,7 +145,7 @@ def _of_source(source: Source, rng: random.Random) -> Iterator[Asked]:
 
 def _one(source: str, text: str, known: Catalogue, right: frozenset[str], arguments: Any = None) -> Asked:
     part = max(parts_in(text), key=len)
-    fits = fits_of(part, known, NOW)
+    fits = best_fits(part, known, NOW)
     best = fits[0] if fits else None
     return Asked(
         source,
@@ -185,7 +185,7 @@ def _fitted(asked: Sequence[Asked]) -> FittedWeights:
     serving = _least(_of_serving(asked), np.array(PRIOR.serving), bounds)
     fitted = PRIOR._replace(serving=Signals(*serving))
     sureness = _least(_of_sureness(asked, fitted), np.array(PRIOR.sureness), [(None, None)] * len(PRIOR.sureness))
-    return fitted._replace(sureness=Sureness(*sureness))
+    return fitted._replace(sureness=ReflexCallSignals(*sureness))
 
 
 def _least(

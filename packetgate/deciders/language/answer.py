@@ -7,10 +7,10 @@ from packetgate.deciders.language.prompting import (
     answer_pictures,
     conversation,
     fenced_results,
-    offer_of,
-    personas_of,
+    not_run_reason,
+    persona_versions,
+    tool_offer,
     turn_messages,
-    why_not_run,
     without_control_tokens,
 )
 from packetgate.deciders.outcome import REPEATED
@@ -53,7 +53,7 @@ async def respond_by_model(
     called = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
     if model.is_local and not called:
-        offer = await asyncio.to_thread(offer_of, model, packet, catalogue)
+        offer = await asyncio.to_thread(tool_offer, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
         messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=problems)
     else:  # a small model that gets tools after its own call keeps calling
@@ -63,7 +63,7 @@ async def respond_by_model(
         ledger = "" if called else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
         sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
         rules = render("answer_system", ledger=ledger, sources=sources)
-        systems = [f"{persona}\n\n{rules}" for persona in personas_of(model, context)]
+        systems = [f"{persona}\n\n{rules}" for persona in persona_versions(model, context)]
         messages = await conversation(model, packet, systems, user, most, pictures=pictures)
     answer = await complete(
         model,
@@ -75,7 +75,7 @@ async def respond_by_model(
     )
     return Answer(
         text=answer.text,
-        below=_missing_results(packet, answer.text) if model.is_local else "",
+        appendix=_missing_results(packet, answer.text) if model.is_local else "",
         decided_by="model",
         usage=answer.usage,
         message_id=answer.message_id,
@@ -105,7 +105,7 @@ def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:
     if not routing.all_calls:
         why = f" ({routing.note})" if with_reason else ""
         return f"\n\n{NO_TOOL_NOTE.format(why=why)}" if routing.note else ""
-    notes = [*dict.fromkeys(note for call in routing.all_calls if (note := why_not_run(call, packet)))]
+    notes = [*dict.fromkeys(note for call in routing.all_calls if (note := not_run_reason(call, packet)))]
     if routing.note and (notes or routing.note != REPEATED):
         notes.append(f"{routing.note}.")
     return "\nWhat did not happen:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""

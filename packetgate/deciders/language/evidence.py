@@ -15,7 +15,13 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
-from packetgate.deciders.reflex.calls import call_signals, objections_to, review_of_missing, select, sureness_of
+from packetgate.deciders.reflex.calls import (
+    call_signals,
+    objections_to,
+    reflex_call_signals,
+    review_of_missing_tool,
+    select,
+)
 from packetgate.deciders.reflex.signals import (
     call_log_odds,
     is_known_builtin,
@@ -95,7 +101,7 @@ def load_weights() -> EvidenceWeights:
     return load_json(EVIDENCE_FITTED, weights)
 
 
-def probability_of_right(evidence: Mapping[str, float]) -> float:
+def correctness_probability(evidence: Mapping[str, float]) -> float:
     """Return the probability that a call is right."""
     weights = load_weights()
     return logistic(CallEvidence.of(evidence), weights.checked if "yes" in evidence else weights.unchecked)
@@ -113,7 +119,7 @@ def needs_call(call_probability: float, tool_probability: float) -> float:
     )
 
 
-def token_evidence(call: WrittenCall, call_probability: float | None) -> dict[str, float]:
+def evidence_from_tokens(call: WrittenCall, call_probability: float | None) -> dict[str, float]:
     """Return the evidence of a selection's own tokens; empty if they were not measured."""
     if call.name_probability is None and call_probability is None:
         return {}
@@ -128,13 +134,17 @@ def token_evidence(call: WrittenCall, call_probability: float | None) -> dict[st
     return {name: round(value, DIGITS) for name, value in found.items()}
 
 
-def request_evidence(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection) -> dict[str, float]:
+def evidence_from_request(
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection
+) -> dict[str, float]:
     """Return the evidence in the request for a call, given the selection of `reflex`. Blocking."""
     signals = call_signals(call, packet, catalogue)
     alike = [one.params for one in own.calls if one.tool_name == call.tool_name]
     made = call.params in alike
     odds = (
-        log_odds(reflex_call_probability(sureness_of(call, packet, catalogue)[0])) if made else call_log_odds(signals)
+        log_odds(reflex_call_probability(reflex_call_signals(call, packet, catalogue)[0]))
+        if made
+        else call_log_odds(signals)
     )
     names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
     words = packet.content.user_words
@@ -211,15 +221,15 @@ async def review_by_evidence(
     for call in packet.routing.calls:
         spec = catalogue.get(call.tool_name)
         if spec is None:
-            reviews.append(review_of_missing(call))
+            reviews.append(review_of_missing_tool(call))
             continue
-        evidence = call.evidence | await asyncio.to_thread(request_evidence, call, packet, catalogue, own)
-        lowest, highest = (probability_of_right({**evidence, "yes": odds}) for odds in (-_SUREST, _SUREST))
+        evidence = call.evidence | await asyncio.to_thread(evidence_from_request, call, packet, catalogue, own)
+        lowest, highest = (correctness_probability({**evidence, "yes": odds}) for odds in (-_SUREST, _SUREST))
         if threshold is None or lowest < threshold <= highest:
             odds = await yes_no_probabilities(model, packet.content.user_words, spec, call.params)
             usage += odds.usage
             evidence |= {"yes": round(log_odds(odds.of[YES]), DIGITS)}
-        probability = probability_of_right(evidence)
+        probability = correctness_probability(evidence)
         reviews.append(
             CallReview(
                 call_id=call.call_id,
@@ -281,6 +291,6 @@ def _probabilities(selection: Selection, own: Selection, packet: CognitionPacket
         if wanted.tool_name not in catalogue:
             return 0.0
         call = traced_call(wanted.tool_name, wanted.params, catalogue[wanted.tool_name], known)
-        return probability_of_right(wanted.evidence | request_evidence(call, packet, catalogue, own))
+        return correctness_probability(wanted.evidence | evidence_from_request(call, packet, catalogue, own))
 
     return [probability(wanted) for wanted in selection.calls]

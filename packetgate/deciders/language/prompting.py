@@ -36,7 +36,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 
 ASK, SHOW = "ask_user", "show_tools"  # names of our own tools: ask the user; show the parameters of more tools
-ASKING = OfferedTool(
+ASK_USER_TOOL = OfferedTool(
     ASK,
     "Asks the user for what a call needs and the request does not say.",
     object_schema(question={**ANY_TEXT, "minLength": 1}),
@@ -78,7 +78,7 @@ class ToolOffer:
         return next((spec for spec in self.specs if spec.name == name), None)
 
 
-def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> ToolOffer:
+def tool_offer(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> ToolOffer:
     """Return the tools to offer from the palette: few in full to a slow model in this process. Blocking."""
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
     full = _in_full(model, packet, catalogue, entries)
@@ -93,7 +93,7 @@ def offer_of(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> Too
         rest = sorted(rest, key=lambda name: -entries[name].score)[:_LIKELY]
         show = [_show_any(rest, catalogue)] if len(specs) < len(catalogue) else []
     tools = [offered_tool(spec, _offered_name(model, spec)) for spec in specs]
-    return ToolOffer((*tools, ASKING, *show), specs, named=len(rest))
+    return ToolOffer((*tools, ASK_USER_TOOL, *show), specs, named=len(rest))
 
 
 def _in_full(
@@ -168,7 +168,7 @@ def arguments_of(tool: ToolSpec) -> Schema:
     return {**tool.input_schema, "type": "object", "properties": properties, **closed}
 
 
-def personas_of(model: Model, context: RoutingContext) -> list[str]:
+def persona_versions(model: Model, context: RoutingContext) -> list[str]:
     """Return the persona of the settings, or the default, and its beginning for a small context."""
     persona = without_control_tokens(context.persona.strip())
     persona = persona or render("turn_persona", model=model.name.removesuffix(".gguf"))
@@ -189,7 +189,7 @@ async def turn_messages(  # noqa: PLR0917
     """Return the turn so far, with a note after the request, within the model's context."""
     shows_all = len(offer.specs) + offer.named == len(catalogue)
     ledger = "" if shows_all else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
-    systems = [render("turn_system", persona=persona, ledger=ledger) for persona in personas_of(model, context)]
+    systems = [render("turn_system", persona=persona, ledger=ledger) for persona in persona_versions(model, context)]
     user = packet.content.user_words + fenced_attachments(packet) + note
     after: list[BaseMessage] = []
     if calls := packet.tool_routing.all_calls if packet.tool_routing else ():
@@ -209,7 +209,7 @@ def _message_call(call: ToolCall, model: Model, catalogue: Catalogue) -> Message
 def _text_of(call: ToolCall, packet: CognitionPacket) -> str:
     results = [field for field in packet.content.data_fields if field.key == f"tool_result:{call.call_id}"]
     result = _result(results[-1], packet).strip() if results else ""
-    return "\n".join(filter(None, (result, why_not_run(call, packet)))) or call.status.replace("_", " ")
+    return "\n".join(filter(None, (result, not_run_reason(call, packet)))) or call.status.replace("_", " ")
 
 
 async def conversation(
@@ -257,7 +257,7 @@ def fenced_attachments(packet: CognitionPacket) -> str:
     )
 
 
-def why_not_run(call: ToolCall, packet: CognitionPacket) -> str:
+def not_run_reason(call: ToolCall, packet: CognitionPacket) -> str:
     """Return why a call did not run, and what to tell the user; empty if it ran."""
     if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
         return ""
@@ -269,7 +269,7 @@ def why_not_run(call: ToolCall, packet: CognitionPacket) -> str:
     return problem
 
 
-def corrections_of(packet: CognitionPacket) -> str:
+def correction_notes(packet: CognitionPacket) -> str:
     """Return the problems of this pass's earlier selections, or an empty text."""
     routing = packet.tool_routing
     if routing is None:

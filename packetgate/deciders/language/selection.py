@@ -8,16 +8,16 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 
-from packetgate.deciders.language.evidence import likelier_selection, needs_call, select_if_sure, token_evidence
+from packetgate.deciders.language.evidence import evidence_from_tokens, likelier_selection, needs_call, select_if_sure
 from packetgate.deciders.language.prompting import (
     ASK,
     SHOW,
     attached_pictures,
     conversation,
-    corrections_of,
+    correction_notes,
     fenced_results,
     is_slow,
-    offer_of,
+    tool_offer,
     turn_messages,
 )
 from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
@@ -92,11 +92,11 @@ async def select_natively(
     own = await asyncio.to_thread(select, packet, catalogue) if model.is_local else None
     if own and is_slow(model) and (sure := await asyncio.to_thread(select_if_sure, own, packet, catalogue)):
         return sure
-    offer, max_tokens = await asyncio.to_thread(offer_of, model, packet, catalogue), context.selection_max_tokens
+    offer, max_tokens = await asyncio.to_thread(tool_offer, model, packet, catalogue), context.selection_max_tokens
     streams = answers and not model.is_local
     if streams:
         max_tokens = max(max_tokens, context.answer_max_tokens)
-    note = corrections_of(packet)
+    note = correction_notes(packet)
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
     asking = streaming_asker(packet.session_words) if streams else None
@@ -125,7 +125,7 @@ async def select_in_form(
     selecting = ModelSelection(model, packet, catalogue, context, {})
 
     def objection(answer: SelectionAnswer) -> str | None:
-        written = [WrittenCall(one.tool, one.params, written=one.written) for one in answer.made_calls]
+        written = [WrittenCall(one.tool, one.params, written=one.written) for one in answer.selected_calls]
         return _listed(selecting.check(written)) or None
 
     shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
@@ -134,7 +134,7 @@ async def select_in_form(
         "selection_user",
         request=packet.content.user_words,
         results=fenced_results(packet),
-        corrections=corrections_of(packet),
+        corrections=correction_notes(packet),
     )
     systems = [selection_system(packet, catalogue, context, briefs=briefs) for briefs in (True, False)]
     max_tokens = context.selection_max_tokens
@@ -149,7 +149,7 @@ async def select_in_form(
         validate=objection,
     )
     value, selecting.usage = answer.value, answer.usage
-    measured = [answer.probability("calls", at, "tool") for at in range(len(value.made_calls))]
+    measured = [answer.probability("calls", at, "tool") for at in range(len(value.selected_calls))]
     calls = tuple(
         SelectedCall(
             tool_name=call.tool,
@@ -158,7 +158,7 @@ async def select_in_form(
             confidence=probability,
             checked=checked,
         )
-        for call, probability, checked in zip(value.made_calls, measured, selecting.checked, strict=True)
+        for call, probability, checked in zip(value.selected_calls, measured, selecting.checked, strict=True)
     )
     return selecting.selection(
         action=value.action,
@@ -269,7 +269,7 @@ class ModelSelection:
                 params=call.params,
                 confidence=one.name_probability,
                 checked=call,
-                evidence=token_evidence(one, self.call_probability),
+                evidence=evidence_from_tokens(one, self.call_probability),
             )
             for one, call in zip(written, self.checked, strict=True)
         )

@@ -57,7 +57,7 @@ class SelectionAnswer(BaseModel):
     reasoning: str = ""
 
     @property
-    def made_calls(self) -> list[WrittenAnswerCall]:
+    def selected_calls(self) -> list[WrittenAnswerCall]:
         """The calls; none with another action."""
         return self.calls if self.action == "call" else []
 

@@ -12,16 +12,16 @@ from packetgate.deciders.reflex.fit import (
     ENOUGH,
     LEAST,
     Fit,
-    fillings_of,
+    best_fits,
+    fill_arguments,
     fits_by_part,
-    fits_of,
     probability_of_any,
     unused_values,
 )
-from packetgate.deciders.reflex.follow_ups import step_of
+from packetgate.deciders.reflex.follow_ups import current_step
 from packetgate.deciders.reflex.reading import access_of, condition_in, parts_in, steps_in
-from packetgate.deciders.reflex.signals import CallSignals, Sureness, is_known_builtin, reflex_call_probability
-from packetgate.deciders.values.filling import PURPOSEFUL, Filling, answer_value, fill_parameters
+from packetgate.deciders.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
+from packetgate.deciders.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
 from packetgate.deciders.values.mentions import Span, parse_request
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.origins import OriginKind
@@ -56,7 +56,7 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
     """Return calls for each part of the step; tools off the palette are used only if none on it fits. Blocking."""
     corrects = any(one.goes_to_selection for one in packet.governance.approvals)
     now = packet.header.created_at.astimezone()
-    parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(step_of(packet))]
+    parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(current_step(packet))]
     choices = [_choose(part, packet.context.palette_names, catalogue) for part in parts]
     reasoning = "; ".join(choice.reasoning for choice in choices)
     question = next((choice for choice in choices if choice.action == "clarify"), None)
@@ -78,13 +78,13 @@ def _selection(**fields: Any) -> Selection:
 
 
 def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selection:
-    fits = fits_of(part.text, catalogue, part.now)
+    fits = best_fits(part.text, catalogue, part.now)
     likely = probability_of_any(fits)
     if likely < ENOUGH:
         return _selection(action="none", confidence=1 - likely, reasoning=f"no tool fits {part.text!r}")
     best, corrections = _of_the_right_kind(_best(fits, palette), part, catalogue)
     filled = [
-        _answered(best.spec, one.params, [*one.missing], part) for one in fillings_of(best.spec, part.text, part.now)
+        _answered(best.spec, one.params, [*one.missing], part) for one in fill_arguments(best.spec, part.text, part.now)
     ]
     name, lacking = best.spec.name, next((missing[0] for _, missing in filled if missing), "")
     if lacking and part.answers and read_words(part.answers[-1]).outcome in _DECLINED:
@@ -121,7 +121,7 @@ def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fi
     wrong = wrong_category(best.spec, part.text, most, catalogue)
     if wrong is None:
         return best, ()
-    fits = fits_of(part.text, catalogue, part.now, also=wrong.better_tool)
+    fits = best_fits(part.text, catalogue, part.now, also=wrong.better_tool)
     better = next(fit for fit in fits if fit.spec.name == wrong.better_tool)
     return (best, ()) if better.missing else (better, (wrong.changed(mended=True),))
 
@@ -131,7 +131,7 @@ def _answered(
 ) -> tuple[dict[str, Any], list[str]]:
     for text in part.answers:
         decides = read_words(text).outcome is not ApprovalOutcome.ANSWERED
-        value = answer_value(spec, missing[0], text, part.now, decides=decides) if missing else None
+        value = value_from_answer(spec, missing[0], text, part.now, decides=decides) if missing else None
         found = {missing[0]: value} if value is not None else fill_parameters(spec, text, now=part.now).likely_params()
         if part.corrects:
             params = {**params, **found}
@@ -155,9 +155,9 @@ def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
 
 def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
-        return review_of_missing(call)
+        return review_of_missing_tool(call)
     objections = objections_to(call, packet)
-    signals, doubts = sureness_of(call, packet, catalogue)
+    signals, doubts = reflex_call_signals(call, packet, catalogue)
     probability = reflex_call_probability(signals)
     reasons = [why for _, why in objections] + (doubts if probability < _DOUBTED else [])
     return CallReview(
@@ -169,7 +169,7 @@ def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Ca
     )
 
 
-def review_of_missing(call: ToolCall) -> CallReview:
+def review_of_missing_tool(call: ToolCall) -> CallReview:
     """Return the review of a call whose tool no longer exists."""
     return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
 
@@ -188,7 +188,9 @@ def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, 
     return found
 
 
-def sureness_of(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[Sureness, list[str]]:
+def reflex_call_signals(
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue
+) -> tuple[ReflexCallSignals, list[str]]:
     """Return (signals, doubts) of a call for its best part, as if `reflex` had selected the call. Blocking."""
     found = fits_by_part(packet, catalogue, also=call.tool_name)
     fits = {text: _with_meant(_fit_of(call, fits)) for text, fits in found.items()}

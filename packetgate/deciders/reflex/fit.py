@@ -10,10 +10,10 @@ from pathlib import PurePath
 from typing import Any
 
 from packetgate.deciders.judge.judge import judge
-from packetgate.deciders.reflex.follow_ups import step_of
+from packetgate.deciders.reflex.follow_ups import current_step
 from packetgate.deciders.reflex.reading import (
     access_of,
-    asks_advice,
+    asks_for_advice,
     has_question,
     is_question,
     mentions_in,
@@ -22,8 +22,8 @@ from packetgate.deciders.reflex.reading import (
     verbs_in,
 )
 from packetgate.deciders.reflex.signals import (
+    ReflexCallSignals,
     Signals,
-    Sureness,
     builtin_log_odds,
     is_known_builtin,
     load_request_classifier,
@@ -31,7 +31,14 @@ from packetgate.deciders.reflex.signals import (
     serving_log_odds,
     serving_probabilities,
 )
-from packetgate.deciders.values.filling import PURPOSEFUL, Filling, existing_names, fill_each, fill_query, takes_path
+from packetgate.deciders.values.filling import (
+    PURPOSEFUL,
+    Filling,
+    existing_names,
+    fill_per_path,
+    fill_query,
+    takes_path,
+)
 from packetgate.deciders.values.mentions import EDGES, parse_request, unify_synonym
 from packetgate.deciders.values.tokens import tokenize
 from packetgate.state.packet import CognitionPacket
@@ -91,11 +98,11 @@ class Fit:
         values = [leaf.value for name, value in given for leaf in leaves(value, name)]
         return {str(value) for value in values if not isinstance(value, bool)}
 
-    def sureness(self, arguments: float, filled: int, left: int) -> Sureness:
+    def sureness(self, arguments: float, filled: int, left: int) -> ReflexCallSignals:
         """Return the signals of a call with this log probability and number of arguments, and unused values."""
         knows = self.spec.path_certainty
         paths = [(name, value) for one in self.fillings for name, value in one.params.items() if isinstance(value, str)]
-        return Sureness(
+        return ReflexCallSignals(
             share=log_odds(self.share),
             arguments=arguments,
             practised=float(is_known_builtin(self.spec)),
@@ -124,9 +131,9 @@ class Fit:
 
 
 def fits_by_part(packet: CognitionPacket, catalogue: Catalogue, also: str = "") -> dict[str, list[Fit]]:
-    """Return `fits_of` for each part of the current step. Blocking."""
+    """Return `best_fits` for each part of the current step. Blocking."""
     now = packet.header.created_at.astimezone()
-    return {part: fits_of(part, catalogue, now, also) for part in parts_in(step_of(packet))}
+    return {part: best_fits(part, catalogue, now, also) for part in parts_in(current_step(packet))}
 
 
 def probability_of_tool(packet: CognitionPacket, catalogue: Catalogue) -> float:
@@ -134,7 +141,7 @@ def probability_of_tool(packet: CognitionPacket, catalogue: Catalogue) -> float:
     return max(map(probability_of_any, fits_by_part(packet, catalogue).values()), default=0.0)
 
 
-def fits_of(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> list[Fit]:
+def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> list[Fit]:
     """Return the likeliest tools for a part of a request, best first, and the tool `also`. Blocking."""
     ranked = catalogue.ranking.rank(text, limit=_CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
@@ -259,7 +266,7 @@ def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near:
         below=float(access is Access.WRITE and spec.apparent_risk is Risk.READ and not has_verb),
         otherwise=float(access is not Access.READ and not has_verb),
         deprecated=float("deprecated" in spec.full.lower()),
-        advice=float(asks_advice(bare) and all(span.text.lower() in EDGES for span in purposeful)),
+        advice=float(asks_for_advice(bare) and all(span.text.lower() in EDGES for span in purposeful)),
     )
 
 
@@ -268,7 +275,7 @@ def _is_file(path: str) -> bool:
 
 
 def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
-    spec, fillings = fit.spec, fillings_of(fit.spec, text, now)
+    spec, fillings = fit.spec, fill_arguments(fit.spec, text, now)
     signals = fit.signals._replace(
         lacking=min(_MOST, max(len(one.missing) for one in fillings)),
         certain=min(math.log(max(LEAST, one.probability)) / max(1, len(one.arguments)) for one in fillings),
@@ -317,10 +324,10 @@ def _known_stems(spec: ToolSpec) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def fillings_of(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
+def fill_arguments(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
     """Return a tool's arguments for a part of a request, once for each of several named files. Blocking."""
     bare = _without_name(text, spec)
-    found = fill_each(spec, bare, now=now)
+    found = fill_per_path(spec, bare, now=now)
     if has_question(bare) and _only_needs_query(spec):
         query = " ".join(token.text for token in tokenize(bare) if token.text.lower() not in EDGES)
         found = [fill_query(one, spec.required[0], query, _QUERY_PROBABILITY) for one in found]

@@ -41,7 +41,7 @@ class PreviousTurn(NamedTuple):
     params: dict[str, Any] = {}
 
 
-def request_of(packet: CognitionPacket) -> str:
+def completed_request(packet: CognitionPacket) -> str:
     """Return the turn's request, completed from the previous turn."""
     calls = [entry for entry in packet.context.result_ledger if entry.packet_id == packet.header.parent_packet_id]
     params = dict(calls[-1].params) if calls else {}
@@ -49,9 +49,9 @@ def request_of(packet: CognitionPacket) -> str:
     return complete_request(packet.content.original_prompt, PreviousTurn(request, answer, params))
 
 
-def step_of(packet: CognitionPacket) -> str:
+def current_step(packet: CognitionPacket) -> str:
     """Return the current step of the request; the whole request if it only forbids."""
-    request = request_of(packet)
+    request = completed_request(packet)
     steps = steps_in(request) or [request]
     return steps[min(packet.routing.step, len(steps) - 1)]
 

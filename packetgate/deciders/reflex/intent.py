@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 
 from packetgate.deciders.protocols import IntentDecision
-from packetgate.deciders.reflex.follow_ups import request_of
+from packetgate.deciders.reflex.follow_ups import completed_request
 from packetgate.deciders.reflex.reading import access_of, is_small_talk, parts_in, steps_in
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -18,7 +18,7 @@ _WRONG = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
     """Return whether the next step needs a tool; a step follows only after the previous step succeeded."""
-    request = request_of(packet)
+    request = completed_request(packet)
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
     if not steps:
@@ -39,7 +39,7 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     return intent_decision(needs_tool, request, access_of(step), why)
 
 
-async def left_to_selection(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
+async def detect_certain_intent(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
     """Decide what is certain: small talk, no tools, or a complete selection that succeeded. Selection does the rest."""
     request, routing = packet.content.user_words, packet.tool_routing
     if routing is None:
@@ -64,11 +64,11 @@ def intent_decision(needs_tool: bool, request: str, access: Access, why: str) ->
 
 
 def _needs_tool(step: str, catalogue: Catalogue, now: datetime) -> tuple[bool, str]:
-    from packetgate.deciders.reflex.fit import ENOUGH, fits_of, probability_of_any  # numpy is slow to load
+    from packetgate.deciders.reflex.fit import ENOUGH, best_fits, probability_of_any  # numpy is slow to load
 
     if not catalogue:
         return False, "no tools are connected"
-    found = [fits for part in parts_in(step) if (fits := fits_of(part, catalogue, now))]
+    found = [fits for part in parts_in(step) if (fits := best_fits(part, catalogue, now))]
     if not found:
         return False, "no tool resembles the request"
     fits = max(found, key=probability_of_any)

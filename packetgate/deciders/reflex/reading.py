@@ -197,7 +197,7 @@ def has_question(text: str) -> bool:
     return "?" in text or any(is_question(sentence) for sentence in _SENTENCE.split(text))
 
 
-def asks_advice(text: str) -> bool:
+def asks_for_advice(text: str) -> bool:
     """Return whether a text asks how or why something is done."""
     return bool(_ADVICE.match(text))
 

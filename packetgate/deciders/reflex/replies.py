@@ -97,9 +97,9 @@ class _Message:
 
     def serves_other(self, text: str, *tools: str, probability: float) -> bool:
         """Return whether a tool other than `tools` serves a text with at least this probability."""
-        from packetgate.deciders.reflex.fit import fits_of, probability_of_any
+        from packetgate.deciders.reflex.fit import best_fits, probability_of_any
 
-        fits = fits_of(text, self.catalogue, self.packet.header.created_at.astimezone())
+        fits = best_fits(text, self.catalogue, self.packet.header.created_at.astimezone())
         return bool(fits) and probability_of_any(fits) >= probability and fits[0].spec.name not in tools
 
     def values(self, spec: ToolSpec, text: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _is_verdict(words: list[str]) -> bool:
 
 def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedReply:
     from packetgate.deciders.reflex.fit import ENOUGH, QUERIES
-    from packetgate.deciders.values.filling import answer_value, is_bare, is_narrow
+    from packetgate.deciders.values.filling import is_bare, is_narrow, value_from_answer
 
     said, plain = message.text, message.plain
     reply, request = TypedReply("reply", said), TypedReply("request", said)
@@ -185,7 +185,7 @@ def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedRepl
         return reply
     if message.hesitates and not named.has_target:
         return no_value
-    value = answer_value(spec, parameter, said, message.packet.header.created_at.astimezone())
+    value = value_from_answer(spec, parameter, said, message.packet.header.created_at.astimezone())
     if is_bare(said) and not is_request:
         return reply if value is not None and not asks else no_value
     if _EITHER & {*unquoted_words(said)} and schema.get("type") != "boolean" and not is_request:

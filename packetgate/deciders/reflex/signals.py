@@ -57,7 +57,7 @@ class Signals(NamedTuple):
     advice: float = 0.0  # the request asks how or why, and names no value
 
 
-class Sureness(NamedTuple):
+class ReflexCallSignals(NamedTuple):
     """Signals for a call that `reflex` selected."""
 
     always: float = 1.0
@@ -94,7 +94,7 @@ class FittedWeights(NamedTuple):
     """The weights of a tool's signals and of a call's."""
 
     serving: Signals
-    sureness: Sureness
+    sureness: ReflexCallSignals
 
 
 def serving_probabilities(candidates: Sequence[Signals], fitted: FittedWeights | None = None) -> list[float]:
@@ -108,12 +108,12 @@ def serving_probabilities(candidates: Sequence[Signals], fitted: FittedWeights |
 
 def serving_log_odds(signals: Signals, fitted: FittedWeights | None = None) -> float:
     """Return the log odds that a tool serves rather than none."""
-    return _weighted(signals, (fitted or load_fitted()).serving)
+    return _weighted(signals, (fitted or load_signal_weights()).serving)
 
 
-def reflex_call_probability(signals: Sureness, fitted: FittedWeights | None = None) -> float:
+def reflex_call_probability(signals: ReflexCallSignals, fitted: FittedWeights | None = None) -> float:
     """Return the probability that a call that `reflex` selected is right."""
-    return logistic(signals, (fitted or load_fitted()).sureness)
+    return logistic(signals, (fitted or load_signal_weights()).sureness)
 
 
 def call_log_odds(signals: CallSignals) -> float:
@@ -136,10 +136,10 @@ def log_odds(probability: float) -> float:
 
 
 @cache
-def load_fitted() -> FittedWeights:
+def load_signal_weights() -> FittedWeights:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
     return load_json(
-        SIGNALS_FITTED, lambda held: FittedWeights(Signals(**held["serving"]), Sureness(**held["sureness"]))
+        SIGNALS_FITTED, lambda held: FittedWeights(Signals(**held["serving"]), ReflexCallSignals(**held["sureness"]))
     )
 
 
@@ -159,7 +159,7 @@ class RequestClassifier:
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Return the probability of each tool. Blocking."""
-        scores = (row_of(text, self.words) @ self.table).round(DIGITS)
+        scores = (request_features(text, self.words) @ self.table).round(DIGITS)
         powers = np.exp(scores - scores.max())
         return dict(zip(self.tools, (powers / powers.sum()).tolist(), strict=True))
 
@@ -174,7 +174,7 @@ def is_known_builtin(spec: ToolSpec) -> bool:
     return spec.server_digest.startswith(BUILT_IN) and spec.name in load_request_classifier().tools
 
 
-def words_for(text: str) -> Iterator[str]:
+def word_features(text: str) -> Iterator[str]:
     """Yield the features of a request: stems, kinds, pairs of them, the first, and `?`."""
     words = [
         stem_of(token.text.lower()) if token.kind == "word" else f"<{token.kind}>"
@@ -186,11 +186,11 @@ def words_for(text: str) -> Iterator[str]:
     yield from ["?"] * ("?" in text)
 
 
-def row_of(text: str, words: Mapping[str, int]) -> Doubles:
+def request_features(text: str, words: Mapping[str, int]) -> Doubles:
     """Return the numeric features of a request: its scaled vector, a flag for each known word, and 1."""
     text = text[:_MOST_CHARS]
     counted = np.zeros(len(words) + 1)
-    counted[[words[word] for word in words_for(text) if word in words]] = 1
+    counted[[words[word] for word in word_features(text) if word in words]] = 1
     counted[-1] = 1
     return np.concatenate([VECTOR_SCALE * vector_of(text), counted])
 

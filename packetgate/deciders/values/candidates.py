@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from packetgate.deciders.values.dates import find_zone, format_moment, has_clock, parse_duration, parse_moment
+from packetgate.deciders.values.dates import find_time_zone, format_moment, has_clock, parse_duration, parse_moment
 from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span
 from packetgate.deciders.values.parameters import COMMAND_STEMS, Parameter, as_number, split_command, stems_in
 from packetgate.tools.text.verbs import EXECUTE_VERBS
@@ -108,9 +108,9 @@ def _strings(reading: ParsedRequest, parameter: Parameter, now: datetime | None)
         example = examples.get(tuple(stems_in(span.text))) if examples and span.last - span.first <= 4 else None
         if span.kind in {"date", "time"} or (span.kind == "quoted" and _DIGITAL_DATE.search(span.text)):
             yield from _moments(reading, span, parameter, now)
-        zone = find_zone(span.text) if parameter.takes_zone and span.last - span.first <= 3 else None
+        zone = find_time_zone(span.text) if parameter.takes_zone and span.last - span.first <= 3 else None
         yield Candidate(zone or span.text, "written", span, float(example is not None or zone is not None))
-        if span.kind == "path" and (pair := _PAIR.fullmatch(span.text)) and find_zone(span.text) is None:
+        if span.kind == "path" and (pair := _PAIR.fullmatch(span.text)) and find_time_zone(span.text) is None:
             yield from (Candidate(name, "part", span, float(at)) for at, name in enumerate(pair.groups()))
         if zone is None and example is not None and example != span.text:
             yield Candidate(example, "hinted", span, 1.0)

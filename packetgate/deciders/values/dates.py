@@ -43,7 +43,7 @@ _TIME_OF_DAY = re.compile(rf"(?<![\w/.-])(?:{_CLOCK})|T\d{{2}}:\d{{2}}", re.IGNO
 _MAY = re.compile(r"may|mar|mars|sun|hier", re.IGNORECASE)
 
 
-def find_times(text: str) -> Iterator[tuple[int, int, str]]:
+def find_time_spans(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, kind) of each `date`, `time` and `duration` in a text."""
     for match in _WHEN.finditer(text):
         kind = match.lastgroup or ""
@@ -123,7 +123,7 @@ _PATTERN = re.compile(
 _EXAMPLE = re.compile(r"(?<![\d/.-])(?:(\d{4})([-/.])\d{2}\2\d{2}|\d{2}(/)\d{2}/\d{4}|\d{2}:\d{2})(?![\d/.-])")
 
 
-def expected_format(schema_format: str, text: str) -> str:
+def expected_date_format(schema_format: str, text: str) -> str:
     """Return the date format that a parameter expects, by its `format`, its description or an example; or empty."""
     by_name = {"date": "YYYY-MM-DD", "date-time": "YYYY-MM-DDTHH:MM:SS", "time": "HH:MM:SS"}
     if schema_format in by_name:
@@ -137,7 +137,7 @@ def expected_format(schema_format: str, text: str) -> str:
     return ""
 
 
-def find_zone(text: str) -> str | None:
+def find_time_zone(text: str) -> str | None:
     """Return the IANA time zone with this name or city (`Asia/Tokyo`, `tokyo`), or None."""
     return _zones().get(_plain(text))
 

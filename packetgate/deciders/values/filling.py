@@ -265,7 +265,7 @@ def _skips_required(one: Parameter, other: Parameter, old: Candidate, new: Candi
     return first.way == "none" and second.way != "none"
 
 
-def fill_each(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list[Filling]:
+def fill_per_path(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list[Filling]:
     """Return one filling, or one for each path if several are named and the tool takes one path at a time."""
     filling = fill_parameters(spec, text, now=now)
     paths = {(span.start, span.end): span for span in parse_request(text).mentions if span.kind == "path"}
@@ -303,7 +303,9 @@ def fill_query(filling: Filling, name: str, value: str, probability: float) -> F
     )
 
 
-def answer_value(spec: ToolSpec, name: str, text: str, now: datetime | None = None, *, decides: bool = False) -> Any:
+def value_from_answer(
+    spec: ToolSpec, name: str, text: str, now: datetime | None = None, *, decides: bool = False
+) -> Any:
     """Return the value of one parameter in the user's answer, or None; `decides`: the answer is yes, no or skip."""
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
     if parameter is None or (decides and parameter.type in {"string", "any"}):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from packetgate.deciders.values.dates import find_times
+from packetgate.deciders.values.dates import find_time_spans
 from packetgate.deciders.values.tokens import Token, number_parts, tokenize
 from packetgate.tools.text.words import stem_of, words_of
 
@@ -113,7 +113,7 @@ def _stems(token: Token) -> list[str]:
 
 def _with_times(text: str, tokens: list[Token]) -> list[Token]:
     times = {}
-    for start, end, kind in find_times(text[: max((token.end for token in tokens), default=0)]):
+    for start, end, kind in find_time_spans(text[: max((token.end for token in tokens), default=0)]):
         times[start] = (end, kind)
     joined: list[Token] = []
     until = -1

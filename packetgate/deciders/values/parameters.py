@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from packetgate.deciders.values.dates import expected_format, format_moment, parse_moment
+from packetgate.deciders.values.dates import expected_date_format, format_moment, parse_moment
 from packetgate.deciders.values.mentions import unify_synonym
 from packetgate.deciders.values.tokens import number_parts
 from packetgate.tools.spec.tool_spec import MAX_SCHEMA_DEPTH, ToolSpec
@@ -139,7 +139,7 @@ class Parameter:
     @cached_property
     def time_format(self) -> str:
         """The expected date format, such as `YYYY-MM-DD`; or empty."""
-        return expected_format(str(self.schema.get("format", "")), self.description)
+        return expected_date_format(str(self.schema.get("format", "")), self.description)
 
 
 @lru_cache(maxsize=1_024)

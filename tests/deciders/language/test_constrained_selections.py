@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
-from packetgate.deciders.language.prompting import ASKING, arguments_of
+from packetgate.deciders.language.prompting import ASK_USER_TOOL, arguments_of
 from packetgate.models.calling import CallAnswer, OfferedTool
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -33,7 +33,7 @@ async def test_a_grammar_allows_only_valid_selections(part: int, llama_cpp_insta
         sampling = {**SAMPLING, "seed": sum(counts.values())}
         offered = [OfferedTool(tool.name, tool.full, arguments_of(tool)) for tool in tools]
         # a model without sense hardly ever calls, and it is calls that matter here
-        answer = await model.call(MESSAGES, [*offered, ASKING], most=MAX_CALLS, sampling=sampling, must=True)
+        answer = await model.call(MESSAGES, [*offered, ASK_USER_TOOL], most=MAX_CALLS, sampling=sampling, must=True)
         counts.update(judged(answer, tools))
     assert counts["selections"] == PALETTES // PARTS
     assert counts["calls"] > PALETTES // PARTS // 5
@@ -47,10 +47,10 @@ def judged(answer: CallAnswer, tools: list[ToolSpec]) -> Iterator[str]:
         yield "cut off"
     names = frozenset(tool.name for tool in tools)
     catalogue = Catalogue(tools)
-    assert {call.name for call in answer.calls} <= {*names, ASKING.name}
+    assert {call.name for call in answer.calls} <= {*names, ASK_USER_TOOL.name}
     for call in answer.calls:
         yield "calls"
-        if call.name == ASKING.name:
+        if call.name == ASK_USER_TOOL.name:
             assert call.arguments.keys() == {"question"}
             continue
         assert call.name_probability is not None

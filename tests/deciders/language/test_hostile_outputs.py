@@ -15,7 +15,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders, select_by_reflex
 from packetgate.deciders.gate import FAILED_REVIEW, apply_gate
-from packetgate.deciders.outcome import routing_after
+from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.protocols import Selection
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
@@ -52,7 +52,7 @@ async def select(model: ModelSource) -> Selection:
 
 
 def settled(selection: Selection) -> ToolRouting:
-    return routing_after(selection, ASK, FILES, CONTEXT)
+    return routing_after_selection(selection, ASK, FILES, CONTEXT)
 
 
 def outcome(routing: ToolRouting) -> Outcome:

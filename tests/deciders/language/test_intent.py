@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, Shelf, asking, done, packet, with_output
 
-from packetgate.deciders.reflex.intent import left_to_selection
+from packetgate.deciders.reflex.intent import detect_certain_intent
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
@@ -18,7 +18,7 @@ FAILED = done("files.read_file", ToolExecutionStatus.FAILED, path="a.txt")
 @pytest.mark.parametrize("words", ["Hello", "Thanks!", "Good morning, how are you?"])
 async def test_small_talk_needs_no_tool_and_no_catalogue(words: str):
     shelf = Shelf()
-    decision = await left_to_selection(asking(words), shelf, CONTEXT)
+    decision = await detect_certain_intent(asking(words), shelf, CONTEXT)
     assert (decision.needs_tool, decision.reasoning, shelf.asked) == (False, "small talk", 0)
 
 
@@ -27,13 +27,13 @@ async def test_small_talk_needs_no_tool_and_no_catalogue(words: str):
     [("Read a.txt", Access.READ), ("Please see to it", Access.READ), ("Write a.txt to b.txt", Access.WRITE)],
 )
 async def test_other_requests_are_left_to_selection(words: str, access: Access):
-    decision = await left_to_selection(asking(words), Shelf(), CONTEXT)
+    decision = await detect_certain_intent(asking(words), Shelf(), CONTEXT)
     assert (decision.needs_tool, decision.access) == (True, access)
     assert (decision.decided_by, decision.confidence, decision.is_fallback) == ("reflex", None, False)
 
 
 async def test_without_tools_no_tool_is_needed():
-    decision = await left_to_selection(asking("Read a.txt"), Shelf(Catalogue([])), CONTEXT)
+    decision = await detect_certain_intent(asking("Read a.txt"), Shelf(Catalogue([])), CONTEXT)
     assert (decision.needs_tool, decision.reasoning) == (False, "no tools are connected")
 
 
@@ -52,10 +52,10 @@ async def test_without_tools_no_tool_is_needed():
 )
 async def test_a_later_pass_follows_the_selections_statement(routing: ToolRouting, needs_tool: bool):
     later = packet("Read a.txt and mail it").model_copy(update={"tool_routing": routing})
-    assert (await left_to_selection(later, Shelf(), CONTEXT)).needs_tool is needs_tool
+    assert (await detect_certain_intent(later, Shelf(), CONTEXT)).needs_tool is needs_tool
 
 
 @pytest.mark.parametrize(("words", "needs_tool"), [("Read a.txt", False), ("Read a.txt, then write it to b.txt", True)])
 async def test_without_a_statement_the_steps_of_the_request_decide(words: str, needs_tool: bool):
     later = packet(words, EXECUTED)
-    assert (await left_to_selection(later, Shelf(), CONTEXT)).needs_tool is needs_tool
+    assert (await detect_certain_intent(later, Shelf(), CONTEXT)).needs_tool is needs_tool

@@ -11,7 +11,7 @@ from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.evidence import likelier_selection, review_by_evidence
-from packetgate.deciders.language.prompting import ASK, FEW, SHOW, offer_of
+from packetgate.deciders.language.prompting import ASK, FEW, SHOW, tool_offer
 from packetgate.deciders.language.selection import (
     requested_calls,
     select_natively,
@@ -62,7 +62,7 @@ async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):
 
 def test_few_tools_are_offered_in_full(writing: Writing):
     model = writing("Hello")
-    offer = offer_of(model, packet("Read a.txt"), FILES)
+    offer = tool_offer(model, packet("Read a.txt"), FILES)
     assert len(FILES) > FEW == len(offer.specs)
     assert offer.tools[0].name == "files.read_file"
     others = {*FILES} - {one.name for one in offer.specs}
@@ -222,4 +222,4 @@ async def test_results_that_an_answer_omits_are_shown_below_it(
     given = packet(request_, with_output(done("files.read_file", path="a.txt"), "11 apples"))
     answer = await respond_by_model(source, given, FILES, GREEDY)
     assert answer.text == says
-    assert ("11 apples" in answer.below) is is_shown
+    assert ("11 apples" in answer.appendix) is is_shown

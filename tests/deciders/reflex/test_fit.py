@@ -9,7 +9,7 @@ import pytest
 from support.packets import FILES
 
 from packetgate.deciders.reflex import fit
-from packetgate.deciders.reflex.signals import load_fitted, serving_log_odds
+from packetgate.deciders.reflex.signals import load_signal_weights, serving_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -31,28 +31,28 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_tool_with_a_much_lower_score_is_not_judged(asked: list[str]):
-    fits = fit.fits_of("files.read_file notes.txt", FILES, NOW)
+    fits = fit.best_fits("files.read_file notes.txt", FILES, NOW)
     assert fits[0].spec.name == "files.read_file"
     assert asked == ["files.read_file"]
     assert [one.spec.name for one in fits] == ["files.read_file"]
 
 
 def test_an_extra_tool_is_always_considered():
-    fits = fit.fits_of("files.read_file notes.txt", FILES, NOW, also="clock.convert_time")
+    fits = fit.best_fits("files.read_file notes.txt", FILES, NOW, also="clock.convert_time")
     assert [one.spec.name for one in fits] == ["files.read_file", "clock.convert_time"]
     assert fits[1].fillings
 
 
 @pytest.mark.parametrize("text", ["What does recipe.md say?", "Who wrote plan.txt?", "which folder holds a.txt"])
 def test_a_question_never_selects_a_changing_tool(text: str):
-    fits = fit.fits_of(text, FILES, NOW)
+    fits = fit.best_fits(text, FILES, NOW)
     assert {one.spec.name for one in fits}.isdisjoint({"files.write_file", "files.delete_file"})
-    wished = fit.fits_of(text, FILES, NOW, also="files.delete_file")
+    wished = fit.best_fits(text, FILES, NOW, also="files.delete_file")
     assert "files.delete_file" in {one.spec.name for one in wished}
 
 
 def test_the_judge_cannot_lift_a_tool_that_is_not_judged():
-    weight = load_fitted().serving.judged
+    weight = load_signal_weights().serving.judged
     seen = fit.Signals()
     best, worst = (serving_log_odds(seen._replace(judged=odds)) for odds in (7.0, -7.0))
     assert best - worst == pytest.approx(14 * weight)
@@ -87,7 +87,7 @@ def folder(tmp_path: Path) -> Catalogue:
     ],
 )
 def test_existing_files_show_which_words_are_paths(folder: Catalogue, text: str, tool: str, params: dict[str, str]):
-    found = fit.fits_of(text, folder, NOW)[0]
+    found = fit.best_fits(text, folder, NOW)[0]
     assert (found.spec.name, found.fillings[0].params) == (tool, params)
 
 
@@ -95,4 +95,4 @@ def test_existing_files_show_which_words_are_paths(folder: Catalogue, text: str,
     "text", ['append "b" to notes.txt', 'add "b" to notes.txt', 'Please add "b" to the file notes.txt']
 )
 def test_a_request_to_append_never_overwrites(text: str):
-    assert "files.write_file" not in {one.spec.name for one in fit.fits_of(text, FILES, NOW)}
+    assert "files.write_file" not in {one.spec.name for one in fit.best_fits(text, FILES, NOW)}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.values.filling import answer_value, fill_each, fill_parameters
+from packetgate.deciders.values.filling import fill_parameters, fill_per_path, value_from_answer
 
 READ = tool("f.read_file", "path", path="string")
 MOVE = tool("f.move_file", "source", "destination", source="string", destination="string")
@@ -132,7 +132,7 @@ def test_required_arguments_without_a_value_are_missing(spec, text: str, params:
     ],
 )
 def test_several_paths_fill_several_calls(spec, text: str, each: list[dict[str, Any]]):
-    assert [one.params for one in fill_each(spec, text)] == each
+    assert [one.params for one in fill_per_path(spec, text)] == each
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_odd_schemas_fill_nothing(spec):
     ],
 )
 def test_an_answer_fills_the_requested_parameter(name: str, spec, said: str, value: Any):
-    assert answer_value(spec, name, said) == value
+    assert value_from_answer(spec, name, said) == value
 
 
 def test_each_value_has_its_span():

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from packetgate.deciders.values.dates import find_times, format_moment, parse_duration, parse_moment
+from packetgate.deciders.values.dates import find_time_spans, format_moment, parse_duration, parse_moment
 from packetgate.deciders.values.mentions import parse_request
 from packetgate.deciders.values.tokens import tokenize
 
@@ -93,7 +93,7 @@ def test_durations_are_parsed(said: str, seconds: float):
 
 
 def test_a_verb_that_looks_like_a_month_is_not_a_date():
-    assert [*find_times("it may be")] == []
+    assert [*find_time_spans("it may be")] == []
 
 
 @pytest.mark.parametrize("piece", ["'a ", '"', "“a ", "1-", "a.", "a@a.", "in 1 day ", "5 days and ", "may 5 ", "1:"])
