@@ -278,10 +278,10 @@ def likelier_selection(chosen: Selection, own: Selection, packet: CognitionPacke
     kept = [call for call, one in zip(chosen.calls, probabilities, strict=True) if one >= _WORTHWHILE]
     least = min((one for one in probabilities if one >= _WORTHWHILE), default=0.0)
     if others > max(least, _WORTHWHILE):
-        return own.instead_of(chosen)
+        return own.replacing(chosen)
     if kept or not chosen.calls:
         return chosen.with_calls(kept)
-    return own.with_calls(()).instead_of(chosen)
+    return own.with_calls(()).replacing(chosen)
 
 
 def _probabilities(selection: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> list[float]:
