@@ -1,4 +1,4 @@
-"""The tools that write text, and move, copy and delete files and folders. A dry run says what would change."""
+"""The tools that write text, move, copy and delete files, and make folders. A dry run says what would change."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from packetgate.state.printing import byte_size, counted, shorten
 from packetgate.state.routing import Risk
-from packetgate.tools.builtin.changes import Changes, exists_already
+from packetgate.tools.builtin.file_operations import FileOperations, already_exists
 from packetgate.tools.builtin.files import (
     MAX_READ_BYTES,
     NotTextError,
@@ -22,14 +22,14 @@ from packetgate.tools.builtin.files import (
     lines_of,
     read_bytes,
 )
-from packetgate.tools.builtin.paths import DESTINATION, PathReader, contents_line, existing, missing
+from packetgate.tools.builtin.paths import DESTINATION, PathParameter, existing_path, folder_contents, path_not_found
 from packetgate.tools.builtin.tool import BuiltinTool, DryRun, ExistingFile
 from packetgate.tools.text.differences import difference
 
 WriteMode = Literal["create", "overwrite", "append"]
 
 MAX_DIFF_CHARS = 200_000
-_WITHHELD = "[no difference shown: this file is shown only if it is read by name]"
+_WITHHELD = "[no difference shown: the file may hold secrets, or a policy rule asks about reading it or denies it]"
 _DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended"}
 _LINE_CHARS = 120
 _Source = Annotated[str, Field(description="The file or folder as it is called now, for example drafts/plan.md.")]
@@ -37,7 +37,7 @@ _Source = Annotated[str, Field(description="The file or folder as it is called n
 
 def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
     """Return the tools that write text below `root`."""
-    changes = Changes(root)
+    operations = FileOperations(root)
 
     def write(
         path: Annotated[str, Field(description="The file, relative to the working folder, for example notes.txt.")],
@@ -53,17 +53,17 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: what was created, overwritten or appended to; missing folders are created on the way. A dry run answers
         "Would ..." with the difference to the present text and changes nothing.
         """
-        file = _TextFile(root, root.resolve(path))
+        file = _CurrentFile(root, root.resolve(path))
         if file.exists and mode == "create":
-            raise exists_already(file.name)
-        doing = mode if file.exists else "create"
-        text = file.text + content if doing == "append" else content
-        size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(_encoded(content, file.name)), 'byte')}"
-        what = f"{size} to {file.name}" if doing == "append" else f"{file.name}: {size}"
+            raise already_exists(file.name, "set mode=overwrite or mode=append")
+        action = mode if file.exists else "create"
+        text = file.text + content if action == "append" else content
+        size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(_utf8(content, file.name)), 'byte')}"
+        change = f"{size} to {file.name}" if action == "append" else f"{file.name}: {size}"
         if dry_run:
-            return f"Would {doing} {what}\n{_WITHHELD if file.withheld else file.difference(text)}"
-        changes.write(file.real, file.encoded(text), file.data)
-        return f"{_DONE[doing]} {what}"
+            return f"Would {action} {change}\n{_WITHHELD if file.is_withheld else file.diff_to(text)}"
+        operations.write(file.real_path, file.encode(text), file.data)
+        return f"{_DONE[action]} {change}"
 
     def append(
         path: ExistingFile,
@@ -74,20 +74,20 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
 
         Returns: the difference. The text begins on a line of its own; a file that is not there is created.
         """
-        file = _TextFile(root, root.resolve(path))
-        if dry_run and file.withheld:
+        file = _CurrentFile(root, root.resolve(path))
+        if dry_run and file.is_withheld:
             return f"Would append to {file.name}\n{_WITHHELD}"
         start = file.newline if file.text and not file.text.endswith("\n") else ""
-        added = file.with_own_newlines(text if text.endswith("\n") else f"{text}\n")
+        added = file.with_file_newlines(text if text.endswith("\n") else f"{text}\n")
         whole = file.text + start + added
         if not dry_run:
-            changes.write(file.real, file.encoded(whole), file.data)
+            operations.write(file.real_path, file.encode(whole), file.data)
         size = counted(len(lines_of(added)), "line")
         if file.exists:
-            done = f"{'Would append' if dry_run else 'Appended'} {size} to {file.name}"
+            summary = f"{'Would append' if dry_run else 'Appended'} {size} to {file.name}"
         else:
-            done = f"{'Would create' if dry_run else 'Created'} {file.name} with {size}"
-        return f"{done}\n{file.difference(whole)}"
+            summary = f"{'Would create' if dry_run else 'Created'} {file.name} with {size}"
+        return f"{summary}\n{file.diff_to(whole)}"
 
     def edit(
         path: ExistingFile,
@@ -101,33 +101,33 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: the difference. The text must stand in the file exactly as given, and once, unless all of them are to
         be replaced. The rest of the file stays as it is.
         """
-        file = _TextFile(root, root.resolve(path))
-        if dry_run and file.withheld:
+        file = _CurrentFile(root, root.resolve(path))
+        if dry_run and file.is_withheld:
             return f"Would edit {file.name}\n{_WITHHELD}"
         if not file.exists:
-            raise missing(root, file.real, "file")
-        old, new = file.with_own_newlines(old_text), file.with_own_newlines(new_text)
+            raise path_not_found(root, file.real_path, "file")
+        old, new = file.with_file_newlines(old_text), file.with_file_newlines(new_text)
         if old not in file.text:  # the file mixes line endings
             old, new = old_text, new_text
         places = file.text.count(old)
         if not places:
-            raise _not_in_file(file, old_text)
+            raise _passage_not_found(file, old_text)
         if places > 1 and not every:
             first = file.text.count("\n", 0, file.text.index(old)) + 1
             raise ToolFailure(
-                f"{file.name} has that text {places:,} times, first on line {first}: give more of the text around it, "
-                "or set every=true"
+                f"{file.name} contains this text {places:,} times, first on line {first}: include more of the text "
+                "around it, or set every=true"
             )
         text = file.text.replace(old, new)
         if not dry_run:
-            changes.write(file.real, file.encoded(text), file.data)
-        doing = "Would change" if dry_run else "Changed"
-        return f"{doing} {counted(places, 'place')} in {file.name}\n{file.difference(text)}"
+            operations.write(file.real_path, file.encode(text), file.data)
+        action = "Would change" if dry_run else "Changed"
+        return f"{action} {counted(places, 'place')} in {file.name}\n{file.diff_to(text)}"
 
-    existing_file = (PathReader(root, kind="file"),)
-    replaced = PathReader(root, kind="file", careful=True, unless=("mode", "create"))
+    existing_file = (PathParameter(root, kind="file"),)
+    replaced_file = PathParameter(root, kind="file", strict=True, may_be_new_if=("mode", "create"))
     return (
-        BuiltinTool(write, Risk.WRITE, paths=(replaced,)),
+        BuiltinTool(write, Risk.WRITE, paths=(replaced_file,)),
         BuiltinTool(append, Risk.WRITE, paths=existing_file),
         BuiltinTool(edit, Risk.WRITE, paths=existing_file),
     )
@@ -135,7 +135,7 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
 
 def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
     """Return the tools that move, copy and delete files and folders below `root`."""
-    changes = Changes(root)
+    operations = FileOperations(root)
 
     def move(
         path: _Source,
@@ -152,15 +152,15 @@ def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
 
         Returns: the new path. Missing folders are created on the way, and nothing that is there is replaced.
         """
-        real = _changeable(root, path)
-        target = _target(root, real, destination)
-        name, new = root.name(real), root.name(target)
-        if target.is_relative_to(real):
-            raise ToolFailure(f"{name} cannot be moved into itself, to {new}")
-        verb = "rename" if real.parent == target.parent else "move"
+        real_path = _source_path(root, path)
+        target = _target_path(root, real_path, destination)
+        name, new = root.name(real_path), root.name(target)
+        if target.is_relative_to(real_path):
+            raise ToolFailure(f"{name} cannot be moved into itself: {new} is inside it; choose another destination")
+        verb = "rename" if real_path.parent == target.parent else "move"
         if dry_run:
             return f"Would {verb} {name} to {new}"
-        changes.move(real, target)
+        operations.move(real_path, target)
         return f"{verb.capitalize()}d {name} to {new}"
 
     def copy(
@@ -172,15 +172,15 @@ def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
 
         Returns: the path of the copy. Missing folders are created on the way, and nothing that is there is replaced.
         """
-        real = _changeable(root, path)
-        target = _target(root, real, destination, beside=False)
-        status = real.lstat()
+        real_path = _source_path(root, path)
+        target = _target_path(root, real_path, destination, bare_name_renames=False)
+        status = real_path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            raise ToolFailure(f"{root.name(real)} is not a file: only files are copied, one at a time")
+            raise ToolFailure(f"{root.name(real_path)} is not a file: only files can be copied, one in each call")
         if not dry_run:
-            changes.copy(real, target)
-        what = f"{root.name(real)} to {root.name(target)}: {byte_size(status.st_size)}"
-        return f"{'Would copy' if dry_run else 'Copied'} {what}"
+            operations.copy(real_path, target)
+        files = f"{root.name(real_path)} to {root.name(target)}: {byte_size(status.st_size)}"
+        return f"{'Would copy' if dry_run else 'Copied'} {files}"
 
     def delete(
         path: Annotated[str, Field(description="The file or empty folder to delete, for example old/draft.md.")],
@@ -190,50 +190,54 @@ def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
 
         Returns: what was deleted. A folder that holds something stays, and a link goes without what it leads to.
         """
-        real = _changeable(root, path)
-        name, status = root.name(real), real.lstat()
+        real_path = _source_path(root, path)
+        name, status = root.name(real_path), real_path.lstat()
         is_folder = stat.S_ISDIR(status.st_mode)
-        if is_folder and any(real.iterdir()):
-            raise ToolFailure(f"{name} is a folder that is not empty. {contents_line(root, real)}")
-        what = f"{name}: {'an empty folder' if is_folder else byte_size(status.st_size)}"
+        if is_folder and any(real_path.iterdir()):
+            raise ToolFailure(
+                f"{name} is a folder that is not empty: first move or delete its content. "
+                f"{folder_contents(root, real_path)}"
+            )
+        entry = f"{name}: {'an empty folder' if is_folder else byte_size(status.st_size)}"
         if dry_run:
-            return f"Would delete {what}; this cannot be undone"
-        changes.delete(real)
-        return f"Deleted {what}"
+            return f"Would delete {entry}; this cannot be undone"
+        operations.delete(real_path)
+        return f"Deleted {entry}"
 
     def make_folder(
         path: Annotated[str, Field(description="The new folder, for example archive/2026.")],
         dry_run: DryRun = True,
     ) -> str:
         """Make or create a new, empty folder (directory)."""
-        real = root.resolve(path)
-        name = root.name(real)
-        if os.path.lexists(real):
-            raise ToolFailure(f"{name} exists already: {'a folder' if real.is_dir() else 'a file'}")
+        real_path = root.resolve(path)
+        name = root.name(real_path)
+        if os.path.lexists(real_path):
+            kind = "a folder" if real_path.is_dir() else "a file"
+            raise ToolFailure(f"{name} already exists, as {kind}: choose another name")
         if not dry_run:
-            changes.make_folder(real)
+            operations.make_folder(real_path)
         return f"{'Would make' if dry_run else 'Made'} the folder {name}"
 
-    source = PathReader(root, kind="any", follow=False, careful=True)
-    target = PathReader(root, parameter=DESTINATION, follow=False)
+    source = PathParameter(root, kind="any", follow=False, strict=True)
+    target = PathParameter(root, parameter=DESTINATION, follow=False)
     return (
         BuiltinTool(move, Risk.WRITE, paths=(source, target)),
         BuiltinTool(copy, Risk.WRITE, paths=(source, target)),
         BuiltinTool(delete, Risk.WRITE, paths=(source,)),
-        BuiltinTool(make_folder, Risk.WRITE, paths=(PathReader(root),)),
+        BuiltinTool(make_folder, Risk.WRITE, paths=(PathParameter(root),)),
     )
 
 
-class _TextFile:
-    """A text file as it is now; empty if it does not exist or is binary."""
+class _CurrentFile:
+    """A file before the change; its text is empty if the file does not exist."""
 
-    def __init__(self, root: Root, real: Path) -> None:
-        self.real, self.name = real, root.name(real)
-        self.withheld = root.withholds(self.name)
-        if real.is_dir():
+    def __init__(self, root: Root, real_path: Path) -> None:
+        self.real_path, self.name = real_path, root.name(real_path)
+        self.is_withheld = root.withholds(self.name)
+        if real_path.is_dir():
             raise ToolFailure(f"{self.name} is a folder: name a file in it, for example {self.name}/notes.txt")
         try:
-            self.data: bytes | None = read_bytes(root, real, MAX_READ_BYTES)
+            self.data: bytes | None = read_bytes(root, real_path, MAX_READ_BYTES)
         except FileNotFoundError:
             self.data = None
         self.exists = self.data is not None
@@ -249,18 +253,18 @@ class _TextFile:
         windows = self.text.count("\r\n")
         return "\r\n" if windows > self.text.count("\n") - windows else "\n"
 
-    def with_own_newlines(self, text: str) -> str:
+    def with_file_newlines(self, text: str) -> str:
         return text.replace("\r\n", "\n").replace("\n", self.newline)
 
-    def encoded(self, text: str) -> bytes:
-        """Return a new text as bytes, with the byte order mark of the file."""
+    def encode(self, text: str) -> bytes:
+        """Return a new text as bytes, with the file's byte order mark if it has one."""
         mark = BOM_UTF8 if self.data and self.data.startswith(BOM_UTF8) else b""
-        data = mark + _encoded(text, self.name)
+        data = mark + _utf8(text, self.name)
         if len(data) > MAX_READ_BYTES:
-            raise ToolFailure(f"{self.name} would be too large: {len(data):,} bytes, the limit is {MAX_READ_BYTES:,}")
+            raise ToolFailure(f"{self.name} would have {len(data):,} bytes: the limit is {MAX_READ_BYTES:,}")
         return data
 
-    def difference(self, text: str) -> str:
+    def diff_to(self, text: str) -> str:
         try:
             old = self.text
         except NotTextError as error:
@@ -270,42 +274,48 @@ class _TextFile:
         return difference(old, text, f"{self.name} now" if self.exists else "/dev/null", f"{self.name} then")
 
 
-def _encoded(text: str, name: str) -> bytes:
+def _utf8(text: str, name: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ToolFailure(f"the content for {name} is not text: a lone surrogate at character {error.start}") from error
+        raise ToolFailure(
+            f"the content for {name} is not valid Unicode text: character {error.start} is a lone surrogate"
+        ) from error
 
 
-def _not_in_file(file: _TextFile, old_text: str) -> ToolFailure:
-    failure = f"{file.name} does not have {shorten(old_text, _LINE_CHARS)!r}"
+def _passage_not_found(file: _CurrentFile, old_text: str) -> ToolFailure:
+    failure = f"{file.name} does not contain {shorten(old_text, _LINE_CHARS)!r}"
     lines = {line.strip().casefold(): number for number, line in reversed([*enumerate(lines_of(file.text)[:5_000])])}
     nearest = get_close_matches(old_text.strip().partition("\n")[0].casefold(), lines, n=1)
     if not nearest:
-        return ToolFailure(f"{failure}: read it first, and give the passage exactly as it is")
+        return ToolFailure(f"{failure}: read the file first, and give the passage exactly as it is there")
     number = lines[nearest[0]]
     return ToolFailure(
-        f"{failure}; nearest is line {number + 1}: {shorten(lines_of(file.text)[number], _LINE_CHARS)!r}"
+        f"{failure}; the most similar line is line {number + 1}: {shorten(lines_of(file.text)[number], _LINE_CHARS)!r}"
     )
 
 
-def _changeable(root: Root, path: str) -> Path:
-    real = existing(root, path, follow=False)
-    if real == root.path:
-        raise ToolFailure("the working folder itself cannot be changed: name something in it")
-    return real
+def _source_path(root: Root, path: str) -> Path:
+    """Return the path to move, copy or delete. Raise `ToolFailure` if it is the working folder, or does not exist."""
+    real_path = existing_path(root, path, follow=False)
+    if real_path == root.path:
+        raise ToolFailure("the working folder itself cannot be moved, copied or deleted: name a file or folder in it")
+    return real_path
 
 
-def _target(root: Root, real: Path, destination: str, *, beside: bool = True) -> Path:
-    """Return the new path; with `beside`, a bare name is a name in the same folder."""
+def _target_path(root: Root, source: Path, destination: str, *, bare_name_renames: bool = True) -> Path:
+    """Return the new path of `source`. With `bare_name_renames`, a bare name stays in the folder of `source`.
+
+    Raise `ToolFailure` if the new path exists.
+    """
     folder, target = root.resolve(destination), root.resolve(destination, follow=False)
     if folder.is_dir():
-        target = folder / real.name
+        target = folder / source.name
     elif not folder.exists():
-        if destination.rstrip().endswith("/") or (real.suffix and not target.suffix):
-            target /= real.name
-        elif beside and "/" not in destination.strip() and target.name != real.name:
-            target = real.parent / target.name
+        if destination.rstrip().endswith("/") or (source.suffix and not target.suffix):
+            target /= source.name
+        elif bare_name_renames and "/" not in destination.strip() and target.name != source.name:
+            target = source.parent / target.name
     if os.path.lexists(target):
-        raise exists_already(root.name(target))
+        raise already_exists(root.name(target))
     return target

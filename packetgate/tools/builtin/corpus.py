@@ -1,4 +1,4 @@
-"""Text files below the working folder, in chunks, with a full-text index and an index of embeddings."""
+"""The text files of the working folder, cut into chunks, with a full-text index and an index of embeddings."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packetgate.tools.builtin.files import Root, ToolFailure, lines_of
-from packetgate.tools.builtin.tree import BEYOND_LIMITS, NOT_TEXT, TOO_LARGE, TreeEntry, text_of, walk
+from packetgate.tools.builtin.tree import BEYOND_LIMITS, NOT_TEXT, TOO_LARGE, TreeEntry, read_entry, walk
 from packetgate.tools.text.words import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ MAX_TOTAL_BYTES = 64_000_000
 _CHUNK_LINES = 40
 _OVERLAP_LINES = 10
 _PIECE_CHARS = 500
-_BATCH = 128
-"""Chunks embedded at a time. Finished batches are kept when a later one fails."""
+_BATCH_CHUNKS = 128
+"""Least number of chunks in a request for embeddings, if so many are left. Earlier results are kept on failure."""
 _CREATE = (
     "CREATE VIRTUAL TABLE chunk USING fts5(path, first UNINDEXED, last UNINDEXED, body, tokenize='porter unicode61')"
 )
@@ -47,9 +47,10 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TextFile:
-    """A file as of its stamp: modification time in nanoseconds and size in bytes. A scan keeps unchanged files."""
+    """A scanned file and its chunks."""
 
     stamp: tuple[int, int]
+    """Modification time in nanoseconds, and size in bytes; the next scan reuses a file with the same stamp."""
     chunks: tuple[Passage, ...]
     is_text: bool
 
@@ -63,57 +64,57 @@ class Corpus:
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self._known: dict[str, TextFile] = {}
+        self._scanned: dict[str, TextFile] = {}
         self._indexed: dict[str, TextFile] = {}
         self._database: sqlite3.Connection | None = None
         self._lock = Lock()
 
     def scan(self) -> tuple[Files, Counter[str]]:
-        """Return the files to search, and the numbers of other files by reason. Blocking.
+        """Return the text files, and the number of skipped files by reason. Blocking.
 
         Raise `OSError` if the root cannot be read.
         """
         with self._lock:
-            known, left_out, total = dict[str, TextFile](), Counter[str](), 0
-            for entry in walk(self._root, self._root.path, left_out):
+            scanned, skipped, total = dict[str, TextFile](), Counter[str](), 0
+            for entry in walk(self._root, self._root.path, skipped):
                 size = entry.status.st_size
                 if not entry.is_file:
                     continue
                 if size > MAX_FILE_BYTES:
-                    left_out[TOO_LARGE] += 1
-                elif len(known) >= MAX_SEARCHED_FILES or total + size > MAX_TOTAL_BYTES:
-                    left_out[BEYOND_LIMITS] += 1
+                    skipped[TOO_LARGE] += 1
+                elif len(scanned) >= MAX_SEARCHED_FILES or total + size > MAX_TOTAL_BYTES:
+                    skipped[BEYOND_LIMITS] += 1
                 else:
-                    known[entry.path], total = self._file(entry), total + size
-            self._known = known
-            files = {path: file for path, file in known.items() if file.is_text}
-            left_out[NOT_TEXT] += len(known) - len(files)
-            return files, left_out
+                    scanned[entry.path], total = self._scan_file(entry), total + size
+            self._scanned = scanned
+            files = {path: file for path, file in scanned.items() if file.is_text}
+            skipped[NOT_TEXT] += len(scanned) - len(files)
+            return files, skipped
 
-    def _file(self, entry: TreeEntry) -> TextFile:
+    def _scan_file(self, entry: TreeEntry) -> TextFile:
         stamp = entry.status.st_mtime_ns, entry.status.st_size
-        before = self._known.get(entry.path)
-        if before is not None and before.stamp == stamp:
-            return before
-        text = text_of(entry, MAX_FILE_BYTES, Counter())
-        return TextFile(stamp, tuple(chunks_of(entry.path, text or "")), is_text=text is not None)
+        earlier = self._scanned.get(entry.path)
+        if earlier is not None and earlier.stamp == stamp:
+            return earlier
+        text = read_entry(entry, MAX_FILE_BYTES, Counter())
+        return TextFile(stamp, tuple(split_into_chunks(entry.path, text or "")), is_text=text is not None)
 
-    def by_words(self, files: Files, query: str, top_k: int) -> list[Passage]:
-        """Return the best passages of `files` that have a word of the query. Blocking.
+    def search_words(self, files: Files, query: str, top_k: int) -> list[Passage]:
+        """Return the best passages of `files` that contain a word of the query. Blocking.
 
-        Raise `ToolFailure` if the query has no word.
+        Raise `ToolFailure` if the query contains no word.
         """
-        match = match_any(query)
+        match = fts_query(query)
         with self._lock:
             try:
-                database = self._index(files)
-            except Exception:  # the database and `_indexed` no longer agree
+                database = self._update_index(files)
+            except Exception:  # the database may no longer match `_indexed`
                 self._database, self._indexed = None, {}
                 raise
             rows = database.execute(_SEARCH, (match, 4 * top_k)).fetchall()
-        return _best((Passage(*row) for row in rows), top_k)
+        return _without_overlaps((Passage(*row) for row in rows), top_k)
 
-    def _index(self, files: Files) -> sqlite3.Connection:
+    def _update_index(self, files: Files) -> sqlite3.Connection:
         if self._database is None:
             self._database = sqlite3.connect(":memory:", check_same_thread=False)  # the lock serializes all threads
             self._database.execute(_CREATE)
@@ -129,7 +130,7 @@ class Corpus:
         return database
 
 
-def chunks_of(path: str, text: str) -> Iterator[Passage]:
+def split_into_chunks(path: str, text: str) -> Iterator[Passage]:
     """Cut a text into overlapping chunks of at most 40 lines; a very long line counts as several."""
     pieces = [
         (number, line[start : start + _PIECE_CHARS])
@@ -143,8 +144,8 @@ def chunks_of(path: str, text: str) -> Iterator[Passage]:
             yield Passage(path, part[0][0], part[-1][0], body)
 
 
-def _best(passages: Iterable[Passage], top_k: int) -> list[Passage]:
-    """Return the first `top_k` passages, without those that overlap a better one."""
+def _without_overlaps(passages: Iterable[Passage], top_k: int) -> list[Passage]:
+    """Return the first `top_k` passages that do not overlap an earlier passage."""
     best: list[Passage] = []
     for passage in passages:
         path, first, last = passage[:3]
@@ -153,17 +154,17 @@ def _best(passages: Iterable[Passage], top_k: int) -> list[Passage]:
     return best[:top_k]
 
 
-def match_any(query: str) -> str:
-    """Return an FTS5 expression that matches any word of the query. Raise `ToolFailure` if the query has no word."""
+def fts_query(query: str) -> str:
+    """Return an FTS5 expression that matches any word of the query. Raise `ToolFailure` if it contains no word."""
     words = dict.fromkeys(re.findall(r"[^\W_]+", query.casefold()))
     if not words:
-        raise ToolFailure(f"the query {query!r} has no word to search for: say what to look for in words")
+        raise ToolFailure(f"the query {query!r} contains no word to search for: describe in words what to look for")
     specific = [word for word in words if word not in _COMMON_WORDS]
     return " OR ".join(f'"{word}"' for word in specific or words)
 
 
 class EmbeddingIndex:
-    """An index of chunks by their embeddings."""
+    """The embeddings of all chunks; each chunk is embedded once."""
 
     def __init__(self, embeddings: "Embeddings") -> None:
         self._embeddings = embeddings
@@ -172,9 +173,12 @@ class EmbeddingIndex:
         self._lock = asyncio.Lock()
 
     async def search(self, files: Files, query: str, top_k: int) -> list[Passage]:
-        """Return the best passages of `files`, by cosine similarity to the query. Raises errors of the endpoint."""
-        async with self._lock:  # so that concurrent first queries do not pay for the same files twice
-            await self._update(files)
+        """Return the best passages of `files`, by cosine similarity to the query.
+
+        Any error of the embeddings endpoint is raised.
+        """
+        async with self._lock:  # without the lock, concurrent first queries would embed the same files twice
+            await self._embed_new_files(files)
             vector = await self._embeddings.aembed_query(query)
             return await asyncio.to_thread(self._nearest, vector, top_k)
 
@@ -188,21 +192,21 @@ class EmbeddingIndex:
         vectors = np.concatenate([rows for rows in self._rows.values() if len(rows)])
         scores = vectors @ vector / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector))
         order = np.argsort(-scores, kind="stable")[: 4 * top_k]
-        return _best((chunks[at]._replace(score=float(scores[at])) for at in order), top_k)
+        return _without_overlaps((chunks[at]._replace(score=float(scores[at])) for at in order), top_k)
 
-    async def _update(self, files: Files) -> None:
+    async def _embed_new_files(self, files: Files) -> None:
         import numpy as np
 
         current = {*files.values()}
         self._rows = {file: rows for file, rows in self._rows.items() if file in current}
-        waiting = [file for file in reversed(files.values()) if file not in self._rows]
-        while waiting:
+        pending = [file for file in reversed(files.values()) if file not in self._rows]
+        while pending:
             batch, texts = list[TextFile](), list[str]()
-            while waiting and len(texts) < _BATCH:
-                batch.append(waiting.pop())
+            while pending and len(texts) < _BATCH_CHUNKS:
+                batch.append(pending.pop())
                 texts += [chunk.text for chunk in batch[-1].chunks]
             vectors = await self._embeddings.aembed_documents(texts) if texts else []
             if len(vectors) != len(texts):
-                raise ValueError(f"{len(texts)} texts were sent and {len(vectors)} embeddings came back")
+                raise ValueError(f"the endpoint returned {len(vectors)} embeddings for {len(texts)} texts")
             rows = iter(vectors)
             self._rows |= {file: np.array([next(rows) for _ in file.chunks]) for file in batch}

@@ -23,11 +23,11 @@ from packetgate.tools.builtin.tool import BuiltinTool, DryRun
 MAX_OUTPUT_BYTES = 45_000
 _GRACE_S = 2.0
 """Seconds that a program may take to end after SIGTERM, and its output to end after SIGKILL."""
-_PASSED = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
+_ENVIRONMENT_NAMES = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")
 """Environment variables that a program gets; all others may be secrets."""
 
 
-class _Finished(NamedTuple):
+class _ProgramResult(NamedTuple):
     status: int
     """Exit status; negative signal number if a signal ended it."""
     timed_out: bool
@@ -56,43 +56,45 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
         """
         command = shlex.join(argv)
         if not argv[0].strip():
-            raise ToolFailure('argv has no program: give the program first, then its arguments, as in ["ls", "-l"]')
-        environment = {"PATH": os.defpath} | {name: os.environ[name] for name in _PASSED if name in os.environ}
+            raise ToolFailure('argv[0] is empty: give the program first, then its arguments, as in ["ls", "-l"]')
+        environment = {"PATH": os.defpath} | {
+            name: os.environ[name] for name in _ENVIRONMENT_NAMES if name in os.environ
+        }
         folder = await asyncio.to_thread(lambda: root.path)
         if dry_run:
             program = str(folder / argv[0]) if os.sep in argv[0] else argv[0]
-            found = await asyncio.to_thread(shutil.which, program, path=environment["PATH"])
-            which = f"The program is {found}." if found else f"The program {argv[0]!r} was not found."
+            program_path = await asyncio.to_thread(shutil.which, program, path=environment["PATH"])
+            which = f"The program is {program_path}." if program_path else f"The program {argv[0]!r} was not found."
             confinement = await sandbox.description(folder)
             return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {confinement}."
         try:
-            async with sandbox.entered(argv, folder, environment) as (passed, wrapper):
-                finished = await _run_program(argv, folder, passed, timeout_s, wrapper)
+            async with sandbox.prepare(argv, folder, environment) as (program_environment, wrapper):
+                result = await _run_program(argv, folder, program_environment, timeout_s, wrapper)
         except FileNotFoundError as error:
             raise ToolFailure(
-                f"cannot run {argv[0]!r}: no such program, or the interpreter it names is missing; "
-                "argv is one program and its arguments, no shell"
+                f"cannot run {argv[0]!r}: no such program, or a script whose interpreter is missing; "
+                "argv is one program and its arguments, not a shell command"
             ) from error
         except (OSError, ValueError) as error:
             raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
-        report = _report(command, finished, timeout_s)
-        if finished.timed_out or finished.status != 0:
+        report = _report(command, result, timeout_s)
+        if result.timed_out or result.status != 0:
             raise ToolFailure(report)
         return report
 
     return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
 
 
-def _report(command: str, finished: _Finished, timeout_s: float) -> str:
-    if finished.timed_out:
+def _report(command: str, result: _ProgramResult, timeout_s: float) -> str:
+    if result.timed_out:
         end = f"Stopped after {timeout_s:g} s (time-out)"
-    elif finished.status < 0:
-        end = f"Ended by signal {-finished.status} ({signal.strsignal(-finished.status)})"
+    elif result.status < 0:
+        end = f"Ended by signal {-result.status} ({signal.strsignal(-result.status)})"
     else:
-        end = f"Exit status {finished.status}"
-    streams = (("stdout", finished.stdout), ("stderr", finished.stderr))
-    written = [f"--- {name}\n{text.rstrip()}" for name, text in streams if text.strip()]
-    return "\n".join([f"{end}: {command}", *(written or ["(no output)"])])
+        end = f"Exit status {result.status}"
+    streams = (("stdout", result.stdout), ("stderr", result.stderr))
+    outputs = [f"--- {name}\n{text.rstrip()}" for name, text in streams if text.strip()]
+    return "\n".join([f"{end}: {command}", *(outputs or ["(no output)"])])
 
 
 class _Output:
@@ -118,8 +120,8 @@ class _Output:
         return f"{head}\n[{self._cut:,} bytes cut]\n{tail}"
 
 
-class _Watch(asyncio.SubprocessProtocol):
-    """Waits for the end of the program, not of its output: a background child can hold the pipes open."""
+class _ProgramProtocol(asyncio.SubprocessProtocol):
+    """Collects the output, and reports the end of the program. A background child may keep the pipes open longer."""
 
     def __init__(self) -> None:
         self.output = {1: _Output(), 2: _Output()}
@@ -138,62 +140,66 @@ class _Watch(asyncio.SubprocessProtocol):
 
 async def _run_program(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, wrapper: Sequence[str]
-) -> _Finished:
+) -> _ProgramResult:
     """Run the program, through the launcher if the system has one. Raise `OSError` if the program cannot be started."""
     if not HAS_LAUNCHER:
-        return await _started(argv, folder, environment, timeout_s)
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    with os.fdopen(reading, "rb") as report:
+        return await _run_process(argv, folder, environment, timeout_s)
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(read_fd, False)
+    with os.fdopen(read_fd, "rb") as report:
         try:
-            command = launcher.command_line(launcher.Plan(wrapper=[*wrapper], report=writing), argv)
-            finished = await _started(command, folder, environment, timeout_s, passed=(writing,))
+            command = launcher.command_line(launcher.Plan(wrapper=[*wrapper], report_fd=write_fd), argv)
+            result = await _run_process(command, folder, environment, timeout_s, inherited_fds=(write_fd,))
         finally:
-            os.close(writing)
+            os.close(write_fd)
         lines = (report.read() or b"").splitlines()
-    if not lines:  # it was stopped before it could report
-        return finished
+    if not lines:  # the launcher was stopped before it could report
+        return result
     reported = json.loads(lines[0])
     if "errno" in reported:
         raise OSError(reported["errno"], os.strerror(reported["errno"]))
-    return finished._replace(status=reported["status"])
+    return result._replace(status=reported["status"])
 
 
-async def _started(
-    argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float, passed: Sequence[int] = ()
-) -> _Finished:
+async def _run_process(
+    argv: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    inherited_fds: Sequence[int] = (),
+) -> _ProgramResult:
     with anyio.CancelScope(shield=True):  # a cancelled start would leave the program running
-        transport, watch = await asyncio.get_running_loop().subprocess_exec(
-            _Watch,
+        transport, protocol = await asyncio.get_running_loop().subprocess_exec(
+            _ProgramProtocol,
             *argv,
             cwd=folder,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             start_new_session=True,
-            pass_fds=passed,
+            pass_fds=inherited_fds,
         )
     group, in_time = transport.get_pid(), False
     try:
-        in_time = await _is_set_within(watch.exited, timeout_s)
+        in_time = await _wait_for(protocol.exited, timeout_s)
     finally:
         with anyio.CancelScope(shield=True):
-            for number in (signal.SIGTERM, *((launcher.STOP,) if passed else ())):
-                if not watch.exited.is_set():
+            for number in (signal.SIGTERM, *((launcher.STOP,) if inherited_fds else ())):
+                if not protocol.exited.is_set():
                     with suppress(ProcessLookupError, PermissionError):
                         (os.kill if number is launcher.STOP else os.killpg)(group, number)
-                    await _is_set_within(watch.exited, _GRACE_S)
+                    await _wait_for(protocol.exited, _GRACE_S)
             with suppress(ProcessLookupError, PermissionError):  # macOS answers "not permitted" for zombies
                 os.killpg(group, signal.SIGKILL)
-            await _is_set_within(watch.exited, _GRACE_S)
-            await _is_set_within(watch.closed, _GRACE_S)
+            await _wait_for(protocol.exited, _GRACE_S)
+            await _wait_for(protocol.closed, _GRACE_S)
             transport.close()
     status = transport.get_returncode()
     if status is None:
-        raise ChildProcessError(f"process {group} cannot be killed: it is blocked in the system")
-    return _Finished(status, not in_time, watch.output[1].text(), watch.output[2].text())
+        raise ChildProcessError(f"process {group} cannot be killed: it is blocked in a system call")
+    return _ProgramResult(status, not in_time, protocol.output[1].text(), protocol.output[2].text())
 
 
-async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+async def _wait_for(event: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

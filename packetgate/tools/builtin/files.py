@@ -1,6 +1,6 @@
-"""The working folder and its files. Nothing outside is opened, and secret files only when named explicitly.
+"""Open files of the working folder: never files outside of it, and secret files only if they are named explicitly.
 
-ToolFailure             an answer for the model: what failed, and what to do
+ToolFailure             a failure that is reported to the model, with what to do
 ├── TooLargeError       a file above the size limit
 └── NotTextError        a file that is not UTF-8 text
 """
@@ -23,7 +23,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class ToolFailure(Exception):  # noqa: N818 - named for what the model reads
-    """A failure that the model can act on; its message is the tool's answer."""
+    """A failure that the model can act on; the message is the tool's answer."""
 
 
 class TooLargeError(ToolFailure):
@@ -35,13 +35,13 @@ class NotTextError(ToolFailure):
 
 
 class Root:
-    """One folder that every path of the built-in tools must stay in."""
+    """The folder in which every path of the built-in tools must lie."""
 
     def __init__(self, path: Path, rules: Iterable[Rule] = ()) -> None:
         """Args:
         rules: the user's policy. Lists and searches omit files that `ai.read` may not read without approval.
         """
-        self._given = path
+        self._configured_path = path
         self._withheld_patterns = tuple(
             rule.arguments["path"]
             for rule in rules
@@ -51,66 +51,68 @@ class Root:
     @cached_property
     def path(self) -> Path:
         """The folder with links resolved. Blocking on first use. Raise `ToolFailure` if it is not a folder."""
-        real = self._given.expanduser().resolve()
-        if not real.is_dir():
-            raise ToolFailure(f"the working folder {self._given} is not a folder: start Packetgate in one that exists")
-        return real
+        real_path = self._configured_path.expanduser().resolve()
+        if not real_path.is_dir():
+            raise ToolFailure(
+                f"the working folder {self._configured_path} is not a folder: start Packetgate in an existing folder"
+            )
+        return real_path
 
     def resolve(self, path: str, *, follow: bool = True) -> Path:
         """Return the resolved path for `path`, relative to the folder or absolute; it need not exist.
 
         Args:
-            follow: whether to resolve also a link that the path itself names.
+            follow: whether to follow a link that the path itself names; links in its folders are always followed.
 
         Raises:
-            ToolFailure: the path leads out of the folder, is empty or is not a path; or a link leads to a secret file,
-                about which the user was not asked.
+            ToolFailure: the path is empty, invalid or outside the folder; or it leads to a secret file under another
+                name, so that the user was not asked about this file.
         """
-        real = self.real(path, follow=follow)
-        name = self.name(real)
-        if holds_secrets(name) and not holds_secrets(path):
-            raise ToolFailure(f"{path!r} leads to {name}, which may hold keys or secrets: name that file itself")
-        return real
+        real_path = self.real_path(path, follow=follow)
+        name = self.name(real_path)
+        if may_hold_secrets(name) and not may_hold_secrets(path):
+            raise ToolFailure(f"{path!r} leads to {name}, which may hold keys or secrets: give that path instead")
+        return real_path
 
-    def real(self, path: str, *, follow: bool = True) -> Path:
-        """Return the resolved path as `resolve` does, but also for a link to a secret file.
+    def real_path(self, path: str, *, follow: bool = True) -> Path:
+        """Return the path that `resolve` returns, also for a link to a secret file.
 
-        Raise `ToolFailure` if the path leads out of the folder, is empty or is not a path.
+        Raise `ToolFailure` if the path is empty, invalid or outside the folder.
         """
         if not path.strip() or "\0" in path:
             raise ToolFailure(f"{path!r} is not a path: name a file below the working folder, for example README.md")
         try:
-            given = self.path / Path(path).expanduser()
-            real = given.resolve() if follow or given.name == ".." else given.parent.resolve() / given.name
+            full = self.path / Path(path).expanduser()
+            real_path = full.resolve() if follow or full.name == ".." else full.parent.resolve() / full.name
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an unknown ~user, a lone surrogate
             raise ToolFailure(f"{path!r} is not a usable path: {error}") from error
-        if not real.is_relative_to(self.path):
+        if not real_path.is_relative_to(self.path):
             raise ToolFailure(
                 f"{path!r} is outside the working folder {self.path}: use a path below it, relative to it"
             )
-        return real
+        return real_path
 
-    def name(self, real: Path) -> str:
+    def name(self, real_path: Path) -> str:
         """Return a resolved path relative to the folder, with forward slashes."""
-        return real.relative_to(self.path).as_posix()
+        return real_path.relative_to(self.path).as_posix()
 
     def label(self, folder: Path) -> str:
-        """Return the name of a folder in answers."""
+        """Return a folder's name for messages: its relative path, or `the working folder`."""
         return "the working folder" if folder == self.path else self.name(folder)
 
     def withholds(self, name: str) -> bool:
         """Whether a file is left out of lists and searches that do not name it."""
-        return holds_secrets(name) or any(may_fit(name, pattern) for pattern in self._withheld_patterns)
+        return may_hold_secrets(name) or any(may_fit(name, pattern) for pattern in self._withheld_patterns)
 
     @contextmanager
-    def folder(self, real: Path, *, create: bool = False) -> Iterator[int]:
+    def folder(self, real_path: Path, *, create: bool = False) -> Iterator[int]:
         """Open a resolved folder and yield its file descriptor; `create` makes missing folders.
 
-        Each part is opened without following links, so a link created after `resolve` leads nowhere.
+        Each part is opened without following links, so a link that is created after `resolve` is not followed.
         """
         current = os.open(self.path, _FOLDER)
         try:
-            for part in real.relative_to(self.path).parts:
+            for part in real_path.relative_to(self.path).parts:
                 if create:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=current)
@@ -123,18 +125,18 @@ class Root:
 
 
 @lru_cache(maxsize=20_000)
-def holds_secrets(name: str) -> bool:
+def may_hold_secrets(name: str) -> bool:
     """Whether a path or pattern names files with keys or secrets, or files that configure what may run."""
     return bool(sensitive_part(name, "path"))
 
 
-def read_bytes(root: Root, real: Path, limit: int) -> bytes:
+def read_bytes(root: Root, real_path: Path, limit: int) -> bytes:
     """Return the bytes of a resolved file. Raise the errors of `read_in_folder`, with the file name in the message."""
-    with root.folder(real.parent) as folder:
+    with root.folder(real_path.parent) as folder:
         try:
-            return read_in_folder(real.name, folder, limit)
+            return read_in_folder(real_path.name, folder, limit)
         except ToolFailure as error:
-            raise type(error)(f"{root.name(real)} {error}") from error
+            raise type(error)(f"{root.name(real_path)} {error}") from error
 
 
 def read_in_folder(name: str, folder: int, limit: int) -> bytes:
@@ -154,7 +156,7 @@ def read_in_folder(name: str, folder: int, limit: int) -> bytes:
 
 def open_file(name: str, folder: int) -> BinaryIO:
     """Open a file in an open folder for reading. Raise the errors of `read_in_folder`."""
-    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    # Without O_NONBLOCK, opening a pipe that nobody writes to would block for ever.
     file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

@@ -1,7 +1,7 @@
 """Run one program, report how it ended, and kill all processes that it started: a script for Linux.
 
 Run as `python -I -S launcher.py PLAN PROGRAM ARGUMENT...`, the plan as JSON (`Plan`). It writes one line of JSON to a
-file descriptor: `{"status": 0}`, or `{"errno": 2}` where the program cannot be started.
+file descriptor: `{"status": 0}`, or `{"errno": 2}` if the program cannot be started.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ class Plan(TypedDict):
 
     wrapper: list[str]
     """Command line that confines the command appended to it; empty: no confinement."""
-    report: int
+    report_fd: int
     """File descriptor to report to."""
 
 
@@ -28,7 +28,7 @@ STOP = signal.SIGUSR1
 """Signal that ends the program and all its processes. The parent sends it, or the kernel when the parent dies."""
 
 _SET_PDEATHSIG, _CAPBSET_DROP, _SET_SUBREAPER = 1, 24, 36
-_READING_OTHERS = (19, 21, 38)
+_MEMORY_CAPABILITIES = (19, 21, 38)
 """Capabilities SYS_PTRACE, SYS_ADMIN and PERFMON: root needs one to read the memory of other processes."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,15 +44,15 @@ def command_line(plan: Plan, argv: Sequence[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run the program of the command line."""
+    """Run the program that the command line names."""
     plan: Plan = json.loads(sys.argv[1])
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # meant for the program, which is in the same process group
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # SIGTERM ends the program, which is in the same process group
     try:
         _die_with_parent(STOP)
         if plan["wrapper"]:
-            inner = command_line(Plan(wrapper=[], report=plan["report"]), sys.argv[2:])
+            inner = command_line(Plan(wrapper=[], report_fd=plan["report_fd"]), sys.argv[2:])
             os.execv(plan["wrapper"][0], [*plan["wrapper"], *inner])  # noqa: S606 - no shell is wanted
-        os.set_inheritable(plan["report"], False)
+        os.set_inheritable(plan["report_fd"], False)
         signal.signal(STOP, _stop)
         _prctl(_SET_SUBREAPER, 1)
         _supervise(plan)
@@ -69,7 +69,7 @@ def _supervise(plan: Plan) -> None:
     program = os.fork()
     if not program:
         try:
-            _become(plan)
+            _exec_program(plan)
         finally:
             os._exit(127)
     with suppress(_StoppedError):
@@ -79,7 +79,7 @@ def _supervise(plan: Plan) -> None:
                 _report(plan, status=os.waitstatus_to_exitcode(status))
                 break
     signal.signal(STOP, signal.SIG_IGN)
-    with suppress(ChildProcessError):  # the children of a killed child become this process's
+    with suppress(ChildProcessError):  # the children of a killed child become children of this process
         while True:
             for child in _children():
                 with suppress(ProcessLookupError, PermissionError):
@@ -88,30 +88,30 @@ def _supervise(plan: Plan) -> None:
 
 
 def _children() -> list[int]:
-    children, me = [], str(os.getpid())
+    children, own_id = [], str(os.getpid())
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (entry / "stat").read_text().rpartition(")")[2].split()[1] == me:
+            if (entry / "stat").read_text().rpartition(")")[2].split()[1] == own_id:
                 children.append(int(entry.name))
     return children
 
 
-def _become(plan: Plan) -> None:
+def _exec_program(plan: Plan) -> None:
     try:
         _die_with_parent(signal.SIGKILL)
         for number in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, STOP):
             signal.signal(number, signal.SIG_DFL)
         os.environ.pop("PWD", None)  # set by bubblewrap
-        for capability in _READING_OTHERS:
+        for capability in _MEMORY_CAPABILITIES:
             _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
         os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - no shell is wanted
     except OSError as error:
         _report(plan, errno=error.errno)
 
 
-def _report(plan: Plan, **end: int | None) -> None:
+def _report(plan: Plan, **result: int | None) -> None:
     with suppress(OSError):
-        os.write(plan["report"], f"{json.dumps(end)}\n".encode())
+        os.write(plan["report_fd"], f"{json.dumps(result)}\n".encode())
 
 
 def _die_with_parent(number: int) -> None:

@@ -21,9 +21,9 @@ from packetgate.tools.builtin.files import (
     lines_of,
     read_bytes,
 )
-from packetgate.tools.builtin.paths import PathReader, existing, matching_paths
+from packetgate.tools.builtin.paths import PathParameter, existing_path, matching_paths
 from packetgate.tools.builtin.tool import BuiltinTool, ExistingFile, ToolAnswer, WhichFiles
-from packetgate.tools.builtin.tree import numbers_of, pattern_of, walk
+from packetgate.tools.builtin.tree import name_pattern, skipped_text, walk
 from packetgate.tools.text.result_store import HANDLE_PREFIX, MAX_SHOWN_CHARS, ResultStore
 
 _HINT_CHARS = 200
@@ -38,7 +38,7 @@ _Hidden = Annotated[bool, Field(description="Also show hidden files, whose names
 
 @dataclass(frozen=True)
 class LineRange:
-    """The lines to read, counted from 1; 0 means that a field is not given."""
+    """The requested lines, counted from 1; 0 means that a field is not set."""
 
     first_line: int = 1
     last_line: int = 0
@@ -46,13 +46,13 @@ class LineRange:
     tail: int = 0
     max_lines: int = 2000
 
-    def of(self, total: int, name: str) -> tuple[int, int]:
-        """Return the first and the last line to show, of `total` lines.
+    def bounds(self, total: int, name: str) -> tuple[int, int]:
+        """Return the numbers of the first and the last requested line of a file with `total` lines.
 
-        Raise `ToolFailure` if there is no such line, or the fields contradict each other.
+        Raise `ToolFailure` if the file has no such line, or the fields contradict each other.
         """
         if self.tail and (self.head or self.first_line > 1 or self.last_line):
-            raise ToolFailure(f"tail={self.tail} is the end of {name}: leave out head, first_line and last_line")
+            raise ToolFailure(f"tail={self.tail} reads the end of {name}: leave out head, first_line and last_line")
         if self.last_line and self.last_line < self.first_line:
             raise ToolFailure(f"last_line={self.last_line} is before first_line={self.first_line}")
         if self.first_line > total:
@@ -62,7 +62,7 @@ class LineRange:
         return self.first_line, min(self.last_line or total, self.first_line + (self.head or self.max_lines) - 1, total)
 
 
-def reading_tools(root: Root, kept: ResultStore | None) -> tuple[BuiltinTool, ...]:
+def reading_tools(root: Root, results: ResultStore | None) -> tuple[BuiltinTool, ...]:
     """Return the tools that read files below `root`, and stored results."""
 
     def read(
@@ -87,12 +87,12 @@ def reading_tools(root: Root, kept: ResultStore | None) -> tuple[BuiltinTool, ..
         5 MB, binary files and files outside the working folder are refused.
         """
         lines = LineRange(first_line, last_line, head, tail, max_lines)
-        if kept and path.startswith(HANDLE_PREFIX):
-            return read_stored(kept, path, lines)
+        if results and path.startswith(HANDLE_PREFIX):
+            return read_stored(results, path, lines)
         name, text = read_text(root, path)
-        return _shown(text, name, lines)
+        return _excerpt(text, name, lines)
 
-    return (BuiltinTool(read, Risk.READ, supports_paging=True, paths=(PathReader(root, kind="file"),)),)
+    return (BuiltinTool(read, Risk.READ, supports_paging=True, paths=(PathParameter(root, kind="file"),)),)
 
 
 def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, str]:
@@ -100,43 +100,43 @@ def read_text(root: Root, path: str, limit: int = MAX_READ_BYTES) -> tuple[str, 
 
     Raise `ToolFailure` if it is missing, a folder, not text, too large, or outside the root.
     """
-    real = existing(root, path, "file")
-    name = root.name(real)
+    real_path = existing_path(root, path, "file")
+    name = root.name(real_path)
     try:
-        return name, decode(read_bytes(root, real, limit), name)
+        return name, decode(read_bytes(root, real_path, limit), name)
     except TooLargeError as error:
-        raise TooLargeError(f"{error}: look for what you need in it with a search") from error
+        raise TooLargeError(f"{error}: search the file for the lines that you need") from error
 
 
-def read_stored(kept: ResultStore, handle: str, wanted: LineRange) -> str:
-    """Return lines of a stored result, as many as are shown at once. Blocking.
+def read_stored(results: ResultStore, handle: str, requested: LineRange) -> str:
+    """Return the requested lines of a stored result, at most `MAX_SHOWN_CHARS` characters. Blocking.
 
-    Raise `ToolFailure` if this session has no such result, or it is not text, or has no such lines.
+    Raise `ToolFailure` if this session has no such result, or the result is not text or has no such lines.
     """
     try:
-        text = kept.read(handle)
+        text = results.read(handle)
     except UnicodeDecodeError as error:
         raise NotTextError(f"{handle} is not text; the file was saved unchanged") from error
     if text is None:
-        raise ToolFailure(f"this session has no result {handle}, or no longer: call the tool that it came from again")
+        raise ToolFailure(f"this session has no stored result {handle} any more: call the tool that returned it again")
     lines = lines_of(text)
     if not lines:
-        return _shown(text, handle, wanted)
-    first, last = wanted.of(len(lines), handle)
+        return _excerpt(text, handle, requested)
+    first, last = requested.bounds(len(lines), handle)
     count, total = 0, 0
     for line in lines[first - 1 : last]:
         total += len(line) + 1
         if total > MAX_SHOWN_CHARS - _HINT_CHARS:
             break
         count += 1
-    return _shown(text, handle, LineRange(first, max_lines=max(1, count)))
+    return _excerpt(text, handle, LineRange(first, max_lines=max(1, count)))
 
 
-def _shown(text: str, name: str, wanted: LineRange) -> str:
+def _excerpt(text: str, name: str, requested: LineRange) -> str:
     lines = lines_of(text)
     if not lines:
         return f"[{name} is empty]"
-    first, last = wanted.of(len(lines), name)
+    first, last = requested.bounds(len(lines), name)
     if (first, last) == (1, len(lines)):
         return text
     rest = f"; read on with first_line={last + 1}" if last < len(lines) else ""
@@ -161,17 +161,19 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: each with its size and when it was last changed; of one file just that. Files that may hold keys or
         secrets are counted, and not named, unless the call names them.
         """
-        real = existing(root, path)
-        if not real.is_dir():
-            return _answer([_row(root.name(real), real.lstat())], root.label(real.parent), Counter(), sort, 1)
-        # if nothing in the folder matches the pattern, the folders below are listed
+        real_path = existing_path(root, path)
+        if not real_path.is_dir():
+            return _answer(
+                [_row(root.name(real_path), real_path.lstat())], root.label(real_path.parent), Counter(), sort, 1
+            )
+        # if no entry of the folder matches the pattern, the folders below are searched too
         for deep in dict.fromkeys((recursive, True) if pattern != "*" else (recursive,)):
-            left_out = Counter[str]()
-            entries = walk(root, real, left_out, pattern=pattern, deep=deep, hidden=hidden)
+            skipped = Counter[str]()
+            entries = walk(root, real_path, skipped, pattern=pattern, deep=deep, hidden=hidden)
             if rows := [_row(entry.path, entry.status) for entry in entries]:
                 break
-        where = f"{root.label(real)}{'' if pattern == '*' else f', named {pattern}'}"
-        return _answer(rows, where, left_out, sort, max_results)
+        where = f"{root.label(real_path)}{'' if pattern == '*' else f', named {pattern}'}"
+        return _answer(rows, where, skipped, sort, max_results)
 
     def find(
         name: Annotated[
@@ -204,35 +206,35 @@ def listing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: each path, from all folders below, with its size and the date when it was last changed. A name that
         is nearly right is found as well.
         """
-        real, left_out, nearest = existing(root, path, "folder"), Counter[str](), tuple[str, ...]()
-        entries = walk(root, real, left_out, pattern=pattern_of(name), hidden=hidden)
+        real_path, skipped, nearest = existing_path(root, path, "folder"), Counter[str](), tuple[str, ...]()
+        entries = walk(root, real_path, skipped, pattern=name_pattern(name), hidden=hidden)
         rows = [_row(entry.path, entry.status) for entry in entries]
         if not rows:
             matches = matching_paths(root, name, "any")
-            below = [path for path in matches.names if (root.path / path).is_relative_to(real)]
+            below = [path for path in matches.names if (root.path / path).is_relative_to(real_path)]
             rows, nearest = [_row(path, (root.path / path).lstat()) for path in below], matches.nearest
         today = datetime.now().date()
-        since = today - timedelta(days=changed_within_days - 1) if changed_within_days else date.min
-        since = max(since, changed_after or date.min)
+        first_day = today - timedelta(days=changed_within_days - 1) if changed_within_days else date.min
+        first_day = max(first_day, changed_after or date.min)
         if larger_than or smaller_than or changed_after or changed_before or changed_within_days:
-            fitting = [
+            matching = [
                 row
                 for row in rows
                 if row.kind == "file"
                 and (not larger_than or row.size > larger_than)
                 and (not smaller_than or row.size < smaller_than)
-                and since <= row.changed.date() < (changed_before or date.max)
+                and first_day <= row.changed.date() < (changed_before or date.max)
             ]
         else:
-            fitting = [row for row in rows if name != "*" or row.kind != "folder"]
-        where = f"{root.label(real)}{'' if name == '*' else f', named like {name}'}"
-        answer = _answer(fitting, where, left_out, sort, max_results)
+            matching = [row for row in rows if name != "*" or row.kind != "folder"]
+        where = f"{root.label(real_path)}{'' if name == '*' else f', named like {name}'}"
+        answer = _answer(matching, where, skipped, sort, max_results)
         hint = f" Nearest: {', '.join(nearest)}" if nearest and not rows else ""
         return answer._replace(text=f"{answer.text}{hint}")
 
     return (
-        BuiltinTool(list_, Risk.READ, named="list", paths=(PathReader(root, kind="any"),)),
-        BuiltinTool(find, Risk.READ, paths=(PathReader(root, kind="folder"),), takes_kind="name"),
+        BuiltinTool(list_, Risk.READ, own_name="list", paths=(PathParameter(root, kind="any"),)),
+        BuiltinTool(find, Risk.READ, paths=(PathParameter(root, kind="folder"),), kind_parameter="name"),
     )
 
 
@@ -260,7 +262,7 @@ def _row(path: str, status: os.stat_result) -> _Row:
     return _Row(path, kind, 0 if kind == "folder" else status.st_size, datetime.fromtimestamp(status.st_mtime))
 
 
-def _answer(rows: list[_Row], where: str, left_out: Counter[str], order: Order, limit: int) -> ToolAnswer:
+def _answer(rows: list[_Row], where: str, skipped: Counter[str], order: Order, limit: int) -> ToolAnswer:
     if order in ("largest", "smallest"):
         rows = sorted(rows, key=lambda row: row.size, reverse=order == "largest")
     elif order in ("newest", "oldest"):
@@ -270,10 +272,10 @@ def _answer(rows: list[_Row], where: str, left_out: Counter[str], order: Order, 
     parts = [counted(number, noun) for number, noun in ((len(rows) - folders, "file"), (folders, "folder")) if number]
     cut = f", the {'first' if order == 'name' else order} {len(shown):,}" if len(shown) < len(rows) else ""
     head = f"{' and '.join(parts) or 'NOTHING FOUND'} in {where}{cut}{':' if shown else '.'}"
-    more = [f"[not shown: {numbers_of(left_out)}]"] if left_out.total() else []
+    more = [f"[not shown: {skipped_text(skipped)}]"] if skipped.total() else []
     entries = [
         {"path": row.path, "kind": row.kind, "size": row.size, "changed": row.changed.isoformat(timespec="seconds")}
         for row in shown
     ]
-    data = {"found": len(rows), "entries": entries, "not_shown": dict(+left_out)}
+    data = {"found": len(rows), "entries": entries, "not_shown": dict(+skipped)}
     return ToolAnswer("\n".join([head, *(row.line for row in shown), *more]), data)

@@ -1,4 +1,4 @@
-"""Confine programs with bubblewrap, where it works."""
+"""Confine programs with bubblewrap, if it works on this machine."""
 
 import asyncio
 import os
@@ -24,13 +24,13 @@ HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
 SandboxMode = Literal["auto", "require", "off"]
 
 CONFINED = (
-    "bubblewrap: it can write only below the working folder, and read only system files outside it; it cannot see other"
-    " processes and their environments, and all processes it starts end with it"
+    "bubblewrap: the program can write only below the working folder, and can read only system files outside it; the "
+    "program cannot see other processes and their environments, and all its processes end with it"
 )
-UNCONFINED = "none: it can access the same files, network and processes as you; all processes it starts end with it"
+UNCONFINED = "none: the program can access the files, network and processes that you can; all its processes end with it"
 
 _SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split()
-_BESIDE_BIN = "lib lib64 libexec include pyvenv.cfg".split()
+_NEXT_TO_BIN = "lib lib64 libexec include pyvenv.cfg".split()
 _CONFIGURATION = (".gitconfig", ".config/git")
 """Git's configuration, relative to the home folder. Git fails if it cannot read these files."""
 _PROBE_S = 10.0
@@ -38,7 +38,7 @@ _PROBE_S = 10.0
 
 @dataclass(frozen=True)
 class SandboxSettings:
-    """The user's settings."""
+    """The user's settings of the sandbox."""
 
     mode: SandboxMode = "auto"
     network: bool = False
@@ -56,16 +56,16 @@ class Sandbox:
         self._works: bool | None = None
 
     async def confines(self, folder: Path) -> bool:
-        """Return whether programs are confined; bubblewrap is tried once.
+        """Return whether the sandbox confines programs; bubblewrap is tried only once.
 
-        Raise `ToolFailure` if programs are not confined, and a sandbox is required.
+        Raise `ToolFailure` if it does not, and the settings require a sandbox.
         """
         if self._works is None:
-            self._works = await asyncio.to_thread(self._try, folder)
+            self._works = await asyncio.to_thread(self._bubblewrap_works, folder)
         if self.settings.mode == "require" and not self._works:
             raise ToolFailure(
-                "a sandbox is required (sandbox = require), and bubblewrap does not work on this machine: install it, "
-                "or set PACKETGATE_SANDBOX=auto"
+                "a sandbox is required (sandbox = require), but bubblewrap does not work on this machine: install "
+                "bubblewrap, or set PACKETGATE_SANDBOX=auto"
             )
         return self._works
 
@@ -76,7 +76,7 @@ class Sandbox:
         return CONFINED if self.settings.network else f"{CONFINED}; no network"
 
     @asynccontextmanager
-    async def entered(
+    async def prepare(
         self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
     ) -> AsyncIterator[tuple[dict[str, str], list[str]]]:
         """Yield the environment for a program, and the command line to prepend; empty without a sandbox.
@@ -97,13 +97,13 @@ class Sandbox:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, temporary, ignore_errors=True))
 
-    def _try(self, folder: Path) -> bool:
+    def _bubblewrap_works(self, folder: Path) -> bool:
         if not HAS_LAUNCHER or self.settings.mode == "off" or not shutil.which("bwrap"):
             return False
         environment = {"PATH": os.defpath}
         with tempfile.TemporaryDirectory(prefix="packetgate-") as temporary:
             wrapper = self._wrapper(["true"], folder, environment, temporary)
-            command = launcher.command_line(launcher.Plan(wrapper=wrapper, report=1), ["true"])
+            command = launcher.command_line(launcher.Plan(wrapper=wrapper, report_fd=1), ["true"])
             try:
                 trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
                     command, cwd=folder, env=environment, timeout=_PROBE_S, capture_output=True, check=False
@@ -131,14 +131,14 @@ class Sandbox:
 def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[str]:
     path = environment.get("PATH", os.defpath)
     folders = [Path(sys.prefix, "bin"), Path(sys.base_prefix, "bin"), *map(Path, path.split(os.pathsep))]
-    if found := shutil.which(program, path=path):
-        folders += [Path(found).parent, Path(found).resolve().parent]
+    if program_path := shutil.which(program, path=path):
+        folders += [Path(program_path).parent, Path(program_path).resolve().parent]
     home = Path(environment.get("HOME") or Path.home())
     needed = [home / name for name in _CONFIGURATION]
     for folder in folders:
         if folder.is_absolute() and not home.is_relative_to(folder):
-            beside = _BESIDE_BIN if folder.name in {"bin", "sbin"} else []
-            needed += [folder, *(folder.parent / name for name in beside)]
+            siblings = _NEXT_TO_BIN if folder.name in {"bin", "sbin"} else []
+            needed += [folder, *(folder.parent / name for name in siblings)]
     outside = (path for path in needed if not any(path.is_relative_to(folder) for folder in _SYSTEM))
     return list(dict.fromkeys(str(path) for path in outside if path.exists()))
 

@@ -15,10 +15,10 @@ from packetgate.state.printing import byte_size, counted, shorten
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.corpus import Corpus, EmbeddingIndex, Passage
 from packetgate.tools.builtin.files import MAX_READ_BYTES, Root, ToolFailure, lines_of
-from packetgate.tools.builtin.paths import PathReader, existing
+from packetgate.tools.builtin.paths import PathParameter, existing_path
 from packetgate.tools.builtin.reading import read_text
 from packetgate.tools.builtin.tool import BuiltinTool, FileOrFolder, ToolAnswer, WhichFiles
-from packetgate.tools.builtin.tree import BEYOND_LIMITS, numbers_of, path_matcher, text_of, walk
+from packetgate.tools.builtin.tree import BEYOND_LIMITS, path_matcher, read_entry, skipped_text, walk
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CONTEXT_LINES = 5
 """Lines shown around a single match."""
 _MERGED_LINES = 3
-"""Matches within this many lines are shown as one passage."""
+"""Matches in so many neighbouring lines are shown as one passage."""
 _MAX_PLACES = 10_000
 _MAX_TOTAL_BYTES = 100_000_000
 _LINE_CHARS = 200
@@ -37,7 +37,10 @@ _MatchCase = Annotated[bool, Field(description="Whether capital and small letter
 
 
 def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
-    """Return the tools that search below `root`: exact text first, then the index of words."""
+    """Return the tools that search and count text below `root`.
+
+    If the exact text occurs nowhere, the search returns passages with words of it from `corpus`.
+    """
 
     def search(
         query: Annotated[
@@ -56,24 +59,24 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
         text stands nowhere as it is given, the passages nearest by their words. Hidden and built files are not
         searched.
         """
-        wanted, real = _phrase(query, match_case=match_case), existing(root, path)
-        left_out, places, first_text, files = Counter[str](), list[_Place](), "", 0
-        for name, text in _texts(root, real, pattern, left_out, Counter()):
+        phrase, real_path = _phrase_pattern(query, match_case=match_case), existing_path(root, path)
+        skipped, places, first_text, files = Counter[str](), list[_Place](), "", 0
+        for name, text in _texts(root, real_path, pattern, skipped, Counter()):
             files += 1
-            in_file = _places(name, text, wanted)
+            in_file = _places_of(name, text, phrase)
             first_text = first_text or (text if in_file else "")
             places += in_file
             if len(places) > _MAX_PLACES:
-                left_out["files after the first 10,000 places"] += 1
+                skipped["files after the first 10,000 places"] += 1
                 break
-        where = root.label(real)
-        searched = f"{counted(files, 'text file')} of {where}" if real.is_dir() else where
-        more = [f"[not searched: {numbers_of(left_out)}]"] if left_out.total() else []
+        where = root.label(real_path)
+        searched = f"{counted(files, 'text file')} of {where}" if real_path.is_dir() else where
+        more = [f"[not searched: {skipped_text(skipped)}]"] if skipped.total() else []
         if places:
             rows = [{**place._asdict(), "text": place.text[:_LINE_CHARS]} for place in places[:max_results]]
-            lines = _passage(query, places, first_text) or _listed(query, places, max_results, searched)
+            lines = _passage_lines(query, places, first_text) or _place_lines(query, places, max_results, searched)
             return ToolAnswer("\n".join([*lines, *more]), {"found": len(places), "places": rows})
-        nearest = _nearest(corpus, query, root.name(real), pattern)
+        nearest = _nearest_passages(corpus, query, root.name(real_path), pattern)
         head = f"NO EXACT MATCH for {query!r} in {searched}."
         data = {"found": 0, "places": [], "nearest": [hit._asdict() for hit in nearest]}
         if not nearest:
@@ -93,15 +96,17 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
 
         Returns: of a file the counts of what is in it, of a folder those of the files and all that is in them.
         """
-        real = existing(root, path)
-        wanted = _phrase(text, match_case=match_case) if text else None
-        counts, matches, left_out = Counter[str](), Counter[str](), Counter[str]()
-        for name, content in _texts(root, real, pattern, left_out, counts):
+        real_path = existing_path(root, path)
+        phrase = _phrase_pattern(text, match_case=match_case) if text else None
+        counts, matches, skipped = Counter[str](), Counter[str](), Counter[str]()
+        for name, content in _texts(root, real_path, pattern, skipped, counts):
             counts.update(lines=len(lines_of(content)), words=len(content.split()), characters=len(content))
-            matches[name] = sum(1 for _ in wanted.finditer(content)) if wanted else 0
-        is_folder = real.is_dir()
+            matches[name] = sum(1 for _ in phrase.finditer(content)) if phrase else 0
+        is_folder = real_path.is_dir()
         nouns = ("file", "folder", "line", "word", "character") if is_folder else ("line", "word", "character")
-        where = root.label(real) if pattern == "*" or not is_folder else f"{root.label(real)}, named {pattern}"
+        where = (
+            root.label(real_path) if pattern == "*" or not is_folder else f"{root.label(real_path)}, named {pattern}"
+        )
         totals = ", ".join(counted(counts[f"{noun}s"], noun) for noun in nouns)
         lines = [f"{where}: {totals}, {byte_size(counts['bytes'])}"]
         if text:
@@ -109,18 +114,18 @@ def searching_tools(root: Root, corpus: Corpus) -> tuple[BuiltinTool, ...]:
             lines += [
                 f"{name}: {number:,}" for name, number in matches.most_common(_FILES_SHOWN) if is_folder and number
             ]
-        if left_out.total():
-            lines.append(f"[left out: {numbers_of(left_out)}]")
+        if skipped.total():
+            lines.append(f"[left out: {skipped_text(skipped)}]")
         data = {
             **{name: counts[name] for name in ("files", "folders", "lines", "words", "characters", "bytes")},
             "matches": matches.total() if text else None,
             "matches_by_file": dict(+matches),
-            "left_out": dict(+left_out),
+            "left_out": dict(+skipped),
         }
         return ToolAnswer("\n".join(lines), data)
 
-    readers = (PathReader(root, kind="any"),)
-    return (BuiltinTool(search, Risk.READ, paths=readers), BuiltinTool(count, Risk.READ, paths=readers))
+    path_parameters = (PathParameter(root, kind="any"),)
+    return (BuiltinTool(search, Risk.READ, paths=path_parameters), BuiltinTool(count, Risk.READ, paths=path_parameters))
 
 
 def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[BuiltinTool, ...]:
@@ -138,8 +143,8 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
         not searched, links are not followed.
         """
         if not query.strip():
-            raise ToolFailure("the query is empty: say what to look for in words")
-        files, left_out = await asyncio.to_thread(corpus.scan)
+            raise ToolFailure("the query is empty: describe in words what to look for")
+        files, skipped = await asyncio.to_thread(corpus.scan)
         search, kind, note, hits = "lexical", "by words", "", None
         if by_meaning is not None:
             try:
@@ -147,14 +152,14 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
                 search, kind = "embeddings", "by meaning, with embeddings"
             except Exception as error:  # noqa: BLE001  a wrong endpoint raises anything
                 reason = shorten(f"{type(error).__name__}: {error}", 200)
-                note = f"The embeddings failed ({reason}), so words were searched instead."
+                note = f"The embeddings failed ({reason}), so the search used words instead."
         if hits is None:
-            hits = await asyncio.to_thread(corpus.by_words, files, query, top_k)
+            hits = await asyncio.to_thread(corpus.search_words, files, query, top_k)
         searched = counted(len(files), "file")
         head = f"NO HITS: nothing in {searched} matches {query!r}, searched {kind}. Try other words."
         if hits:
             head = f"{counted(len(hits), 'hit')} for {query!r} in {searched}, {kind}."
-        not_searched = f"Not searched: {numbers_of(left_out)}." if left_out.total() else ""
+        not_searched = f"Not searched: {skipped_text(skipped)}." if skipped.total() else ""
         places = [
             f"{hit.path}, lines {hit.first_line} to {hit.last_line} (score {hit.score:g}):\n{hit.text}" for hit in hits
         ]
@@ -162,25 +167,25 @@ def embedding_tools(corpus: Corpus, embeddings: "Embeddings | None") -> tuple[Bu
             "search": search,
             "note": note,
             "files_searched": len(files),
-            "left_out": dict(+left_out),
+            "left_out": dict(+skipped),
             "hits": [hit._asdict() for hit in hits],
         }
         return ToolAnswer("\n\n".join([" ".join(filter(None, [head, note, not_searched])), *places]), data)
 
-    # the embeddings endpoint receives the text of the files
+    # with embeddings, the endpoint receives the text of the files
     return (BuiltinTool(query, Risk.READ, open_world=embeddings is not None),)
 
 
 def _texts(
-    root: Root, real: Path, pattern: str, left_out: Counter[str], counts: Counter[str]
+    root: Root, real_path: Path, pattern: str, skipped: Counter[str], counts: Counter[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a file, or of the files below a folder; count files, folders and bytes."""
-    if not real.is_dir():
-        yield read_text(root, str(real), _MAX_TOTAL_BYTES)
-        counts.update(files=1, bytes=real.stat().st_size)
+    """Yield the name and text of a file, or of each file below a folder; add files, folders and bytes to `counts`."""
+    if not real_path.is_dir():
+        yield read_text(root, str(real_path), _MAX_TOTAL_BYTES)
+        counts.update(files=1, bytes=real_path.stat().st_size)
         return
     total = 0
-    for entry in walk(root, real, left_out, pattern=pattern):
+    for entry in walk(root, real_path, skipped, pattern=pattern):
         if not entry.is_file:
             counts["folders"] += entry.is_folder
             continue
@@ -188,15 +193,15 @@ def _texts(
         counts.update(files=1, bytes=size)
         total += min(size, MAX_READ_BYTES)
         if total > _MAX_TOTAL_BYTES:
-            left_out[BEYOND_LIMITS] += 1
-        elif (text := text_of(entry, MAX_READ_BYTES, left_out)) is not None:
+            skipped[BEYOND_LIMITS] += 1
+        elif (text := read_entry(entry, MAX_READ_BYTES, skipped)) is not None:
             yield entry.path, text
 
 
-def _phrase(text: str, *, match_case: bool) -> re.Pattern[str]:
+def _phrase_pattern(text: str, *, match_case: bool) -> re.Pattern[str]:
     words = text.split()
     if not words:
-        raise ToolFailure("the text is blank: say what to look for")
+        raise ToolFailure("the text to search for is blank: give a word or a phrase")
     return re.compile(r"\s+".join(map(re.escape, words)), re.NOFLAG if match_case else re.IGNORECASE)
 
 
@@ -206,11 +211,11 @@ class _Place(NamedTuple):
     """Counted from 1, like `last_line`."""
     last_line: int
     text: str
-    """From first to last line."""
+    """The lines from first to last."""
 
 
-def _places(path: str, content: str, wanted: re.Pattern[str]) -> list[_Place]:
-    matches = [match.span() for match in wanted.finditer(content)]
+def _places_of(path: str, content: str, phrase: re.Pattern[str]) -> list[_Place]:
+    matches = [match.span() for match in phrase.finditer(content)]
     if not matches:
         return []
     lines = lines_of(content)
@@ -219,8 +224,8 @@ def _places(path: str, content: str, wanted: re.Pattern[str]) -> list[_Place]:
     return [_Place(path, first, last, "\n".join(lines[first - 1 : last])) for first, last in dict.fromkeys(spans)]
 
 
-def _passage(query: str, places: list[_Place], text: str) -> list[str]:
-    """Return the only place with the lines around it, if the places are that near to each other; else nothing."""
+def _passage_lines(query: str, places: list[_Place], text: str) -> list[str]:
+    """Return the lines around the places, if these are close together in one file; otherwise an empty list."""
     first, last = places[0], places[-1]
     start = max(1, first.first_line - CONTEXT_LINES)
     passage = lines_of(text)[start - 1 : first.last_line + CONTEXT_LINES]
@@ -231,17 +236,17 @@ def _passage(query: str, places: list[_Place], text: str) -> list[str]:
     return [f"{query!r} is in {first.path}, line {first.first_line}. Lines {start} to {end}:", *passage]
 
 
-def _listed(query: str, places: list[_Place], limit: int, searched: str) -> list[str]:
+def _place_lines(query: str, places: list[_Place], limit: int, searched: str) -> list[str]:
     cut = f", the first {limit:,}" if limit < len(places) else ""
     where = f"{counted(len(places), 'place')} in {counted(len({place.path for place in places}), 'file')}"
     lines = [f"{place.path}:{place.first_line}: {shorten(place.text, _LINE_CHARS)}" for place in places[:limit]]
     return [f"{query!r} is in {where}, searching {searched}{cut}:", *lines]
 
 
-def _nearest(corpus: Corpus, text: str, folder: str, pattern: str) -> list[Passage]:
+def _nearest_passages(corpus: Corpus, text: str, folder: str, pattern: str) -> list[Passage]:
     try:
-        hits = corpus.by_words(corpus.scan()[0], text, 40 * _MAX_NEAREST)
-    except ToolFailure:  # the query has no word
+        hits = corpus.search_words(corpus.scan()[0], text, 40 * _MAX_NEAREST)
+    except ToolFailure:  # the query contains no word
         return []
     matches, prefix = path_matcher(pattern), "" if folder == "." else f"{folder}/"
     return [hit for hit in hits if matches(hit.path) and f"{hit.path}/".startswith(prefix)][:_MAX_NEAREST]

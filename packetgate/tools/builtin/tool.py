@@ -11,8 +11,8 @@ from pydantic import Field, TypeAdapter
 
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.files import ToolFailure
-from packetgate.tools.builtin.paths import PathReader
-from packetgate.tools.builtin.tree import suffixes_of
+from packetgate.tools.builtin.paths import PathParameter
+from packetgate.tools.builtin.tree import suffixes_by_kind
 from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -37,39 +37,39 @@ DryRun = Annotated[bool, Field(description="Only tell what would happen and chan
 
 
 class ToolAnswer(NamedTuple):
-    """The answer of a tool."""
+    """The result of a built-in tool."""
 
     text: str
     structured: dict[str, Any] | None = None
-    """The answer as data, if the data has more than the text."""
+    """The result as JSON, if it contains more than the text."""
 
 
 @dataclass(frozen=True)
 class BuiltinTool:
-    """A function as a tool. A function with a `dry_run` parameter can describe a call without running it."""
+    """A function that is a tool. With a `dry_run` parameter, it can describe a call without running it."""
 
     function: Callable[..., str | ToolAnswer] | Callable[..., Awaitable[str | ToolAnswer]]
     """A function that is not async runs in a thread."""
     risk: Risk
-    named: str = ""
+    own_name: str = ""
     """The tool's name, if it differs from the function's name."""
     open_world: bool = False
     """Whether the tool reaches outside the working folder."""
     supports_paging: bool = False
-    """Whether the tool itself can return the rest of a long result."""
-    paths: tuple[PathReader, ...] = ()
-    """Readers that resolve the paths in a call."""
-    takes_kind: str = ""
+    """Whether further calls can return the rest of a long result."""
+    paths: tuple[PathParameter, ...] = ()
+    """The parameters that take paths."""
+    kind_parameter: str = ""
     """The parameter that takes a kind of files, such as `images`."""
 
     @property
     def name(self) -> str:
         """The tool's name within its server."""
-        return self.named or self.function.__name__
+        return self.own_name or self.function.__name__
 
     @cached_property
     def _arguments(self) -> TypeAdapter[Any]:
-        function: Any = self.function  # an adapter of a function validates its arguments and calls it
+        function: Any = self.function  # the adapter of a function validates the arguments and calls the function
         return TypeAdapter(function)
 
     def spec(self, server: str) -> ToolSpec:
@@ -94,20 +94,23 @@ class BuiltinTool:
             open_world=self.open_world,
             reaches_outside=self.open_world,
             resolve_arguments=self._resolve_arguments if self.paths else None,
-            paths_exist=(lambda params: all(reader.path_exists(params) for reader in self.paths))
+            paths_exist=(lambda params: all(path_parameter.path_exists(params) for path_parameter in self.paths))
             if self.paths
             else None,
             path_certainty=self._path_certainty if self.paths else None,
         )
 
     def _path_certainty(self, parameter: str, word: str) -> float:
-        if parameter == self.takes_kind:
-            return float(bool(suffixes_of(word)))
-        return next((reader.certainty(word) for reader in self.paths if reader.parameter == parameter), 0.0)
+        if parameter == self.kind_parameter:
+            return float(bool(suffixes_by_kind(word)))
+        return next(
+            (path_parameter.certainty(word) for path_parameter in self.paths if path_parameter.parameter == parameter),
+            0.0,
+        )
 
     def _resolve_arguments(self, params: dict[str, Any]) -> dict[str, Any]:
-        for reader in self.paths:
-            params = reader.read(params)
+        for path_parameter in self.paths:
+            params = path_parameter.resolve(params)
         return params
 
     async def call(self, params: dict[str, Any]) -> ToolAnswer:
@@ -115,7 +118,7 @@ class BuiltinTool:
 
         Raises:
             ValidationError: the arguments do not fit the parameters.
-            ToolFailure: the tool failed, or the system refused it something.
+            ToolFailure: the tool failed, or the system refused an operation.
         """
         try:
             if iscoroutinefunction(self.function):

@@ -1,4 +1,4 @@
-"""Walk the files and folders below a folder, without hidden and built ones."""
+"""Walk the files and folders below a folder, without hidden files, build output and installed packages."""
 
 import os
 import stat
@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from packetgate.tools.builtin.files import Root, TooLargeError, ToolFailure, decode, holds_secrets, read_in_folder
+from packetgate.tools.builtin.files import Root, TooLargeError, ToolFailure, decode, may_hold_secrets, read_in_folder
 
 MAX_ENTRIES = 50_000
-"""Most entries that one walk visits."""
+"""Largest number of entries that a walk visits."""
 _MAX_ALTERNATIVES = 50
-_BUILT = frozenset(
+_GENERATED_FOLDERS = frozenset(
     {"node_modules", "bower_components", "venv", ".venv", "site-packages", "__pycache__", ".git"}
     | {"dist", "build", "target", "vendor", "htmlcov"}
 )
@@ -35,13 +35,13 @@ _SUFFIXES = {
     "typescript": "ts tsx",
     "video": "mp4 mov mkv avi webm mpeg mpg",
     "yaml": "yaml yml",
-    **{one: one for one in "c cpp csv css docx epub go ini ipynb java js json log md odt pdf php".split()},
-    **{one: one for one in "png pptx py rb rs rst sh sql svg tex toml ts tsv txt wav xlsx xml zip".split()},
+    **{suffix: suffix for suffix in "c cpp csv css docx epub go ini ipynb java js json log md odt pdf php".split()},
+    **{suffix: suffix for suffix in "png pptx py rb rs rst sh sql svg tex toml ts tsv txt wav xlsx xml zip".split()},
 }
 _SYNONYMS = {"picture": "image", "photo": "image", "music": "audio", "film": "video", "movie": "video", "bash": "shell"}
 
 WITHHELD = "secret or denied"
-"""Reason: the file may hold secrets, or a policy rule asks about reading it or denies it."""
+"""Reason for skipping: the file may hold secrets, or a policy rule asks about reading it or denies it."""
 NOT_ENTERED = "folders of built or installed files"
 BEYOND_LIMITS, TOO_LARGE, NOT_TEXT, UNREADABLE = "beyond the limits", "too large", "not text", "unreadable"
 
@@ -69,70 +69,70 @@ class TreeEntry(NamedTuple):
 
 
 def walk(
-    root: Root, start: Path, left_out: Counter[str], *, pattern: str = "*", deep: bool = True, hidden: bool = False
+    root: Root, start: Path, skipped: Counter[str], *, pattern: str = "*", deep: bool = True, hidden: bool = False
 ) -> Iterator[TreeEntry]:
-    """Yield the entries below a resolved folder that match a pattern; count in `left_out` what is skipped, by reason.
+    """Yield the entries below a resolved folder that match a pattern; count skipped entries by reason in `skipped`.
 
     Hidden entries are skipped unless `hidden` is set or the pattern names them. Withheld entries are skipped unless the
-    folder or the pattern names them: then the user was asked.
+    folder or the pattern names them, because then the user was asked.
 
     Raise `OSError` if the folder cannot be read.
     """
-    named = [one for one in alternatives(pattern) if holds_secrets(one)] if holds_secrets(pattern) else []
-    matches, names_it = path_matcher(pattern), path_matcher(*named, parts=False)
+    secret_patterns = list(filter(may_hold_secrets, expand_braces(pattern))) if may_hold_secrets(pattern) else []
+    matches, is_named = path_matcher(pattern), path_matcher(*secret_patterns, parts=False)
     start_is_named = root.withholds(root.name(start))
-    looks_in_hidden = hidden or any(part.startswith(".") for part in pattern.replace("{", "/").split("/"))
-    seen = 0
+    includes_hidden = hidden or any(part.startswith(".") for part in pattern.replace("{", "/").split("/"))
+    visited = 0
 
     def count_unreadable(_error: OSError) -> None:
-        left_out[UNREADABLE] += 1
+        skipped[UNREADABLE] += 1
 
     with root.folder(start) as top:
         for below, folders, files, descriptor in os.fwalk(".", onerror=count_unreadable, dir_fd=top):
-            place = start / below
-            entered = []
+            folder = start / below
+            subfolders = []
             for name in sorted([*folders, *files]):
-                if name.startswith(".") and not looks_in_hidden:
+                if name.startswith(".") and not includes_hidden:
                     continue
-                path = root.name(place / name)
+                path = root.name(folder / name)
                 withheld = not start_is_named and root.withholds(path)
-                seen += 1
-                if seen > MAX_ENTRIES:
-                    left_out[BEYOND_LIMITS] += 1
+                visited += 1
+                if visited > MAX_ENTRIES:
+                    skipped[BEYOND_LIMITS] += 1
                     continue
-                if name in folders and (not withheld or named):
-                    entered.append(name)
-                if withheld and not names_it(path):
-                    left_out[WITHHELD] += 1
-                elif matches(path) or matches((place / name).relative_to(start).as_posix()):
+                if name in folders and (not withheld or secret_patterns):
+                    subfolders.append(name)
+                if withheld and not is_named(path):
+                    skipped[WITHHELD] += 1
+                elif matches(path) or matches((folder / name).relative_to(start).as_posix()):
                     try:
                         status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
                     except OSError as error:
                         count_unreadable(error)
                     else:
                         yield TreeEntry(path, name, descriptor, status)
-            folders[:] = [name for name in entered if deep and not _is_built(name)]
-            left_out[NOT_ENTERED] += sum(_is_built(name) for name in entered) if deep else 0
+            folders[:] = [name for name in subfolders if deep and not _is_generated(name)]
+            skipped[NOT_ENTERED] += sum(_is_generated(name) for name in subfolders) if deep else 0
 
 
-def _is_built(folder: str) -> bool:
-    return folder in _BUILT or folder.endswith(".egg-info")
+def _is_generated(folder: str) -> bool:
+    return folder in _GENERATED_FOLDERS or folder.endswith(".egg-info")
 
 
-def text_of(entry: TreeEntry, limit: int, left_out: Counter[str]) -> str | None:
-    """Return the text of a file; count it in `left_out` and return None if it has none. Blocking."""
+def read_entry(entry: TreeEntry, limit: int, skipped: Counter[str]) -> str | None:
+    """Return the text of a file; None if it is not text or too large, which is counted in `skipped`. Blocking."""
     try:
         return decode(read_in_folder(entry.name, entry.folder, limit), entry.path)
     except TooLargeError:
-        left_out[TOO_LARGE] += 1
+        skipped[TOO_LARGE] += 1
     except (ToolFailure, OSError):
-        left_out[NOT_TEXT] += 1
+        skipped[NOT_TEXT] += 1
     return None
 
 
-def numbers_of(left_out: Counter[str]) -> str:
-    """Return the numbers of what was left out, by reason."""
-    return ", ".join(f"{number:,} {why}" for why, number in left_out.items() if number)
+def skipped_text(skipped: Counter[str]) -> str:
+    """Return the number of skipped entries for each reason, such as `3 too large, 1 not text`."""
+    return ", ".join(f"{number:,} {reason}" for reason, number in skipped.items() if number)
 
 
 def path_matcher(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
@@ -143,13 +143,13 @@ def path_matcher(*patterns: str, parts: bool = True) -> Callable[[str], bool]:
     Args:
         parts: whether a pattern without wildcards matches a part of the name.
     """
-    plain = [one.casefold().removeprefix("./").strip("/") for pattern in patterns for one in alternatives(pattern)]
-    tests = [_test(one, parts=parts) for one in plain]
+    expanded = [one for pattern in patterns for one in expand_braces(pattern)]
+    tests = [_pattern_test(one.casefold().removeprefix("./").strip("/"), parts=parts) for one in expanded]
     return lambda path: any(test(path.casefold()) for test in tests)
 
 
-def alternatives(pattern: str) -> list[str]:
-    """Expand the braces in a pattern: `*.{md,txt}` to `*.md` and `*.txt`."""
+def expand_braces(pattern: str) -> list[str]:
+    """Return the patterns without braces: `*.md` and `*.txt` for `*.{md,txt}`."""
     start, end = pattern.find("{"), pattern.find("}")
     if not 0 <= start < end:
         return [pattern]
@@ -157,16 +157,16 @@ def alternatives(pattern: str) -> list[str]:
     return [pattern[:start] + part.strip() + pattern[end + 1 :] for part in parts]
 
 
-def _test(pattern: str, *, parts: bool) -> Callable[[str], bool]:
+def _pattern_test(pattern: str, *, parts: bool) -> Callable[[str], bool]:
     if "/" in pattern:
         return lambda path: _folders_match(path.split("/"), pattern.split("/"))
-    if parts and not any(sign in pattern for sign in "*?["):
+    if parts and not any(wildcard in pattern for wildcard in "*?["):
         return lambda path: pattern in path.rpartition("/")[2]
     return lambda path: fnmatchcase(path.rpartition("/")[2], pattern)
 
 
 def _folders_match(parts: list[str], patterns: list[str]) -> bool:
-    reached = {0}
+    reached = {0}  # numbers of leading parts that the patterns so far can match
     for pattern in patterns:
         if pattern == "**":
             reached = set(range(min(reached), len(parts) + 1)) if reached else set()
@@ -175,14 +175,16 @@ def _folders_match(parts: list[str], patterns: list[str]) -> bool:
     return len(parts) in reached
 
 
-def suffixes_of(kind: str) -> tuple[str, ...]:
-    """Return the suffixes of a kind of files, without the dot; none if the word names no kind."""
+def suffixes_by_kind(kind: str) -> tuple[str, ...]:
+    """Return the suffixes of a kind of files, without the dot; empty if the word names no kind."""
     word = kind.casefold().lstrip("*.")
-    kinds = (_SYNONYMS.get(one, one) for one in (word, word.removesuffix("s")))
+    kinds = (_SYNONYMS.get(name, name) for name in (word, word.removesuffix("s")))
     return next((tuple(_SUFFIXES[kind].split()) for kind in kinds if kind in _SUFFIXES), ())
 
 
-def pattern_of(name: str) -> str:
+def name_pattern(name: str) -> str:
     """Return a pattern for file names that contain `name`, or have a suffix of the kind that `name` means."""
-    suffixes = suffixes_of(name) if name.isalpha() else ()
-    return name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{one}' for one in suffixes)}}}"
+    suffixes = suffixes_by_kind(name) if name.isalpha() else ()
+    return (
+        name if {*suffixes} <= {name.casefold()} else f"{{*{name}*,{','.join(f'*.{suffix}' for suffix in suffixes)}}}"
+    )

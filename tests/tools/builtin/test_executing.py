@@ -12,7 +12,7 @@ def sleepers() -> Sleepers:
     return Sleepers()
 
 
-async def test_there_is_no_shell(succeed):
+async def test_no_shell_interprets_the_arguments(succeed):
     answer = await succeed("ai.execute", argv=["echo", "$(id)", "*", ">x"], dry_run=False)
 
     assert answer == "Exit status 0: echo '$(id)' '*' '>x'\n--- stdout\n$(id) * >x"
@@ -62,8 +62,8 @@ async def test_a_signal_is_named(fail):
         (["no-such-thing"], "cannot run 'no-such-thing': no such program"),
         (["./plain.txt"], "cannot run './plain.txt': Permission denied"),
         (["echo", "a\0b"], "cannot run 'echo': embedded null byte"),
-        ([""], "argv has no program"),
-        (["  "], "argv has no program"),
+        ([""], "argv[0] is empty"),
+        (["  "], "argv[0] is empty"),
     ],
 )
 async def test_a_program_that_cannot_start_is_reported(fail, folder, argv, says):

@@ -42,8 +42,13 @@ async def test_files_and_folders_are_moved(succeed, files, path, destination, to
 @pytest.mark.parametrize(
     ("tool", "path", "destination", "says"),
     [
-        ("ai.move", "notes.txt", "docs/plan.md", "docs/plan.md exists already"),
-        ("ai.copy", "notes.txt", "LICENSE", "LICENSE exists already"),
+        (
+            "ai.move",
+            "notes.txt",
+            "docs/plan.md",
+            "docs/plan.md already exists: choose another name, or delete it first",
+        ),
+        ("ai.copy", "notes.txt", "LICENSE", "LICENSE already exists: choose another name, or delete it first"),
         ("ai.move", "docs", "docs/inner", "cannot be moved into itself"),
         ("ai.move", ".", "docs", "the working folder itself"),
         ("ai.move", "gone.txt", "docs", "gone.txt does not exist"),
@@ -75,7 +80,9 @@ async def test_files_and_empty_folders_are_deleted(succeed, fail, files):
 
     assert await succeed("ai.delete", path="notes.txt", dry_run=False) == "Deleted notes.txt: 6 bytes"
     assert not (files / "notes.txt").exists()
-    assert "not empty. It holds: plan.md" in await fail("ai.delete", path="docs", dry_run=False)
+    assert "not empty: first move or delete its content. It contains: plan.md" in await fail(
+        "ai.delete", path="docs", dry_run=False
+    )
     await succeed("ai.delete", path="docs/plan.md", dry_run=False)
     await succeed("ai.delete", path="docs", dry_run=False)
     assert not (files / "docs").exists()
@@ -97,4 +104,4 @@ async def test_folders_are_made(succeed, fail, files):
     assert not (files / "a").exists()
     await succeed("ai.make_folder", path="a/b", dry_run=False)
     assert (files / "a" / "b").is_dir()
-    assert "exists already" in await fail("ai.make_folder", path="a/b")
+    assert "already exists" in await fail("ai.make_folder", path="a/b")

@@ -112,7 +112,7 @@ async def test_every_tool_resolves_its_paths(checked):
     assert [(tool, params, checked(tool, **params).params) for tool, params, _ in MEANT] == MEANT
 
 
-async def test_a_destination_keeps_its_form(checked, files):
+async def test_a_resolved_destination_keeps_its_slashes(checked, files):
     def destination(said):
         return checked("ai.move", path="README.md", destination=said).params["destination"]
 
@@ -131,7 +131,10 @@ async def test_a_link_is_read_as_its_target_but_deleted_itself(checked, files):
 
 
 async def test_a_failure_names_the_candidates(fail, files):
-    assert await fail("ai.read", path="same.txt") == "same.txt may be one of: a/same.txt, b/same.txt. Say which"
+    assert (
+        await fail("ai.read", path="same.txt")
+        == "same.txt may be one of: a/same.txt, b/same.txt. Name one of these paths"
+    )
     assert await fail("ai.read", path="budget") == (
         "budget does not exist in the working folder. Nearest: data/budget.csv"
     )

@@ -7,7 +7,7 @@ from zlib import crc32
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from packetgate.tools.builtin.corpus import Corpus, chunks_of, match_any
+from packetgate.tools.builtin.corpus import Corpus, fts_query, split_into_chunks
 from packetgate.tools.builtin.files import Root
 from packetgate.tools.servers.opening import builtin_servers
 
@@ -96,13 +96,13 @@ async def test_a_name_counts_more_than_a_mention(query, folder):
 @pytest.mark.parametrize(
     "text", ['gate"', "gate AND", "NEAR(gate)", "path:gate*", "gate^2 - (", "NOT gate", "{gate} : x"]
 )
-async def test_a_query_has_no_syntax(query, library, text):
+async def test_syntax_characters_in_a_query_are_ignored(query, library, text):
     assert "docs/gate.md" in paths((await query(text))[0])
 
 
 def test_common_words_count_only_without_others():
-    assert match_any("What is the gate?") == '"gate"'
-    assert match_any("who is it") == '"who" OR "is" OR "it"'
+    assert fts_query("What is the gate?") == '"gate"'
+    assert fts_query("who is it") == '"who" OR "is" OR "it"'
 
 
 @pytest.mark.parametrize("text", ["???", "  "])
@@ -110,7 +110,7 @@ async def test_a_query_without_a_word_is_refused(fail, library, text):
     assert "in words" in await fail("embedding.query", query=text)
 
 
-async def test_no_hit_is_reported(query, library):
+async def test_a_query_without_hits_is_reported(query, library):
     found, text = await query("zebra")
 
     assert found["hits"] == []
@@ -173,7 +173,7 @@ def test_the_size_of_a_scan_is_limited(folder, monkeypatch, limit, value, read, 
 
 @pytest.mark.parametrize("lines", [0, 1, 39, 40, 41, 70, 71, 500])
 def test_chunks_cover_every_line(lines):
-    chunks = list(chunks_of("a", "".join(f"{number}\n" for number in range(1, lines + 1))))
+    chunks = list(split_into_chunks("a", "".join(f"{number}\n" for number in range(1, lines + 1))))
 
     assert {int(line) for chunk in chunks for line in chunk.text.split()} == set(range(1, lines + 1))
     assert all(chunk.last_line - chunk.first_line < 40 for chunk in chunks)
@@ -182,7 +182,7 @@ def test_chunks_cover_every_line(lines):
 
 
 def test_a_very_long_line_becomes_many_chunks():
-    chunks = list(chunks_of("a", "x" * 100_000))
+    chunks = list(split_into_chunks("a", "x" * 100_000))
 
     assert len(chunks) > 1
     assert {(chunk.first_line, chunk.last_line) for chunk in chunks} == {(1, 1)}

@@ -57,24 +57,24 @@ async def test_data_other_than_utf8_is_refused(fail, folder, data):
     assert (await fail("ai.read", path="a.txt")).startswith("a.txt is not UTF-8 text")
 
 
-async def test_reading_a_folder_names_its_files(fail, folder):
+async def test_the_error_for_reading_a_folder_names_its_files(fail, folder):
     (folder / "docs").mkdir()
     for number in range(25):
         (folder / "docs" / f"{number:02}.md").touch()
 
     error = await fail("ai.read", path="docs")
 
-    assert error.startswith("docs is a folder, not a file. It holds: 00.md, 01.md,")
+    assert error.startswith("docs is a folder, not a file. It contains: 00.md, 01.md,")
     assert error.endswith("19.md, and 5 more")
 
 
-async def test_a_missing_file_names_the_nearest(fail, folder):
+async def test_the_error_for_a_missing_file_names_similar_files(fail, folder):
     (folder / "README.md").touch()
 
     assert await fail("ai.read", path="readme.txt") == (
         "readme.txt does not exist in the working folder. Nearest: README.md"
     )
-    assert await fail("ai.read", path="zzz/a") == "zzz does not exist in the working folder. It holds: README.md"
+    assert await fail("ai.read", path="zzz/a") == "zzz does not exist in the working folder. It contains: README.md"
 
 
 async def test_a_path_below_a_file_is_refused(fail, folder):

@@ -78,7 +78,7 @@ async def test_outside_files_are_neither_written_nor_read(run, folder):
     assert not (folder.parent / "new").exists()
 
 
-async def test_configured_folders_are_open(run, folder):
+async def test_configured_folders_are_accessible(run, folder):
     beside = folder.parent / "beside"
     beside.mkdir()
     script = f"cat {folder.parent}/secret.txt; echo x > {beside}/new"
@@ -117,7 +117,7 @@ def test_no_process_outlives_a_killed_packetgate(mode, folder):
     assert sleepers.end()
 
 
-async def test_the_network_is_closed_unless_allowed(run):
+async def test_the_network_is_blocked_unless_allowed(run):
     code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('reached')"
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

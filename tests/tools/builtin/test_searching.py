@@ -53,7 +53,7 @@ async def test_search_arguments_are_applied(call, library, arguments, found):
     assert [(place["path"], place["first_line"]) for place in result.structured["places"]] == found
 
 
-async def test_without_an_exact_place_the_nearest_passages_are_shown(call, library):
+async def test_without_an_exact_match_the_nearest_passages_are_shown(call, library):
     result = await call("ai.search", query="when does an owl hunt", path="docs")
 
     assert result.output.startswith("NO EXACT MATCH for 'when does an owl hunt' in 2 text files of docs.")
@@ -62,7 +62,7 @@ async def test_without_an_exact_place_the_nearest_passages_are_shown(call, libra
 
 
 @pytest.mark.parametrize("query", ["zebra", "???"])
-async def test_no_place_is_reported(succeed, library, query):
+async def test_a_search_without_matches_is_reported(succeed, library, query):
     assert (await succeed("ai.search", query=query)).startswith("NO EXACT MATCH")
 
 

@@ -105,7 +105,7 @@ async def test_links_to_secret_files_are_refused(fail, files, unchanged, tool):
 
     error = await fail(tool, path="innocent.txt", **more.get(tool, {}))
 
-    assert error == "'innocent.txt' leads to .env, which may hold keys or secrets: name that file itself"
+    assert error == "'innocent.txt' leads to .env, which may hold keys or secrets: give that path instead"
 
 
 @pytest.mark.parametrize(

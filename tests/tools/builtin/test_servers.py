@@ -31,7 +31,7 @@ async def test_all_tools_and_parameters_are_described(folder):
         ("ai.execute", Risk.EXECUTE, True, True),
     ],
 )
-async def test_risks_and_dry_runs(folder, tool, risk, has_dry_run, is_external):
+async def test_tools_state_their_risk_reach_and_dry_run(folder, tool, risk, has_dry_run, is_external):
     spec = (await tools_of(builtin_servers(folder)))[tool]
 
     assert (spec.risk, spec.has_dry_run, spec.is_external) == (risk, has_dry_run, is_external)

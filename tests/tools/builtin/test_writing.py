@@ -92,17 +92,19 @@ async def test_a_file_is_replaced_atomically_and_keeps_its_mode(succeed, file, t
 async def test_create_replaces_nothing(fail, file, unchanged, dry_run):
     unchanged()
 
-    assert "a.txt exists already" in await fail("ai.write", path="a.txt", content="new\n", dry_run=dry_run)
+    assert "a.txt already exists: choose another name, or set mode=overwrite or mode=append" in await fail(
+        "ai.write", path="a.txt", content="new\n", dry_run=dry_run
+    )
 
 
-async def test_of_concurrent_creators_one_wins(call, folder):
+async def test_only_one_of_concurrent_creations_succeeds(call, folder):
     texts = [f"{number}\n" * 2000 for number in range(12)]
 
     results = await asyncio.gather(*(call("ai.write", path="a.txt", content=text, dry_run=False) for text in texts))
 
     winners = [text for text, result in zip(texts, results, strict=True) if result.success]
     assert winners == [(folder / "a.txt").read_text()]
-    assert all("exists already" in result.error for result in results if not result.success)
+    assert all("already exists" in result.error for result in results if not result.success)
     assert names_in(folder) == ["a.txt"]
 
 
@@ -125,15 +127,15 @@ async def test_a_link_inside_the_folder_stays_a_link(succeed, file, folder):
         ("ai.append", {"path": "a.bin", "text": "x"}, "not UTF-8 text"),
         ("ai.edit", {"path": "a.bin", "old_text": "a", "new_text": "b"}, "not UTF-8 text"),
         ("ai.edit", {"old_text": "two", "new_text": "y"}, "2 times, first on line 2"),
-        ("ai.edit", {"old_text": "xyz", "new_text": "y"}, "a.txt does not have 'xyz'"),
-        ("ai.edit", {"old_text": "Three", "new_text": "y"}, "nearest is line 3: 'three'"),
-        ("ai.edit", {"old_text": "tree", "new_text": "y"}, "nearest is line 3: 'three'"),
+        ("ai.edit", {"old_text": "xyz", "new_text": "y"}, "a.txt does not contain 'xyz'"),
+        ("ai.edit", {"old_text": "Three", "new_text": "y"}, "the most similar line is line 3: 'three'"),
+        ("ai.edit", {"old_text": "tree", "new_text": "y"}, "the most similar line is line 3: 'three'"),
         ("ai.edit", {"old_text": "x", "new_text": "y", "path": "b.txt"}, "b.txt does not exist"),
         ("ai.edit", {"old_text": "x", "new_text": "y", "path": "."}, "is a folder"),
     ],
     ids=str,
 )
-async def test_refused_changes(fail, file, folder, unchanged, tool, arguments, reason):
+async def test_impossible_changes_are_refused(fail, file, folder, unchanged, tool, arguments, reason):
     (folder / "a.bin").write_bytes(b"a\0b")
     os.mkfifo(folder / "pipe")
     unchanged()

@@ -52,13 +52,13 @@ def test_a_name_of_two_servers_is_ambiguous():
     assert catalogue.canonical("b.read_file") == "b.read_file"
 
 
-def test_another_servers_tool_never_replaces_a_missing_one():
+def test_a_missing_tool_is_never_replaced_by_another_servers_tool():
     catalogue = Catalogue([a_tool("notes.write_note"), a_tool("evil.notes_read_note")])
     assert catalogue.canonical("notes.read_note") is None
     assert catalogue.canonical("notes_read_note") == "evil.notes_read_note"
 
 
-def test_a_name_in_other_letters_has_no_other_spelling():
+def test_a_name_that_is_not_ascii_is_matched_exactly():
     catalogue = Catalogue([a_tool("s.読む")])
     assert catalogue.canonical("s.読む") == "s.読む"
     for name in ("!!!", "s", "", "書く", "s.書く"):
@@ -75,11 +75,11 @@ def test_a_name_in_other_letters_has_no_other_spelling():
         ("filesystem.write", "files.write_file"),
     ],
 )
-def test_the_nearest_comes_first(name: str, nearest: str):
+def test_the_most_similar_name_comes_first(name: str, nearest: str):
     assert files_catalogue().nearest(name)[0] == nearest
 
 
-def test_nearest_is_bounded_and_without_repeats():
+def test_similar_names_are_limited_and_not_repeated():
     catalogue = Catalogue([a_tool(f"files.read_file_{i}") for i in range(50)])
     nearest = catalogue.nearest("files.read_file", limit=7)
     assert len(nearest) == len(set(nearest)) == 7
@@ -112,7 +112,7 @@ def test_permanent_tools_are_in_the_order_of_their_patterns():
         ("", ()),
     ],
 )
-def test_the_pool_of_a_kind_of_conversation(context_type: str, pool: tuple[str, ...]):
+def test_a_pool_has_the_tools_of_a_kind_of_conversation(context_type: str, pool: tuple[str, ...]):
     said = Preferences(pools={"reading": ["weather.*", "mail.*"], "Project": ["mail.*", "office.get_*"]})
     assert Catalogue(OFFICE, preferences=said).pool(context_type) == pool
 

@@ -40,7 +40,7 @@ def test_a_line_for_each_server_with_counts_categories_and_primary_tools():
     ]
 
 
-def test_the_ledger_without_tools():
+def test_a_ledger_without_tools_says_so():
     assert Catalogue().ledger == Catalogue().long_ledger == NO_SERVERS
 
 

@@ -181,7 +181,7 @@ def test_repaired_values_keep_their_origin():
     assert words(traced) == {"path": "text:web.fetch", "lines": "text:web.fetch"}
 
 
-def test_notes_are_few_and_short():
+def test_repairs_are_limited_in_number_and_length():
     spec = a_tool("a.b", **{f"p{number}": {"type": "array"} for number in range(20)})
     call = repair_call("a.b", {f"p{number}": "x" * 10_000 for number in range(20)}, Catalogue([spec]))
     assert len(call.repairs) == MAX_CORRECTIONS

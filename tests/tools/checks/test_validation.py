@@ -101,7 +101,7 @@ def test_extra_parameters_are_valid_if_the_schema_allows_them(extra: object):
         ({"type": "object", "properties": {"path": {"anyOf": 5}}}, '5 is not of type "array"'),
     ],
 )
-def test_a_broken_schema_lets_no_call_through(schema: dict[str, Any], why: str):
+def test_a_broken_schema_refuses_every_call(schema: dict[str, Any], why: str):
     schema = {**schema, "additionalProperties": True}
     found = check_params(a_tool("a.b", schema=schema), {"path": "x"})
     assert [one.problem for one in found] == ["invalid_value"]
@@ -163,7 +163,7 @@ def test_references_to_the_root_are_resolved(keywords: dict[str, Any], reference
     assert [one.problem for one in check_params(spec, {"x": 1})] == ["unknown_parameter", "missing_parameter"]
 
 
-def test_parameters_beside_those_listed_are_checked():
+def test_parameters_that_are_not_listed_are_checked():
     spec = a_tool("a.b", schema={"type": "object", "additionalProperties": {"type": "integer"}})
     assert "not of type" in check_params(spec, {"x": "1"})[0].message
     spec = a_tool("a.b", schema={"patternProperties": {"^a": {}}, "additionalProperties": False})
@@ -179,7 +179,7 @@ def test_canonical_json_is_equal_exactly_when_the_arguments_are():
     assert len({canonical_json(params) for params in different}) == len(different)
 
 
-def test_a_hostile_pattern_ends_and_lets_nothing_through():
+def test_a_hostile_pattern_terminates_and_accepts_nothing():
     spec = a_tool("a.b", word={"type": "string", "pattern": "(?<!a)(a+)+\\1$"})
     (found,) = check_params(spec, {"word": "a" * 40 + "b"})
     assert found.problem == "invalid_value"

@@ -40,13 +40,13 @@ def cost(entries: tuple[PaletteEntry, ...], catalogue: Catalogue, tokens: TokenC
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 20])
-def test_at_most_size_tools_without_repeats(size: int):
+def test_a_palette_has_at_most_size_tools_without_repeats(size: int):
     chosen = names(chosen_by(wanted(size=size, recent=READS[3:9]), Catalogue(SPECS, preferences=ALWAYS)))
     assert len(chosen) == len(set(chosen)) == size
 
 
 @pytest.mark.parametrize("budget", [100, 150, 300, 2_000])
-def test_within_the_budget(budget: int):
+def test_a_palette_is_within_the_budget(budget: int):
     chosen = chosen_by(wanted(token_budget=budget, size=128))
     assert 0 < cost(chosen, MANY) <= budget
 
@@ -71,7 +71,7 @@ def test_a_tool_beyond_the_budget_is_shown_in_brief():
     assert (only.shown, only.reason) == ("full", "described")
 
 
-def test_never_empty_if_there_are_tools():
+def test_a_palette_is_never_empty_if_there_are_tools():
     for access in Access:
         for catalogue in (MANY, files_catalogue(), Catalogue([a_tool("a.run", "word " * 99, risk=Risk.EXECUTE)])):
             assert chosen_by(wanted("xyzzy", access, token_budget=1, size=1), catalogue)
@@ -161,7 +161,7 @@ def test_the_best_ranked_comes_first_whatever_access_was_detected(request_: str,
         ("xyzzy", Access.MIXED, {"web.search", "stars.list_planets"}),
     ],
 )
-def test_unranked_tools_that_do_more_or_reach_further_come_last(request_: str, access: Access, last: set[str]):
+def test_unranked_tools_with_more_access_or_reach_come_last(request_: str, access: Access, last: set[str]):
     assert {*names(chosen_by(wanted(request_, access), OFFICE))[-len(last) :]} == last
 
 
@@ -172,7 +172,7 @@ def test_the_pool_comes_after_the_best_with_reads_first():
     assert choose_palette(wanted(context_type="seas"), OFFICE).note == "no tool belongs to conversations of type 'seas'"
 
 
-def test_every_reason_in_its_order():
+def test_entries_are_ordered_by_reason():
     request = wanted(
         described=["files.write_file"],
         missed=["runCommand", "nothing.like_it"],
@@ -240,20 +240,20 @@ def test_the_budget_is_counted_with_the_given_tokenizer():
     assert len(chosen.entries) < len(chosen_by(wanted(token_budget=900, size=30)))
 
 
-def test_at_most_half_of_the_tokens_of_all_tools_in_full():
+def test_a_palette_has_at_most_half_of_the_catalogues_tokens():
     whole = sum(ESTIMATE.count(tool_text(spec, "full")) for spec in SPECS)
     assert 300 < cost(chosen_by(wanted("xyzzy", size=128, token_budget=100_000)), MANY) <= whole / 2
     few = files_catalogue()
     assert {one.shown for one in chosen_by(wanted("xyzzy", Access.MIXED), few)} == {"full"}
 
 
-def test_the_best_in_full_the_next_in_brief_the_others_by_name():
+def test_better_ranked_tools_are_shown_in_more_detail():
     chosen = chosen_by(wanted(token_budget=100_000, size=20))
     assert [one.shown for one in chosen] == ["full"] * 5 + ["brief"] * 7 + ["name"] * 8
     assert all(one.score > 0 for one in chosen)
 
 
-def test_tools_with_much_lower_scores_are_shown_less():
+def test_tools_with_much_lower_scores_are_shown_in_less_detail():
     others = [a_tool(f"office.{verb}_task", f"{verb.capitalize()} a task.") for verb in ("list", "close", "find")]
     catalogue = Catalogue([*SPECS, *others])
     chosen = chosen_by(wanted("run the command", size=20, token_budget=100_000), catalogue)
@@ -300,7 +300,7 @@ def test_a_note_names_permanent_tools_without_room(count: int, size: int, budget
         assert len(chosen.entries) <= size
 
 
-def test_recent_is_newest_first_without_repeats():
+def test_recent_tools_are_newest_first_without_repeats():
     assert recent_after(("a", "b", "c"), ["c"]) == ("c", "a", "b")
     assert recent_after((), ["a", "a"]) == ("a",)
     assert recent_after(tuple("abcdefgh"), ["i", "c"]) == ("i", "c", "a", "b", "d", "e", "f", "g")

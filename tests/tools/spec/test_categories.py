@@ -33,7 +33,7 @@ TOOLS = [
 
 
 @pytest.mark.parametrize("case", TOOLS, ids=lambda case: f"{case.name} {case.category}")
-def test_the_category_of_a_tool(case: Case):
+def test_the_words_of_a_tool_give_its_category(case: Case):
     assert replace(a_tool(case.name, case.description), tags=case.tags).category == case.category
 
 
@@ -52,7 +52,7 @@ def test_a_name_or_a_tag_outweighs_the_server_and_the_server_the_description():
     assert category() == ""
 
 
-def test_the_users_category_counts():
+def test_categories_of_the_user_are_applied():
     assert replace(a_tool("office.list_tasks"), assigned_category="chores").category == "chores"
 
 
@@ -68,7 +68,7 @@ def test_the_users_category_counts():
         ("", set()),
     ],
 )
-def test_the_categories_of_a_request(request_: str, categories: set[str]):
+def test_the_words_of_a_request_give_its_categories(request_: str, categories: set[str]):
     assert subject_of(request_).categories == categories
 
 

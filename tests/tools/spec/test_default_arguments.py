@@ -60,7 +60,7 @@ def test_the_command_names_the_folder(tmp_path: Path):
         ("git_status", ("repo_path",), None, True, set()),
     ],
 )
-def test_arguments_with_the_folder_as_default(
+def test_folder_arguments_default_to_the_servers_folder(
     tool: str, parameters: Any, ground: ServerFolder | None, reads: bool, defaults: set[str]
 ):
     assert {*default_arguments(tool, schema(*parameters), ground, reads=reads)} == defaults
@@ -72,7 +72,7 @@ def test_a_broken_schema_stays_as_it_is(odd: dict[str, Any]):
     assert without_default_arguments(odd, {}, NAMED) is odd
 
 
-def test_a_named_root_is_hidden_and_other_defaults_are_optional():
+def test_a_root_named_by_the_command_is_hidden_and_other_defaults_are_optional():
     whole = schema("repo_path", "path", limit={"type": "integer"})
     assert without_default_arguments(whole, ["repo_path", "path"], NAMED) == {
         "type": "object",

@@ -104,7 +104,7 @@ def test_listed_names_are_accepted_unique_and_stable() -> None:
         ({"type": {}}, "any"),
     ],
 )
-def test_the_name_of_a_type(schema: dict[str, object], name: str):
+def test_types_are_named(schema: dict[str, object], name: str):
     assert type_name(schema) == name
 
 
