@@ -66,13 +66,13 @@ _REPEATED_CHANGE = (
 
 
 class GatedState(AgentState[Any]):
-    """The agent's state with its judged and approved calls, by id."""
+    """The agent's state, with the packets of approved calls as JSON, by call id."""
 
     gated: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
 
 
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
-    """Shows the model the tools that fit the request, and judges each of the model's calls before the call runs.
+    """Shows the model the tools that fit the request, and reviews each call of the model before it runs.
 
     A read runs if the user named its values. One question in the form of LangChain's `HumanInTheLoopMiddleware` asks
     about all other calls of a step. A call that has a result in the journal does not run again.
@@ -98,7 +98,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             settings: fields of `RoutingContext`. Changes run after approval.
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
-            unguarded: names of tools, such as other middleware's, that run without a review.
+            unguarded: names of tools that run without a review, such as the tools of other middleware.
 
         Raises:
             InputError: a tool cannot be used.
@@ -121,27 +121,27 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Call the model with the tools that fit the request."""
-        return handler(self._narrowed(request))
+        return handler(self._with_fitting_tools(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Call the model with the tools that fit the request."""
-        return await handler(await asyncio.to_thread(self._narrowed, request))
+        return await handler(await asyncio.to_thread(self._with_fitting_tools, request))
 
     def after_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Judge the calls of a step, and ask the user if needed."""
+        """Review the calls of a step, and ask the user if needed."""
         return self._loop.run(self.aafter_model(state, runtime))
 
     async def aafter_model(self, state: GatedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Judge the calls of a step, and ask the user if needed."""
+        """Review the calls of a step, and ask the user if needed."""
         step = self._step(state)
         if not step.calls:
             return None
         await step.propose()
         while step.waiting:
             await step.answer(interrupt(step.question()))
-            if step.was_taken:
+            if step.was_answered_before:
                 interrupt(step.question())
         return step.update()
 
@@ -162,12 +162,12 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         call = request.tool_call
         if call["name"] in self.unguarded:
             return await handler(request)
-        judged = (request.state.get("gated") or {}).get(str(call["id"]))
-        if judged is None:
-            why = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
-            return _refused(call, why)
+        packet_json = (request.state.get("gated") or {}).get(str(call["id"]))
+        if packet_json is None:
+            reason = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
+            return _refusal_message(call, reason)
         tools = _CalledTool(self._toolbox.known, request, handler)
-        packet, entries = await self._pipeline.executed(CognitionPacket.model_validate_json(judged), tools)
+        packet, entries = await self._pipeline.run_call(CognitionPacket.model_validate_json(packet_json), tools)
         if entries:
             await self._pipeline.journal.record(*entries)
         if tools.interrupted:
@@ -178,45 +178,47 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         text = done.result.output or done.result.error if done.result else done.doubt or f"{done.status}"
         if done.status is ToolExecutionStatus.EXECUTED:  # the journal has the result of an earlier run
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
-        return _refused(call, text or f"not executed: the call is {done.status}")
+        return _refusal_message(call, text or f"not executed: the call is {done.status}")
 
-    def _narrowed(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        own = {tool.name for tool in self.tools}
-        others = {tool.name for tool in request.tools if isinstance(tool, BaseTool)} - own - self.unguarded
+    def _with_fitting_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        own_names = {tool.name for tool in self.tools}
+        others = {tool.name for tool in request.tools if isinstance(tool, BaseTool)} - own_names - self.unguarded
         if others:
             raise ConfigError(
                 f"{', '.join(sorted(others))}: give these tools to PacketgateMiddleware, or name them in `unguarded`"
             )
-        if len(own) <= self.max_tools:
+        if len(own_names) <= self.max_tools:
             return request
-        words = _last_words(request.messages)
-        used = [f"{SERVER}.{call['name']}" for call, _ in _earlier(request.messages)]
-        wanted = PaletteRequest(
+        words = _last_user_text(request.messages)
+        used = [f"{SERVER}.{call['name']}" for call, _ in _earlier_calls(request.messages)]
+        palette_request = PaletteRequest(
             words=words,
             access=access_of(words),
             size=self.max_tools,
             token_budget=_TOKEN_BUDGET,
             recent=recent_after((), reversed(used)),
         )
-        palette = choose_palette(wanted, self._toolbox.known)
-        shown = {_own_name(entry.tool_name) for entry in palette.entries} | self.unguarded
+        palette = choose_palette(palette_request, self._toolbox.known)
+        shown = {_unprefixed_name(entry.tool_name) for entry in palette.entries} | self.unguarded
         return request.override(
             tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in shown]
         )
 
     def _step(self, state: GatedState) -> "_Step":
         messages = state["messages"]
-        places = [index for index, item in enumerate(messages) if isinstance(item, AIMessage)]
-        index = places[-1] if places else len(messages)
+        answer_indexes = [index for index, item in enumerate(messages) if isinstance(item, AIMessage)]
+        index = answer_indexes[-1] if answer_indexes else len(messages)
         answers, rest = messages[index : index + 1], messages[index:]
         done = {item.tool_call_id for item in rest if isinstance(item, ToolMessage)}
         calls = [call for answer in answers if isinstance(answer, AIMessage) for call in answer.tool_calls]
-        mine = [item for item in calls if item["id"] not in done and item["name"] not in self.unguarded]
-        return _Step(self._pipeline, self.settings, messages[:index], mine, "".join(str(item.id) for item in answers))
+        guarded_calls = [item for item in calls if item["id"] not in done and item["name"] not in self.unguarded]
+        return _Step(
+            self._pipeline, self.settings, messages[:index], guarded_calls, "".join(str(item.id) for item in answers)
+        )
 
 
 class _Step:
-    """The calls of one model answer. Checks, judges and approves them."""
+    """Checks, reviews and approves the calls of one model answer."""
 
     def __init__(
         self,
@@ -228,53 +230,55 @@ class _Step:
     ) -> None:
         self.calls = list(calls)
         self._pipeline, self._settings = pipeline, settings
-        self._before, self._thread, self._answer_id = before, _thread(), answer_id
-        self.was_taken = False
+        self._messages_before, self._thread, self._answer_id = before, _thread_id(), answer_id
+        self.was_answered_before = False
         """Whether the last reply belongs to a question that was answered before.
 
-        A thread that resumes from an earlier checkpoint gets the first reply again, and then the new one, which was
-        not given to the current question and does not count.
+        A thread that resumes from an earlier checkpoint gets the first reply again, and then the new reply. The new
+        reply does not belong to the current question, so it does not count.
         """
         self._packets: dict[str, CognitionPacket] = {}
-        self._refused: dict[str, ToolMessage] = {}
+        self._refusals: dict[str, ToolMessage] = {}
         self._problem = ""
 
     async def propose(self) -> None:
-        """Check and judge each call; refuse a change that was already made for the same request."""
-        requests = [index for index, message in enumerate(self._before) if isinstance(message, HumanMessage)]
-        turn = self._before[requests[-1] :] if requests else self._before
-        made = [(call["name"], call["args"]) for call, result in _earlier(turn) if result.status != "error"]
+        """Check and review each call; refuse a change that was already made for the same request."""
+        requests = [index for index, message in enumerate(self._messages_before) if isinstance(message, HumanMessage)]
+        turn = self._messages_before[requests[-1] :] if requests else self._messages_before
+        earlier = [(call["name"], call["args"]) for call, result in _earlier_calls(turn) if result.status != "error"]
         for call in self.calls:
             change, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
             spec = self._pipeline.tools.known.get(name)
-            if change in made and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
-                self._refused[call_id] = _refused(call, _REPEATED_CHANGE)
+            if change in earlier and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
+                self._refusals[call_id] = _refusal_message(call, _REPEATED_CHANGE)
                 continue
-            made.append(change)
-            # some servers number the calls of each answer from 0
+            earlier.append(change)
+            # some model servers number the calls of each answer from 0, so the id alone is not unique
             call_digest = digest_of([self._thread, self._answer_id, call_id])[:32]
-            caller = _Conversation(self._before, self._settings, self._thread, call_digest)
+            caller = _Conversation(self._messages_before, self._settings, self._thread, call_digest)
             requested = RequestedCall(name, call["args"], call_id=call_digest)
             try:
-                self._packets[call_id] = await self._pipeline.proposed(requested, caller, self._settings)
+                self._packets[call_id] = await self._pipeline.propose_call(requested, caller, self._settings)
             except CallRefusedError as error:
-                why = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
-                self._refused[call_id] = _refused(call, why)
+                reason = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
+                self._refusals[call_id] = _refusal_message(call, reason)
 
     @property
     def waiting(self) -> list[str]:
-        """Ids of calls that wait for the user."""
+        """Ids of the calls that need an answer from the user."""
         return [name for name, packet in self._packets.items() if packet.governance.question is not None]
 
     def question(self) -> dict[str, Any]:
-        """Return the question about all calls that wait."""
+        """Return one question about all waiting calls."""
         packets = self._packets.values()
         payloads = [interrupt_payload(item, item.governance.question) for item in packets if item.governance.question]
         requests = [
-            {**item, "name": _own_name(item["name"])} for payload in payloads for item in payload["action_requests"]
+            {**item, "name": _unprefixed_name(item["name"])}
+            for payload in payloads
+            for item in payload["action_requests"]
         ]
         configs = [
-            {**item, "action_name": _own_name(item["action_name"])}
+            {**item, "action_name": _unprefixed_name(item["action_name"])}
             for payload in payloads
             for item in payload["review_configs"]
         ]
@@ -283,7 +287,7 @@ class _Step:
 
     async def answer(self, reply: Any) -> None:
         """Apply the user's reply: a decision for each waiting call, or one decision for all of them."""
-        waiting, self.was_taken = self.waiting, False
+        waiting, self.was_answered_before = self.waiting, False
         listed = reply.get("decisions") if isinstance(reply, Mapping) else reply
         decisions = listed if isinstance(listed, list) else [reply] * len(waiting)
         if len(decisions) != len(waiting):
@@ -293,33 +297,33 @@ class _Step:
         for name, decision in zip(waiting, decisions, strict=True):
             packet = self._packets[name]
             try:
-                packet = await self._pipeline.answered(packet, _canonical(decision))
+                packet = await self._pipeline.answer_question(packet, _with_canonical_name(decision))
             except (RequestError, CallRefusedError) as error:
                 self._problem = str(error)
-                self.was_taken |= self._problem == TAKEN
+                self.was_answered_before |= self._problem == TAKEN
                 question = packet.governance.question and packet.governance.question.again(self._problem)
                 packet = packet.merged({"governance": packet.governance.changed(question=question)})
             self._packets[name] = packet
 
     def update(self) -> dict[str, Any]:
         """Return the change of the agent's state: approved calls, and messages for refused calls."""
-        messages, gated = [*self._refused.values()], {}
+        messages, gated = [*self._refusals.values()], {}
         for call in self.calls:
             packet = self._packets.get(str(call["id"]))
             if packet is None:
                 continue
-            (judged,) = packet.routing.calls
-            if judged.status is ToolExecutionStatus.APPROVED:
+            (reviewed_call,) = packet.routing.calls
+            if reviewed_call.status is ToolExecutionStatus.APPROVED:
                 gated[str(call["id"])] = packet.model_dump_json(exclude={"messages"}, exclude_computed_fields=True)
             else:
                 comment = next((approval.comment for approval in packet.governance.approvals if approval.comment), "")
-                messages.append(_refused(call, comment or f"not approved by the user: {judged.status}"))
+                messages.append(_refusal_message(call, comment or f"not approved by the user: {reviewed_call.status}"))
         return {"messages": messages, "gated": gated}
 
 
 @dataclass(frozen=True)
 class _Conversation:
-    """The `Caller` of a call: an agent in one thread."""
+    """The conversation of an agent in one thread, as the `Caller` of a call."""
 
     messages: Sequence[AnyMessage]
     settings: RoutingContext
@@ -335,14 +339,14 @@ class _Conversation:
                 risk=Risk.READ,
                 result=ToolResult(success=message.status != "error", output=message.text),
             )
-            for call, message in [*_earlier(self.messages)][-MAX_SOURCES:]
+            for call, message in [*_earlier_calls(self.messages)][-MAX_SOURCES:]
         )
 
-    def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
+    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         return CognitionPacket(
             header=Header(packet_id=self.packet_id, session_id=self.thread, origin=SERVER, person=self.thread),
             context=Context(palette=(entry,)),
-            content=Content(original_prompt=_last_words(self.messages)),
+            content=Content(original_prompt=_last_user_text(self.messages)),
             governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
             status=Status(state=PacketState.PROCESSING),
             messages=[message for message in self.messages if not isinstance(message, ToolMessage)],
@@ -362,7 +366,7 @@ class _AgentTools:
         return ()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        raise NotImplementedError("calls run by the agent's handler")
+        raise NotImplementedError("calls run in the agent's own handler")
 
 
 @dataclass
@@ -389,37 +393,37 @@ class _CalledTool(_AgentTools):
         return await to_result_async(text, None, ms_since(started), is_error=failed, complete=True)
 
 
-def _earlier(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:
+def _earlier_calls(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:
     """Yield the calls of a conversation with their results."""
-    made = {
+    earlier = {
         str(call["id"]): call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls
     }
     for message in messages:
-        if isinstance(message, ToolMessage) and message.tool_call_id in made:
-            yield made[message.tool_call_id], message
+        if isinstance(message, ToolMessage) and message.tool_call_id in earlier:
+            yield earlier[message.tool_call_id], message
 
 
-def _last_words(messages: Sequence[AnyMessage]) -> str:
+def _last_user_text(messages: Sequence[AnyMessage]) -> str:
     return next((message.text for message in reversed(messages) if isinstance(message, HumanMessage)), "")
 
 
-def _thread() -> str:
+def _thread_id() -> str:
     with suppress(RuntimeError):  # outside a graph
         return str((get_config().get("configurable") or {}).get("thread_id") or "")
     return ""
 
 
-def _own_name(name: str) -> str:
+def _unprefixed_name(name: str) -> str:
     return name.removeprefix(f"{SERVER}.")
 
 
-def _canonical(decision: Any) -> Any:
+def _with_canonical_name(decision: Any) -> Any:
     """Return a decision. If it edits a call, the edited call gets its canonical name."""
     edited = decision.get("edited_action") if isinstance(decision, Mapping) else None
     if not isinstance(edited, Mapping) or "name" not in edited:
         return decision
-    return {**decision, "edited_action": {**edited, "name": f"{SERVER}.{_own_name(str(edited['name']))}"}}
+    return {**decision, "edited_action": {**edited, "name": f"{SERVER}.{_unprefixed_name(str(edited['name']))}"}}
 
 
-def _refused(call: AgentCall, why: str) -> ToolMessage:
-    return ToolMessage(why, name=call["name"], tool_call_id=str(call["id"]), status="error")
+def _refusal_message(call: AgentCall, reason: str) -> ToolMessage:
+    return ToolMessage(reason, name=call["name"], tool_call_id=str(call["id"]), status="error")

@@ -67,7 +67,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The question as text for the user."""
+        """The text of the question, for the user."""
         return str(
             self.payload.get("question") or "\n\n".join(str(request["description"]) for request in self._requests)
         )
@@ -89,11 +89,11 @@ class Question:
 
     def edit(self, **arguments: Any) -> "Turn":
         """Run the question's only call with other values for these arguments."""
-        return self._router.reply(self, self._edited(arguments))
+        return self._router.reply(self, self._edit_decision(arguments))
 
     async def aedit(self, **arguments: Any) -> "Turn":
         """Run the question's only call with other values for these arguments."""
-        return await self._router.areply(self, self._edited(arguments))
+        return await self._router.areply(self, self._edit_decision(arguments))
 
     def reject(self, reason: str = "") -> "Turn":
         """Run no call. The model reads the reason, and may propose something else."""
@@ -118,7 +118,7 @@ class Question:
     def _decisions(self, kind: str, message: str) -> dict[str, Any]:
         return {"decisions": [{"type": kind, "message": message} for _ in self._requests]}
 
-    def _edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _edit_decision(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if len(self.calls) != 1:
             raise InputError(
                 f"`edit` needs a question about one call, not {len(self.calls)}: pass one decision per call to `reply`"
@@ -148,7 +148,7 @@ class Turn:
 
     @property
     def usage(self) -> TokenUsage:
-        """Tokens of all stages."""
+        """Token usage of all stages together."""
         return sum(self.packet.metrics.token_usage.values(), TokenUsage())
 
 
@@ -180,7 +180,7 @@ class Router:
 
     async def ainvoke(self, text: str, *, thread: str = "") -> Turn:
         """Run a turn like `invoke`, on the running event loop."""
-        return await self._last(Say(text, _REQUEST), thread or uuid4().hex)
+        return await self._run_to_turn(Say(text, _REQUEST), thread or uuid4().hex)
 
     def reply(self, question: Question, value: Any) -> Turn:
         """Answer a question like `areply`, and return the turn's result."""
@@ -192,7 +192,7 @@ class Router:
         Raises:
             SessionError: the question is no longer open.
         """
-        return await self._last(Reply(value, str(question.payload.get("question_id", ""))), question.thread)
+        return await self._run_to_turn(Reply(value, str(question.payload.get("question_id", ""))), question.thread)
 
     def astream(self, text: str, *, thread: str = "") -> AsyncGenerator[TurnEvent | Turn]:
         """Run a turn, and yield its events, pieces of the answer, and finally the `Turn`."""
@@ -218,7 +218,7 @@ class Router:
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
 
-    async def _last(self, turn: UserInput, thread: str) -> Turn:
+    async def _run_to_turn(self, turn: UserInput, thread: str) -> Turn:
         async with aclosing(self._events(turn, thread)) as events:
             return [event async for event in events if isinstance(event, Turn)][-1]
 
@@ -265,7 +265,7 @@ def create_router(
         checkpointer: stores sessions, sync or async; None: in memory.
         store: stores records and lessons; None: in memory.
         journal: a SQLite file, or a `postgresql://` URL. Needed if sessions outlast the process: a change is journaled
-            before it runs, so that it never runs twice.
+            before it runs, so that it never runs duplicate.
         deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
 
     Raises:
@@ -275,13 +275,13 @@ def create_router(
     if journal is None and checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
         raise ConfigError(
             f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
-            " twice: also set `journal` to a file or a database URL"
+            " duplicate: also set `journal` to a file or a database URL"
         )
     context = routing_context(settings)
     folder = Path(root)
     preferences = load_preferences(Path(policy)) if policy else Preferences()
-    config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, alone=not tools)
-    _check_names(_own_servers(tools), config)  # report invalid tools before the first turn
+    config = _config([tool for tool in tools if isinstance(tool, str | Path)], folder, no_tools=not tools)
+    _check_names(_in_process_servers(tools), config)  # report invalid tools before the first turn
 
     async def make() -> McpHub:
         home = folder / ".packetgate"
@@ -295,7 +295,7 @@ def create_router(
             patience_s=START_PATIENCE_S,
             preferences=preferences,
             sandbox=sandbox_settings(preferences),
-            more=await asyncio.to_thread(_own_servers, tools),
+            more=await asyncio.to_thread(_in_process_servers, tools),
         )
 
     toolbox, turn_journal, loop = LoopTools(make), journal_at(journal) if journal else None, LoopThread()
@@ -312,21 +312,21 @@ def create_router(
     return Router(graph, toolbox, context, turn_journal, loop)
 
 
-def _config(files: Sequence[str | Path], root: Path, *, alone: bool) -> McpConfig:
+def _config(files: Sequence[str | Path], root: Path, *, no_tools: bool) -> McpConfig:
     """Return the servers of all files, and the built-in tools to use: all if there are no files and no other tools."""
     configs = [load_config(Path(file), root) for file in files]
-    builtin = {config.builtin for config in configs} if configs or not alone else {"all"}
+    builtin = {config.builtin for config in configs} if configs or not no_tools else {"all"}
     servers = tuple(server for config in configs for server in config.servers)
     return McpConfig(servers, "all" if "all" in builtin else "reads" if "reads" in builtin else "none")
 
 
 def _check_names(servers: Sequence[Server], config: McpConfig) -> None:
     names = [*(server.name for server in servers), *(server.name for server in config.servers)]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InputError(f"two servers are named {twice!r}: rename one of them")
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"two servers have the name {duplicate!r}: rename one of them")
 
 
-def _own_servers(tools: Sequence[Any]) -> list[Server]:
+def _in_process_servers(tools: Sequence[Any]) -> list[Server]:
     """Return new servers for the functions, LangChain tools and FastMCP servers among the tools."""
     from fastmcp import FastMCP
     from fastmcp.client.transports import FastMCPTransport
@@ -346,20 +346,20 @@ def _deciders(model: str | BaseChatModel, prime: "str | BaseChatModel | BaseDeci
     from langchain_core.decisions import BaseDecisionModel
 
     if isinstance(prime, BaseDecisionModel):
-        return with_reviewer(_deciders(model, None), partial(_at_hand, prime))
+        return with_reviewer(_deciders(model, None), partial(_return_model, prime))
     if isinstance(model, str) and isinstance(prime, str | None):
         return deciders_for(ModelPool(model, prime or model))
     if isinstance(prime, str) and (pool := ModelPool(prime=prime)).has_reviewer:
         return with_reviewer(_deciders(model, None), pool.reviewer)
-    lite = _source(model)
-    return language_deciders(lite, lite if prime is None else _source(prime))
+    lite = _model_source(model)
+    return language_deciders(lite, lite if prime is None else _model_source(prime))
 
 
-async def _at_hand(model: "BaseDecisionModel") -> "BaseDecisionModel":
+async def _return_model(model: "BaseDecisionModel") -> "BaseDecisionModel":
     return model
 
 
-def _source(name: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":
+def _model_source(name: str | BaseChatModel) -> "Callable[[], Coroutine[Any, Any, Model]]":
     from packetgate.models.model import Model
 
     loaded = Model(name) if isinstance(name, BaseChatModel) else None

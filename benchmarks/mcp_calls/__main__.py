@@ -57,7 +57,7 @@ class Client:
     settings: RoutingContext
     sources: tuple[ToolCall, ...] = ()
 
-    def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
+    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         """Return the packet of one more call."""
         return CognitionPacket(
             header=Header(packet_id=new_id(), session_id="benchmark"),
@@ -79,8 +79,8 @@ async def ours(folder: Path, stack: AsyncExitStack) -> tuple[Call, Call]:
     pipeline, client = Pipeline(opened, MemoryJournal(), "benchmark"), Client(RoutingContext())
 
     async def judged() -> object:
-        packet = await pipeline.proposed(RequestedCall("echo.read_echo", ARGUMENTS), client, client.settings)
-        packet, _ = await pipeline.executed(packet)
+        packet = await pipeline.propose_call(RequestedCall("echo.read_echo", ARGUMENTS), client, client.settings)
+        packet, _ = await pipeline.run_call(packet)
         return packet.routing.execution_result
 
     return lambda: opened.call("echo.read_echo", ARGUMENTS), judged

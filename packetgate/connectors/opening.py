@@ -33,7 +33,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     async with open_graph(settings, models) as opened, open_leases(settings) as leases:
         with _running():
             stores = (leases, opened.journal, result_store(settings))
-            yield Sessions(opened.graph, *stores, opened.hub, with_models=opened.with_models)
+            yield Sessions(opened.graph, *stores, opened.hub, graph_with=opened.graph_with)
 
 
 @contextmanager

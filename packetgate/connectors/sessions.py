@@ -98,15 +98,15 @@ class Sessions:
         results: ResultStore | None = None,
         servers: McpHub | None = None,
         *,
-        with_models: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,
+        graph_with: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,
     ) -> None:
-        """`results` stores attached pictures; `with_models` returns the same graph with other models."""
+        """`results` stores attached pictures; `graph_with` returns the same graph with other models."""
         self.graph = graph
         self._leases = leases or Leases()
         self._journal = journal
         self._results = results
         self._servers = servers
-        self._with_models = with_models
+        self._graph_with = graph_with
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def start_servers(self) -> None:
@@ -121,12 +121,12 @@ class Sessions:
 
     async def use_models(self, models: ModelPool) -> None:
         """Load other models for the next turns. Raise ModelError if one cannot be used; the old ones then stay."""
-        if self._with_models is None:
+        if self._graph_with is None:
             raise RequestError("the server has its own models: change them there")
         await models.check()
         for role in ROLES:
             await models.get(role)
-        self.graph = self._with_models(models)
+        self.graph = self._graph_with(models)
         gc.collect()  # an old GGUF may hold most of the memory
 
     def queue(self, session: str) -> asyncio.Lock:
@@ -139,7 +139,7 @@ class Sessions:
 
     def lease(self, session: str) -> AbstractAsyncContextManager[None]:
         """Hold the lock that keeps other processes from running a turn on a session."""
-        return self._leases.held(session)
+        return self._leases.hold(session)
 
     def config(self, session: str) -> RunnableConfig:
         """Return the configuration by which LangGraph finds a session's thread."""

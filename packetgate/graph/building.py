@@ -1,4 +1,4 @@
-"""Build the graph: nine stages, and one line of code for each edge."""
+"""Build the graph: nine stages and the edges between them."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,7 +8,7 @@ from langgraph.graph import START, StateGraph
 
 from packetgate.deciders.protocols import Deciders
 from packetgate.graph.event_loops import LoopThread
-from packetgate.graph.records import calibration_by, learned_by, turn_recorder
+from packetgate.graph.records import calibration_for, learned_for, turn_recorder
 from packetgate.graph.routes import (
     after_answering,
     after_asking,
@@ -19,7 +19,7 @@ from packetgate.graph.routes import (
     after_selection,
 )
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
-from packetgate.graph.stages import Direct, Stage
+from packetgate.graph.stages import InlineNode, Stage
 from packetgate.models.endpoint import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
@@ -56,32 +56,40 @@ def build_graph(
     Args:
         journal: ensures that no answer is used twice and no call runs twice. If sessions outlast the process, the
             journal must do so too.
-        settings: defaults of a graph inside another graph.
+        settings: default settings if the graph is a node of another graph.
         loop: runs the stages for synchronous callers.
     """
     journal, loop = journal or MemoryJournal(), loop or LoopThread()
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
-    def add(name: str, node: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **needs: object) -> None:
+    def add(
+        name: str, node: Callable[..., Awaitable[PacketUpdate]], role: Role | None = None, **arguments: object
+    ) -> None:
         model = getattr(deciders, role) if role else None
         if name == "review_selection":
             model = deciders.reviewer_source or model
-        recorded = role if model and prompt_days else None
+        recorded_role = role if model and prompt_days else None
         turn = turn_recorder(usage_days, prompt_days) if name == LAST_STAGE else None
-        stage = Stage(name, node, journal, needs, model, recorded, settings, turn, loop)
+        stage = Stage(name, node, journal, arguments, model, recorded_role, settings, turn, loop)
         graph.add_node(name, stage, input_schema=OpeningPacket if name == "open_packet" else None)
 
     def branch(name: str, route: Callable[[CognitionPacket], str]) -> None:
         targets = list(get_args(get_type_hints(route)["return"]))
-        graph.add_conditional_edges(name, Direct(route, route.__name__), targets)
+        graph.add_conditional_edges(name, InlineNode(route, route.__name__), targets)
 
+    learned = learned_for if usage_days else None
     add("open_packet", open_packet, journal=journal)
     add("detect_intent", detect_intent, "lite", decider=deciders.intent, toolbox=toolbox)
-    add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned_by if usage_days else None)
+    add("build_palette", build_palette, toolbox=toolbox, lite=deciders.lite, learned=learned)
     add("select_tool", select_tool, "lite", decider=deciders.selector, toolbox=toolbox)
-    calibration = partial(calibration_by, model_digest=deciders.model_digest)
-    reviewing = {"decider": deciders.reviewer, "toolbox": toolbox, "journal": journal, "calibration": calibration}
-    add("review_selection", review_selection, "prime", **reviewing)
+    calibration = partial(calibration_for, model_digest=deciders.model_digest)
+    review_arguments = {
+        "decider": deciders.reviewer,
+        "toolbox": toolbox,
+        "journal": journal,
+        "calibration": calibration,
+    }
+    add("review_selection", review_selection, "prime", **review_arguments)
     add("ask_user", ask_user, toolbox=toolbox, journal=journal)
     add("execute_tool", execute_tool, toolbox=toolbox, journal=journal)
     add("inject_result", inject_result)
@@ -96,7 +104,7 @@ def build_graph(
     branch("ask_user", after_asking)
     branch("execute_tool", after_execution)
     graph.add_edge("inject_result", "detect_intent")
-    graph.add_node("put_back", Direct(put_back, "put_back"))
+    graph.add_node("put_back", InlineNode(put_back, "put_back"))
     branch("respond", after_answering)
     graph.add_edge("put_back", "ask_user")
     return graph

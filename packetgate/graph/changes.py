@@ -23,7 +23,7 @@ _PROPOSED_FIELDS = {"tool_name", "params", "risk", "open_world", "risk_reasons",
 
 
 class StageChange:
-    """The packet before and after a stage. A stage that opens a packet changes an empty packet."""
+    """The packet before and after a stage. For a stage that opens a packet, the packet before is empty."""
 
     def __init__(self, packet: CognitionPacket, update: PacketUpdate) -> None:
         self.is_opening = "header" in update
@@ -38,17 +38,17 @@ class StageChange:
         self.evaluations: tuple[Evaluation, ...] = _added(
             self.before.reasoning.evaluations, self.after.reasoning.evaluations
         )
-        """New judgements."""
+        """New reviews."""
         palettes = packet.context.palette, self.after.context.palette
         self._tools = [[entry.tool_name for entry in palette] for palette in palettes if palettes[0] is not palettes[1]]
         """The tools before and after; empty if the palette is the same."""
 
     def event(self, stage: str, duration_ms: float) -> StageFinished:
-        """Return the stage's event. It runs at every stage, so it must be fast."""
+        """Return the stage's event. This method runs after every stage, so it must be fast."""
         before, after = self.before, self.after
         decisions = _added(before.reasoning.reflection_log, after.reasoning.reflection_log)
         modes = [entry.decided_by for entry in decisions if entry.decided_by]
-        had, has = self._tools or ([], [])
+        tools_before, tools_after = self._tools or ([], [])
         spent = after.metrics.token_usage.get(stage, _NO_TOKENS)
         earlier, routing = before.tool_routing or _NO_ROUTING, after.tool_routing or _NO_ROUTING
         corrections = _added(earlier.corrections, routing.corrections)
@@ -61,9 +61,9 @@ class StageChange:
             decisions=decisions,
             duration_ms=duration_ms,
             usage=spent.since(before.metrics.token_usage.get(stage, _NO_TOKENS)),
-            loaded=tuple(has),
-            added=tuple([name for name in has if name not in had]),
-            removed=tuple([name for name in had if name not in has]),
+            loaded=tuple(tools_after),
+            added=tuple([name for name in tools_after if name not in tools_before]),
+            removed=tuple([name for name in tools_before if name not in tools_after]),
             shift="" if before.context.shift == after.context.shift else after.context.shift,
             used=tuple([call.tool_name for call in self.calls if call.status is ToolExecutionStatus.EXECUTED]),
             missed=_added(earlier.missed_tools, routing.missed_tools),

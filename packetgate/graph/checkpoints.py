@@ -55,8 +55,8 @@ class PacketSerializer(JsonPlusSerializer):
             kind = type(value)
             fields = value.model_dump(exclude_computed_fields=True) if message is None else message
             parts = (kind.__module__, kind.__name__, fields, "model_validate_json")
-            gone = weakref.ref(value, lambda _: self._encoded.pop(key, None))
-            cached = gone, message, ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
+            reference = weakref.ref(value, lambda _: self._encoded.pop(key, None))
+            cached = reference, message, ormsgpack.Ext(EXT_PYDANTIC_V2, super().dumps_typed(parts)[1])
             self._encoded[key] = cached
         return cached[2]
 
@@ -68,21 +68,21 @@ class AtomicSaver(BaseCheckpointSaver[str]):
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: Any
     ) -> RunnableConfig:
         """Store a checkpoint."""
-        return await _uncancelled(super().aput(config, checkpoint, metadata, new_versions))
+        return await _finish_before_cancelling(super().aput(config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store a stage's writes. For a failed or cancelled stage, store only the error: the stage runs again."""
         errors = [write for write in writes if write[0] in ERROR_WRITES]
-        await _uncancelled(super().aput_writes(config, errors or writes, task_id, task_path))
+        await _finish_before_cancelling(super().aput_writes(config, errors or writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a session."""
-        await _uncancelled(super().adelete_thread(thread_id))
+        await _finish_before_cancelling(super().adelete_thread(thread_id))
 
 
-async def _uncancelled(writing: Coroutine[Any, Any, _T]) -> _T:
+async def _finish_before_cancelling(writing: Coroutine[Any, Any, _T]) -> _T:
     task = asyncio.ensure_future(writing)
     try:
         return await asyncio.shield(task)
@@ -95,17 +95,17 @@ def async_saver(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     """Return the checkpointer. If it has only sync methods, return a copy that runs them in threads."""
     if not isinstance(saver, SqliteSaver) and type(saver).aget_tuple is not BaseCheckpointSaver.aget_tuple:
         return saver
-    made = copy(saver)
-    made.__class__ = type(f"{type(saver).__name__}InThreads", (_SaverInThreads, type(saver)), {})
-    return made
+    threaded = copy(saver)
+    threaded.__class__ = type(f"{type(saver).__name__}Threaded", (_ThreadedSaver, type(saver)), {})
+    return threaded
 
 
 def async_store(store: BaseStore) -> BaseStore:
     """Return the store. If it has only sync methods, return a wrapper that runs them in threads."""
-    return _StoreInThreads(store) if isinstance(store, SqliteStore) else store
+    return _ThreadedStore(store) if isinstance(store, SqliteStore) else store
 
 
-class _SaverInThreads(BaseCheckpointSaver[Any]):
+class _ThreadedSaver(BaseCheckpointSaver[Any]):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return await asyncio.to_thread(self.get_tuple, config)
 
@@ -123,7 +123,7 @@ class _SaverInThreads(BaseCheckpointSaver[Any]):
         await asyncio.to_thread(self.delete_thread, thread_id)
 
 
-class _StoreInThreads(BaseStore):
+class _ThreadedStore(BaseStore):
     def __init__(self, store: BaseStore) -> None:
         self._store = store
 

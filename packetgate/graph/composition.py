@@ -47,7 +47,7 @@ class OpenGraph:
     graph: Graph
     hub: McpHub
     journal: DatabaseJournal
-    with_models: Callable[[ModelPool], Graph]
+    graph_with: Callable[[ModelPool], Graph]
 
 
 def model_pool(settings: Settings) -> ModelPool:
@@ -90,14 +90,14 @@ def deciders_for(models: ModelPool, results: ResultStore | None = None) -> Decid
     deciders = (
         reflex_deciders()
         if models.is_reflex
-        else language_deciders(partial(_loaded, models, "lite"), partial(_loaded, models, "prime"), results)
+        else language_deciders(partial(_load_model, models, "lite"), partial(_load_model, models, "prime"), results)
     )
     return replace(
         with_reviewer(deciders, models.reviewer) if models.has_reviewer else deciders, model_digest=models.model_digest
     )
 
 
-async def _loaded(models: ModelPool, role: Literal["lite", "prime"]) -> "Model":
+async def _load_model(models: ModelPool, role: Literal["lite", "prime"]) -> "Model":
     model = await models.get(role)
     if model is None:
         raise ModelError(f"no model for the role {role!r}: set PACKETGATE_LITE or PACKETGATE_PRIME")
@@ -176,9 +176,9 @@ async def open_graph(settings: Settings, models: ModelPool | None = None) -> Asy
         await prune_records(store, settings.usage_days, settings.prompt_days)
         journal = open_journal(settings)
 
-        def made(models: ModelPool) -> Graph:
+        def build(models: ModelPool) -> Graph:
             deciders = deciders_for(models, result_store(settings))
             graph = build_graph(deciders, hub, settings.usage_days, settings.prompt_days, journal)
             return graph.compile(checkpointer=checkpointer, store=store, name="packetgate")
 
-        yield OpenGraph(made(models), hub, journal, made)
+        yield OpenGraph(build(models), hub, journal, build)

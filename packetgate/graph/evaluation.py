@@ -38,28 +38,28 @@ class _Tools:
         return ()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        raise NotImplementedError(f"{tool_name}: turns of an evaluation stop before this")
+        raise NotImplementedError(f"{tool_name}: an evaluation stops before a tool runs")
 
 
-async def play(case: Case, deciders: Deciders, context: RoutingContext) -> CaseResult:
-    """Return the result of a case."""
+async def run_case(case: Case, deciders: Deciders, context: RoutingContext) -> CaseResult:
+    """Run a case and return its result."""
     toolbox = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
     saver = InMemorySaver(serde=PacketSerializer())
     graph = build_graph(deciders, toolbox, 0, 0).compile(checkpointer=saver, interrupt_before=STOPS)
     config: Any = {"configurable": {"thread_id": case.name}}
     if case.after:
-        await graph.aupdate_state(config, _begun(case, case.after, context), as_node="execute_tool")
+        await graph.aupdate_state(config, _state_after_call(case, case.after, context), as_node="execute_tool")
     started = perf_counter()
     with collect_requests() as requests:
         turn = None if case.after else TurnInput(messages=[HumanMessage(case.says)])
         state = await graph.ainvoke(turn, config, context=context)
     packet = CognitionPacket.model_validate({name: state[name] for name in CognitionPacket.model_fields})
     problem = requests[-1].error if requests and all(request.error for request in requests) else ""
-    return _played(case, packet, perf_counter() - started, problem)
+    return _case_result(case, packet, perf_counter() - started, problem)
 
 
-def _begun(case: Case, earlier_call: MadeCall, context: RoutingContext) -> dict[str, Any]:
-    """Return a turn whose first call has run, and whose selection wants more calls."""
+def _state_after_call(case: Case, earlier_call: MadeCall, context: RoutingContext) -> dict[str, Any]:
+    """Return the state of a turn whose first call has run, and whose selection is not complete."""
     executed = {"status": ToolExecutionStatus.EXECUTED, "result": ToolResult(success=True, output=earlier_call.output)}
     call = ToolCall(tool_name=earlier_call.tool, params=earlier_call.params, **executed)
     packet = CognitionPacket(
@@ -72,7 +72,7 @@ def _begun(case: Case, earlier_call: MadeCall, context: RoutingContext) -> dict[
     return {name: getattr(packet, name) for name in CognitionPacket.model_fields}
 
 
-def _played(case: Case, packet: CognitionPacket, seconds: float, problem: str) -> CaseResult:
+def _case_result(case: Case, packet: CognitionPacket, seconds: float, problem: str) -> CaseResult:
     routing = packet.tool_routing or ToolRouting()
     calls = [call for call in routing.calls if call.status is not ToolExecutionStatus.EXECUTED]
     judged = case.judged([(call.tool_name, call.params) for call in calls])

@@ -32,12 +32,12 @@ class LoopThread:
             running = asyncio.run_coroutine_threadsafe(work, self._loop)
         return running.result()
 
-    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `last` on the thread, if it was started, and end it."""
+    def close(self, cleanup: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `cleanup` on the thread, if it was started, and end it."""
         with self._starting:
             loop, self._loop = self._loop, None
         if loop is not None and self._process == os.getpid():
-            asyncio.run_coroutine_threadsafe(last(), loop).result()
+            asyncio.run_coroutine_threadsafe(cleanup(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
 
 
@@ -65,13 +65,13 @@ class LoopTools:
     @property
     def known(self) -> Catalogue:
         """The last known tools."""
-        opened = self._opened()
-        return opened.known if opened else Catalogue()
+        hub = self._ready_hub()
+        return hub.known if hub else Catalogue()
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the state of every server."""
-        opened = self._opened()
-        return opened.health() if opened else ()
+        hub = self._ready_hub()
+        return hub.health() if hub else ()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name."""
@@ -79,9 +79,9 @@ class LoopTools:
 
     async def aclose(self) -> None:
         """Close the running loop's hub."""
-        opened, opening = self._opened(), self._hubs.pop(asyncio.get_running_loop(), None)
-        if opened:
-            await opened.__aexit__(None, None, None)
+        hub, opening = self._ready_hub(), self._hubs.pop(asyncio.get_running_loop(), None)
+        if hub:
+            await hub.__aexit__(None, None, None)
         elif opening:
             opening.cancel()
 
@@ -89,12 +89,12 @@ class LoopTools:
         loop = asyncio.get_running_loop()
         opening = self._hubs.get(loop)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
-            opening = self._hubs[loop] = loop.create_task(self._open())
+            opening = self._hubs[loop] = loop.create_task(self._enter_hub())
         return await asyncio.shield(opening)
 
-    async def _open(self) -> McpHub:
+    async def _enter_hub(self) -> McpHub:
         return await (await self._make()).__aenter__()
 
-    def _opened(self) -> McpHub | None:
+    def _ready_hub(self) -> McpHub | None:
         task = self._hubs.get(asyncio.get_running_loop())
         return task.result() if task and task.done() and not task.cancelled() and task.exception() is None else None

@@ -29,14 +29,14 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.storage import SQLITE_TIMEOUT_S
 from packetgate.state.base import now
 from packetgate.state.errors import ConfigError
-from packetgate.tools.execution.journal import Entry, Journal, Recorded
+from packetgate.tools.execution.journal import Entry, Journal, RecordedEntry
 from packetgate.tools.spec.tool_spec import digest_of
 
 _T = TypeVar("_T")
 
 FORGOTTEN = "session_forgotten"
 _SALT = "salt"
-"""Key of a random value in every detail, so that nobody can guess an erased detail from its digest."""
+"""Key of a random value in every detail, so that an erased detail cannot be guessed from its digest."""
 
 
 class JournalRow(NamedTuple):
@@ -58,12 +58,12 @@ class JournalRow(NamedTuple):
     """JSON; None if erased."""
 
     @property
-    def recorded(self) -> Recorded:
+    def recorded_entry(self) -> RecordedEntry:
         """The entry with its number and time."""
         detail = json.loads(self.detail or "{}")
         detail.pop(_SALT, None)
         entry = Entry(self.event, self.session_id, self.packet_id, self.call_id, detail, self.key)
-        return Recorded(self.seq, datetime.fromisoformat(self.at), entry)
+        return RecordedEntry(self.seq, datetime.fromisoformat(self.at), entry)
 
 
 class ChainHead(NamedTuple):
@@ -73,7 +73,7 @@ class ChainHead(NamedTuple):
     hash: str = ""
 
 
-def chained(entries: Iterable[Entry], head: ChainHead) -> list[JournalRow]:
+def chain_rows(entries: Iterable[Entry], head: ChainHead) -> list[JournalRow]:
     """Return entries as rows that follow `head`."""
     rows: list[JournalRow] = []
     for entry in entries:
@@ -96,8 +96,8 @@ class JournalChain:
         self._unexplained: dict[str, int] = {}
         """First erased row by session, for sessions without a later `FORGOTTEN`."""
 
-    def breach(self, row: JournalRow) -> str | None:
-        """Return the problem with the next row, or None."""
+    def check_row(self, row: JournalRow) -> str | None:
+        """Add the next row. Return what is wrong with it, or None."""
         if row.seq != self.head.seq + 1:
             return f"row {self.head.seq + 1} is missing: row {row.seq} follows"
         if row.previous != self.head.hash:
@@ -114,13 +114,13 @@ class JournalChain:
         self.head = ChainHead(row.seq, row.hash)
         return None
 
-    def end(self, head: ChainHead) -> str | None:
-        """Return the problem with the end of the rows, given the stored head, or None."""
+    def check_end(self, head: ChainHead) -> str | None:
+        """Return what is wrong if the rows end here and `head` is the stored head, or None."""
         if head != self.head:
-            return f"the journal ended with row {head.seq} ({head.hash[:12]}), and now with row {self.head.seq}"
+            return f"the last row is {self.head.seq}, but the stored head is row {head.seq} ({head.hash[:12]})"
         if self._unexplained:
             first = min(self._unexplained.values())
-            return f"the detail of row {first} was removed, and no later row says that its session was forgotten"
+            return f"the detail of row {first} was removed, but no later row says that its session was forgotten"
         return None
 
 
@@ -200,53 +200,53 @@ class DatabaseJournal(Journal):
 
     async def record(self, *entries: Entry) -> bool:
         """Append entries and return True; return False if a key exists."""
-        return await self._on_thread(self._append, entries)
+        return await self._run_on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
         """Erase the details of a session's rows and append a row that records it, in one transaction."""
-        await self._on_thread(self._forget, session_id)
+        await self._run_on_thread(self._forget, session_id)
 
-    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+    async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of one call, oldest first."""
         rows = await self._read("WHERE packet_id = ? AND call_id = ? ORDER BY seq", packet_id, call_id)
-        return tuple(row.recorded for row in rows)
+        return tuple(row.recorded_entry for row in rows)
 
-    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+    async def event_entries(self, *events: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of these events, oldest first."""
         rows = await self._read(f"WHERE event IN ({', '.join('?' * len(events))}) ORDER BY seq", *events)
-        return tuple(row.recorded for row in rows)
+        return tuple(row.recorded_entry for row in rows)
 
     async def rows(self, session_id: str | None = None) -> AsyncIterator[JournalRow]:
         """Yield the rows of all sessions, or of one session, oldest first."""
-        condition, named = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))
+        condition, values = ("", ()) if session_id is None else (" AND session_id = ?", (session_id,))
         last = 0
-        while rows := await self._read(f"WHERE seq > ?{condition} ORDER BY seq LIMIT ?", last, *named, _PAGE_ROWS):
+        while rows := await self._read(f"WHERE seq > ?{condition} ORDER BY seq LIMIT ?", last, *values, _PAGE_ROWS):
             for row in rows:
                 yield row
             last = rows[-1].seq
 
     async def head(self) -> ChainHead:
         """Return the stored end of the journal."""
-        rows = await self._on_thread(self._fetch, _HEAD)
+        rows = await self._run_on_thread(self._fetch, _HEAD)
         return ChainHead(*rows[0]) if rows else ChainHead()
 
     async def _read(self, condition: str, *values: object) -> list[JournalRow]:
-        rows = await self._on_thread(self._fetch, f"SELECT * FROM journal {condition}", *values)  # noqa: S608
+        rows = await self._run_on_thread(self._fetch, f"SELECT * FROM journal {condition}", *values)  # noqa: S608
         return [JournalRow(*row) for row in rows]
 
-    async def _on_thread(self, function: Callable[..., _T], *values: object) -> _T:
+    async def _run_on_thread(self, function: Callable[..., _T], *values: object) -> _T:
         if self._pid != os.getpid():
             self._start()
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *values)
 
     def _fetch(self, sql: str, *values: object) -> list[Any]:
-        with self._opened() as execute:
+        with self._open_connection() as execute:
             rows: list[Any] = execute(sql, values).fetchall()
             return rows
 
     def _append(self, entries: Sequence[Entry]) -> bool:
         keys = [entry.key for entry in entries if entry.key is not None]
-        with self._transaction(lasting=bool(keys) or any(entry.is_lasting for entry in entries)) as execute:
+        with self._transaction(durable=bool(keys) or any(entry.is_durable for entry in entries)) as execute:
             same_keys = [execute("SELECT 1 FROM journal WHERE key = ?", (key,)) for key in keys]
             head = execute(_HEAD)
             if any(cursor.fetchone() for cursor in same_keys):
@@ -257,16 +257,16 @@ class DatabaseJournal(Journal):
     def _forget(self, session_id: str) -> None:
         with self._transaction() as execute:
             head, erased = execute(_HEAD), execute(_ERASE, (session_id, FORGOTTEN))
-            newest = head.fetchone()
+            newest_row = head.fetchone()
             if erased.rowcount:
-                _insert(execute, [Entry(FORGOTTEN, session_id)], newest)
+                _insert(execute, [Entry(FORGOTTEN, session_id)], newest_row)
 
     @abstractmethod
-    def _opened(self) -> AbstractContextManager[Execute]: ...
+    def _open_connection(self) -> AbstractContextManager[Execute]: ...
 
     @abstractmethod
-    def _transaction(self, *, lasting: bool = True) -> AbstractContextManager[Execute]:
-        """Begin a transaction of the only writer, and commit it. If `lasting`, it survives a power failure."""
+    def _transaction(self, *, durable: bool = True) -> AbstractContextManager[Execute]:
+        """Return a transaction that no other writer interrupts. If `durable`, it survives a power failure."""
 
     def _close(self) -> None:
         if self._connection is not None:
@@ -275,7 +275,7 @@ class DatabaseJournal(Journal):
 
 
 def _insert(execute: Execute, entries: Sequence[Entry], head: tuple[int, str] | None) -> None:
-    rows = chained(entries, ChainHead(*(head or ChainHead())))
+    rows = chain_rows(entries, ChainHead(*(head or ChainHead())))
     for row in rows:
         execute(_INSERT, row)
     execute(_MOVE_HEAD, (rows[-1].seq, rows[-1].hash))
@@ -290,7 +290,7 @@ class _SqliteJournal(DatabaseJournal):
         """Device and inode of the connection's file."""
 
     @contextmanager
-    def _opened(self) -> Iterator[Execute]:
+    def _open_connection(self) -> Iterator[Execute]:
         try:
             if self._connection is None or self._file != self._identity():  # the file may have been replaced
                 self._close()
@@ -306,10 +306,10 @@ class _SqliteJournal(DatabaseJournal):
             raise ConfigError(f"{self._path}: cannot write the journal: {error}; set PACKETGATE_HOME") from error
 
     @contextmanager
-    def _transaction(self, *, lasting: bool = True) -> Iterator[Execute]:
-        with self._opened() as execute:
+    def _transaction(self, *, durable: bool = True) -> Iterator[Execute]:
+        with self._open_connection() as execute:
             # SQLite's log is sequential: a commit that waits for the disk also flushes earlier commits.
-            execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+            execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             execute("BEGIN IMMEDIATE")
             try:
                 yield execute
@@ -332,7 +332,7 @@ class _PostgresJournal(DatabaseJournal):
         self._url = url
 
     @contextmanager
-    def _opened(self) -> Iterator[Execute]:
+    def _open_connection(self) -> Iterator[Execute]:
         with postgres_errors(self._url) as url:
             import psycopg
 
@@ -340,7 +340,7 @@ class _PostgresJournal(DatabaseJournal):
                 self._close()
                 options = keepalive_options(url)
                 self._connection = connection = psycopg.connect(url, autocommit=True, options=options)
-                weakref.finalize(self, _close_own, connection, os.getpid())
+                weakref.finalize(self, _close_in_process, connection, os.getpid())
                 with connection.transaction():
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
                     if connection.execute("SELECT to_regclass('journal_head')").fetchone() == (None,):
@@ -348,10 +348,10 @@ class _PostgresJournal(DatabaseJournal):
             yield self._execute
 
     @contextmanager
-    def _transaction(self, *, lasting: bool = True) -> Iterator[Execute]:
+    def _transaction(self, *, durable: bool = True) -> Iterator[Execute]:
         # All writers wait for each other. The pipeline sends several statements at once: two round trips for a record.
-        with self._opened() as execute, self._connection.pipeline(), self._connection.transaction():
-            execute(f"SET LOCAL synchronous_commit = {'on' if lasting else 'off'}")
+        with self._open_connection() as execute, self._connection.pipeline(), self._connection.transaction():
+            execute(f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}")
             execute("SELECT pg_advisory_xact_lock(?)", (_POSTGRES_LOCK,))
             yield execute
 
@@ -359,6 +359,6 @@ class _PostgresJournal(DatabaseJournal):
         return self._connection.execute(sql.replace("?", "%s"), values)
 
 
-def _close_own(connection: Any, process: int) -> None:
+def _close_in_process(connection: Any, process: int) -> None:
     if process == os.getpid():
         connection.close()

@@ -41,15 +41,15 @@ class Leases:
         """Release a lock."""
 
     async def is_taken(self, session: str) -> bool:
-        """Whether any process holds a session's lock."""
+        """Return whether any process holds a session's lock."""
         if await self._take_unless_cancelled(session):
             await asyncio.shield(self.release(session))
             return False
         return True
 
     @asynccontextmanager
-    async def held(self, session: str) -> AsyncIterator[None]:
-        """Wait for a session's lock, and hold it."""
+    async def hold(self, session: str) -> AsyncIterator[None]:
+        """Wait for a session's lock, and hold it until the context ends."""
         while not await self._take_unless_cancelled(session):  # noqa: ASYNC110  no event comes from another process
             await asyncio.sleep(RETRY_S)
         try:
@@ -115,48 +115,48 @@ class _PostgresLeases(Leases):
         self._connection: AsyncConnection[Any] | None = None
         self._held: set[str] = set()
         self._connecting = asyncio.Lock()
-        self._checking: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     async def take(self, session: str) -> bool:
-        taken = await self._ask(_TAKE, session)
+        taken = await self._query(_TAKE, session)
         if taken:
             self._held.add(session)
-            if self._checking is None or self._checking.done():
-                self._checking = asyncio.create_task(self._check())
+            if self._watching is None or self._watching.done():
+                self._watching = asyncio.create_task(self._reconnect_if_broken())
         return taken
 
     async def release(self, session: str) -> None:
         self._held.discard(session)
-        await self._ask(_RELEASE, session)
+        await self._query(_RELEASE, session)
 
     async def close(self) -> None:
-        if self._checking is not None:
-            self._checking.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
         if self._connection is not None:
             await self._connection.close()
 
-    async def _check(self) -> None:
+    async def _reconnect_if_broken(self) -> None:
         """Reconnect soon after the connection breaks."""
         from psycopg import OperationalError
 
         while self._held:
             await asyncio.sleep(CHECK_S)
             with suppress(OperationalError):  # the next check may succeed
-                await self._ask("SELECT %s <> ''", "held")
+                await self._query("SELECT %s <> ''", "held")
 
-    async def _ask(self, sql: str, session: str) -> bool:
+    async def _query(self, sql: str, session: str) -> bool:
         from psycopg import OperationalError
 
-        connection = await self._connected()
+        connection = await self._connect()
         try:
             answer = await (await connection.execute(sql, (session,))).fetchone()
         except OperationalError:
             if not connection.closed:
                 raise
-            answer = await (await (await self._connected()).execute(sql, (session,))).fetchone()
+            answer = await (await (await self._connect()).execute(sql, (session,))).fetchone()
         return bool(answer and answer[0])
 
-    async def _connected(self) -> "AsyncConnection[Any]":
+    async def _connect(self) -> "AsyncConnection[Any]":
         async with self._connecting:
             if self._connection is None or self._connection.closed:
                 from psycopg import AsyncConnection

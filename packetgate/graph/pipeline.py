@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from packetgate.deciders.protocols import CallReview, Review
 from packetgate.graph.changes import CALL_REVIEWED, StageChange
 from packetgate.nodes.execute_tool import execute_tool
-from packetgate.nodes.review_selection import reviewed
+from packetgate.nodes.review_selection import apply_review
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
@@ -62,7 +62,7 @@ class Caller(Protocol):
         """Earlier calls. The values of a call are traced to the outputs of these calls."""
         ...
 
-    def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
+    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         """Return the packet of a call with the user's words; the palette contains only `entry`.
 
         Args:
@@ -73,7 +73,7 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The steps of a requested call."""
+    """Proposes, asks about and runs the calls that a client requests."""
 
     tools: Toolbox
     journal: Journal
@@ -87,20 +87,20 @@ class Pipeline:
 
     @property
     def store(self) -> BaseStore | None:
-        """The store of uses; None without a store."""
+        """The store of tool uses, or None."""
         return None
 
     def toolbox(self, settings: RoutingContext) -> AllowedTools:
         """Return the tools that a client may use."""
         return AllowedTools(self.tools, settings, self.channel)
 
-    async def proposed(
+    async def propose_call(
         self, requested: RequestedCall, caller: Caller, settings: RoutingContext, *, own_thread: bool = False
     ) -> CognitionPacket:
         """Return the packet of a checked, reviewed and journaled call; it may wait for an answer.
 
         Args:
-            own_thread: nobody can be asked during the request, so the call waits in a new thread.
+            own_thread: nobody can be asked during the request, so a call that may need an answer gets a new thread.
 
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
@@ -111,32 +111,34 @@ class Pipeline:
         packet, proposal = await asyncio.to_thread(_proposal, requested, caller, catalogue, hint, own_thread=own_thread)
         runtime = self._runtime(packet, can_ask=True)
         (call,) = packet.routing.calls
-        unjudged = {"confidence_source": ConfidenceSource.UNJUDGED, "reasoning": CHOSEN_BY_CLIENT}
-        accepted = CallReview(call_id=call.call_id, approved=True, confidence=1.0, **unjudged)
+        basis = {"confidence_source": ConfidenceSource.UNJUDGED, "reasoning": CHOSEN_BY_CLIENT}
+        accepted = CallReview(call_id=call.call_id, approved=True, confidence=1.0, **basis)
         review = Review(reviews=(accepted,), decided_by="reflex", confidence_source=ConfidenceSource.UNJUDGED)
-        judged = await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
+        review_update = await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=self.journal)
         entries = (
             *StageChange(CognitionPacket(), proposal).entries(),
-            *StageChange(packet, judged).entries(),
+            *StageChange(packet, review_update).entries(),
         )
         entries = tuple(entry for entry in entries if entry.event != CALL_REVIEWED)  # the call had no review
-        packet = packet.merged(judged)
+        packet = packet.merged(review_update)
         if requested.call_id and packet.governance.question:
             question = packet.governance.question.changed(question_id=requested.call_id)
             packet = packet.merged({"governance": packet.governance.changed(question=question)})
         call = packet.routing.calls[0]
-        if call.status is ToolExecutionStatus.APPROVED and (began := await self._unfinished(call, packet, catalogue)):
-            doubted = call.in_doubt(began)
-            packet = packet.merged({"tool_routing": packet.routing.changed(calls=(doubted,))})
-            packet, dry_runs = await run_dry_runs((doubted,), packet, catalogue, toolbox, self.journal)
-            packet = packet.merged(approval_update((doubted,), packet, catalogue, dry_runs))
+        if call.status is ToolExecutionStatus.APPROVED and (
+            started_at := await self._unfinished_since(call, packet, catalogue)
+        ):
+            doubtful_call = call.in_doubt(started_at)
+            packet = packet.merged({"tool_routing": packet.routing.changed(calls=(doubtful_call,))})
+            packet, dry_runs = await run_dry_runs((doubtful_call,), packet, catalogue, toolbox, self.journal)
+            packet = packet.merged(approval_update((doubtful_call,), packet, catalogue, dry_runs))
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
             self._proposed[packet.header.packet_id] = entries
         else:
             await self.journal.record(*entries)
         return packet
 
-    async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
+    async def answer_question(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
         """Return the packet with the user's decision, which is accepted only once.
 
         Raises:
@@ -162,7 +164,7 @@ class Pipeline:
         await self.journal.record(*StageChange(packet, update).entries())
         return packet.merged(update)
 
-    async def executed(
+    async def run_call(
         self, packet: CognitionPacket, tools: Toolbox | None = None
     ) -> tuple[CognitionPacket, tuple[Entry, ...]]:
         """Run the call if it may run; return its packet and the journal entries to write with its end.
@@ -171,9 +173,9 @@ class Pipeline:
         """
         toolbox = AllowedTools(tools or self.tools, packet.governance.settings, self.channel)
         runtime = self._runtime(packet, can_ask=False)
-        held = self._proposed.pop(packet.header.packet_id, ())
-        marked = _marked(packet, await toolbox.catalogue())
-        journal = HeldJournal(self.journal, *held, *marked)
+        entries_before = self._proposed.pop(packet.header.packet_id, ())
+        change_entries = _change_entries(packet, await toolbox.catalogue())
+        journal = HeldJournal(self.journal, *entries_before, *change_entries)
         self._running.add(packet.header.packet_id)
         try:
             update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)
@@ -183,15 +185,15 @@ class Pipeline:
         ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
         return ended, tuple(StageChange(packet, update).entries())
 
-    async def _unfinished(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
+    async def _unfinished_since(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
         """Return the start of an earlier, equal change by this client if its end was not recorded; otherwise None."""
         if call.risk is Risk.READ:
             return None
-        marks = await self.journal.of_call("", _mark(call, packet, catalogue))
-        run = marks[-1].entry.detail if marks else {}
+        change_rows = await self.journal.call_entries("", _change_digest(call, packet, catalogue))
+        run = change_rows[-1].entry.detail if change_rows else {}
         if not run or run["packet"] in self._running:
             return None
-        rows = await self.journal.of_call(str(run["packet"]), str(run["call"]))
+        rows = await self.journal.call_entries(str(run["packet"]), str(run["call"]))
         started = [row.at for row in rows if row.entry.event == STARTED]
         return started[-1] if started and not any(row.entry.event == ENDED for row in rows) else None
 
@@ -201,35 +203,35 @@ class Pipeline:
         return Runtime(context=packet.governance.settings, store=self.store, execution_info=asking)
 
 
-def _mark(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
-    """Return a digest of client, tool definition and arguments, by which the journal finds an earlier, equal change."""
+def _change_digest(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> str:
+    """Return a digest of client, tool definition and arguments. The journal finds earlier, equal changes by it."""
     return digest_of([packet.header.origin, packet.header.person, call_digest(call, catalogue[call.tool_name])])
 
 
-def _marked(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
-    """Return the entry that maps a change to its run."""
+def _change_entries(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entry, ...]:
+    """Return the journal entry that maps a change to its run; empty for a read, or if the call does not run."""
     call, header = packet.routing.calls[0], packet.header
     runs = call.status is ToolExecutionStatus.APPROVED and packet.governance.settings.allows(call.risk)
     if call.risk is Risk.READ or not runs or call.tool_name not in catalogue:
         return ()
     run: dict[str, JsonValue] = {"packet": header.packet_id, "call": call.call_id}
-    return (Entry(CALL_MARKED, header.session_id, call_id=_mark(call, packet, catalogue), detail=run),)
+    return (Entry(CALL_MARKED, header.session_id, call_id=_change_digest(call, packet, catalogue), detail=run),)
 
 
 def _proposal(
     requested: RequestedCall, caller: Caller, catalogue: Catalogue, hint: str, *, own_thread: bool
 ) -> tuple[CognitionPacket, PacketUpdate]:
-    """Return a packet with the call, and its new sections. Blocking."""
+    """Return a packet with the call, and the sections that the call adds. Blocking."""
     checked = repair_call(requested.name, requested.params, catalogue)
     if checked.tool_name not in catalogue:
-        raise CallRefusedError(_no_such_tool(requested.name, catalogue) + hint, code=Code.TOOL_UNKNOWN)
+        raise CallRefusedError(_unknown_tool_message(requested.name, catalogue) + hint, code=Code.TOOL_UNKNOWN)
     checked = with_problems(checked, frozenset({checked.tool_name}), catalogue)
     if checked.problems:
         message = " ".join(problem.message for problem in checked.problems)
         raise CallRefusedError(message, code=code_of(checked.problems[0]))
     spec = catalogue[checked.tool_name]
     entry = PaletteEntry(tool_name=spec.name, shown="full", reason="ranked", risk=spec.risk)
-    packet = caller.opened(entry)
+    packet = caller.new_packet(entry)
     evidence = source_texts(packet.merged({"tool_routing": ToolRouting(past_calls=caller.sources)}))
     call = with_risk(
         ToolCall(
@@ -247,13 +249,13 @@ def _proposal(
         message = f"{call.tool_name} may {call.risk}{why}. {requested.refusal_if_changing}{hint}"
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
     if own_thread and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
-        packet = caller.opened(entry, own_thread=True)
+        packet = caller.new_packet(entry, own_thread=True)
     routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
     proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
     return packet.merged(proposal), proposal
 
 
-def _no_such_tool(name: str, catalogue: Catalogue) -> str:
+def _unknown_tool_message(name: str, catalogue: Catalogue) -> str:
     nearest = ", ".join(catalogue[tool].listed_name for tool in catalogue.nearest(name))
     fallback = "no tool has a similar name" if catalogue else "no tools are available"
     hint = f"similar names: {nearest}" if nearest else fallback

@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore
 from pydantic import ConfigDict, ValidationError
 
 from packetgate.deciders.protocols import ModelDigestSource
-from packetgate.graph.telemetry import guarded
+from packetgate.graph.telemetry import log_errors
 from packetgate.models.endpoint import Role
 from packetgate.models.requests import ModelRequest
 from packetgate.state.base import Section, new_id
@@ -68,11 +68,11 @@ def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, Bas
     """Return a function that records a finished turn and sometimes prunes old records."""
     turns = count(1)
 
-    async def record(ended: CognitionPacket, store: BaseStore) -> None:
-        async with _in_time(ended):
+    async def record(packet: CognitionPacket, store: BaseStore) -> None:
+        async with _bounded_store_access(packet):
             if days:
-                await store_record(store, record_of(ended))
-                await store_uses(store, ended)
+                await store_record(store, record_of(packet))
+                await store_uses(store, packet)
             if next(turns) % PRUNE_EVERY == 0:
                 await prune_records(store, days, prompt_days)
 
@@ -85,7 +85,7 @@ async def record_requests(
     """Record a stage's requests to its model."""
     session_id, packet_id = packet.header.session_id, packet.header.packet_id
     exchanges, at = tuple(requests), requests[0].at
-    async with _in_time(packet):
+    async with _bounded_store_access(packet):
         names = {"session_id": session_id, "packet_id": packet_id, "stage": stage}
         await save_prompts(store, StagePrompts(**names, role=role, at=at, exchanges=exchanges))
 
@@ -119,23 +119,23 @@ async def forget_records(store: BaseStore, session_id: str) -> None:
     await delete_uses(store, session=session_id)
 
 
-async def learned_by(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
+async def learned_for(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
     """Return what the ranking learned from the user's confirmed calls; None if the store does not answer."""
     if store is not None:
-        async with _in_time(packet):
+        async with _bounded_store_access(packet):
             return await read_learned(store, packet.header)
     return None
 
 
-async def calibration_by(
+async def calibration_for(
     packet: CognitionPacket, store: BaseStore | None, model_digest: ModelDigestSource | None = None
 ) -> Calibration:
-    """Return the curves that were fitted to the user's answers, otherwise those of the model's passport.
+    """Return calibration curves: fitted to the user's answers, otherwise from the model's passport.
 
-    They are empty if the store does not answer.
+    Without an answer from the store there are none.
     """
     if store is not None:
-        async with _in_time(packet):
+        async with _bounded_store_access(packet):
             digest = await model_digest() if model_digest else None
             passport = await read_passport(store, digest) if digest else None
             curves = passport.curves if passport and passport.version == evaluation_version() else {}
@@ -144,9 +144,9 @@ async def calibration_by(
 
 
 @asynccontextmanager
-async def _in_time(packet: CognitionPacket) -> AsyncIterator[None]:
-    """Bound the time for the store, and catch its errors."""
-    with guarded(packet.header.packet_id):
+async def _bounded_store_access(packet: CognitionPacket) -> AsyncIterator[None]:
+    """Limit the time of a store access, and log its errors."""
+    with log_errors(packet.header.packet_id):
         async with asyncio.timeout(TIMEOUT_S):
             yield
 
@@ -161,8 +161,8 @@ def evaluation_version() -> str:
     return hashlib.sha256(FILE.read_bytes() + EVIDENCE_FITTED.read_bytes() + form.encode()).hexdigest()[:16]
 
 
-async def read_played(store: BaseStore, model_digest: str) -> dict[str, CaseResult]:
-    """Return a model's results of cases, by case."""
+async def read_case_results(store: BaseStore, model_digest: str) -> dict[str, CaseResult]:
+    """Return a model's case results by case name."""
     items = await store.asearch((*EVALUATIONS, model_digest), filter={"version": evaluation_version()}, limit=_ALL)
     return {item.key: CaseResult.model_validate(item.value) for item in items if item.key != _PASSPORT}
 

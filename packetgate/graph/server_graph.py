@@ -26,7 +26,7 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
     """A compiled graph that validates a server's input."""
 
     def __init__(self, *, results: ResultStore | None = None, **parts: Any) -> None:
-        """Create a graph from the attributes of another graph. Servers copy a graph in this way."""
+        """Create a graph from another graph's attributes, because servers copy graphs this way."""
         super().__init__(**parts)
         self.results = results
 
@@ -55,7 +55,7 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
             configurable.pop("thread_id", None)
             config = {**(config or {}), "configurable": configurable}
         context = options.get("context")
-        with _value_errors():
+        with _raise_value_errors():
             routing_context(context)
             if isinstance(turn_input, Command):
                 check_update(turn_input.update)
@@ -69,14 +69,14 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
                 request = TurnRequest.model_validate(turn_input.get("request") or {})
                 request = request.changed(origin="server", person=person or request.person)
                 turn_input = await asyncio.to_thread(
-                    self._with_files, turn_input, request, configurable.get("thread_id", "")
+                    self._store_files, turn_input, request, configurable.get("thread_id", "")
                 )
                 request_in(turn_input["messages"])  # an invalid request must not replace the open question
             async with aclosing(cast("AsyncGenerator[Any]", super().astream(turn_input, config, **options))) as parts:
                 async for part in parts:
                     yield part
 
-    def _with_files(self, turn_input: dict[str, Any], request: TurnRequest, thread: str) -> dict[str, Any]:
+    def _store_files(self, turn_input: dict[str, Any], request: TurnRequest, thread: str) -> dict[str, Any]:
         messages = turn_input.get("messages", [])
         messages = convert_to_messages(messages if isinstance(messages, list) else [messages])
         messages, files = take_files(messages, self.results, thread)
@@ -90,14 +90,14 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         Raises:
             RequestError: a change is invalid. The error is also a ValueError.
         """
-        with _value_errors():
+        with _raise_value_errors():
             for update in chain.from_iterable(supersteps):
                 check_update(update.values)
         return await super().abulk_update_state(config, supersteps)
 
 
 @contextmanager
-def _value_errors() -> Iterator[None]:
+def _raise_value_errors() -> Iterator[None]:
     try:
         yield
     except PacketgateError as error:

@@ -32,7 +32,7 @@ class Settings(BaseSettings):
         description="Folder of sessions and logs.",
     )
     database_url: str | None = Field(
-        default=None, description="postgresql://...: store sessions in PostgreSQL instead."
+        default=None, description="postgresql://...: store sessions in PostgreSQL instead of SQLite."
     )
     usage_days: int = Field(
         default=USAGE_DAYS, ge=0, le=36_500, description="Days to keep records of turns; 0 records nothing."
@@ -46,12 +46,13 @@ class Settings(BaseSettings):
     sandbox_network: bool | None = Field(
         default=None, description="Whether programs in the sandbox have network access."
     )
-    embeddings: str | None = Field(default=None, description="openai:NAME to search by embeddings.")
+    embeddings: str | None = Field(default=None, description="openai:NAME: embedding model for the tool search.")
     url: str | None = Field(
         default=None, description="http(s)://... of a LangGraph-API server that runs the turns instead of this process."
     )
     assistant: str = Field(
-        default="packetgate", description="Assistant of that server that runs the turns: its graph's name or its id."
+        default="packetgate",
+        description="Assistant on that server that runs the turns: graph name or assistant id.",
     )
     patience_s: float = Field(default=20.0, gt=0, description="Longest wait for servers that are starting, in seconds.")
 
@@ -96,6 +97,6 @@ class Settings(BaseSettings):
         return self.home / "logs"
 
     @property
-    def kept_path(self) -> Path:
+    def results_path(self) -> Path:
         """Folder of long results and attachments."""
         return self.home / "kept"

@@ -71,5 +71,5 @@ class SharedResultStore(ResultStore):
 def result_store(settings: Settings) -> ResultStore:
     """Return the store of long results that the settings name."""
     if settings.database_url:
-        return SharedResultStore(settings.kept_path, settings.database_url)
-    return ResultStore(settings.kept_path)
+        return SharedResultStore(settings.results_path, settings.database_url)
+    return ResultStore(settings.results_path)

@@ -14,7 +14,7 @@ from langgraph.store.base import BaseStore
 from packetgate.graph.changes import StageChange
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.records import record_requests
-from packetgate.graph.telemetry import guarded, model_attributes, record_break, record_change, stage_span
+from packetgate.graph.telemetry import log_errors, model_attributes, record_change, record_stop, stage_span
 from packetgate.models.endpoint import Role
 from packetgate.models.requests import ModelRequest, collect_requests
 from packetgate.models.source import NamedModel
@@ -35,14 +35,14 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
     name: str
     node: Callable[..., Awaitable[PacketUpdate]]
     journal: Journal
-    needs: Mapping[str, Any] = field(default_factory=dict)
+    node_arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the node."""
     model: Callable[[], Awaitable[NamedModel]] | None = None
     """The model whose tokens the stage spends."""
     role: Role | None = None
-    """The role of the model, if its requests are recorded, also if the stage fails."""
+    """The role of the model; None if its requests are not recorded."""
     settings: RoutingContext | None = None
-    """Default settings of a graph inside another graph."""
+    """Default settings if the graph is a node of another graph."""
     record_turn: Callable[[CognitionPacket, BaseStore], Awaitable[None]] | None = None
     """Records the turn after the stage that ends it."""
     loop: LoopThread = field(default_factory=LoopThread)
@@ -56,7 +56,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
         """Return the stage's update with its duration; journal entries are written before the next stage starts."""
         packet, runtime = input, get_runtime(RoutingContext)
         session_id, packet_id = packet.header.session_id, packet.header.packet_id
-        if isinstance(packet, OpeningPacket):  # its header belongs to the last turn
+        if isinstance(packet, OpeningPacket):  # the header is still the last turn's
             session_id, packet_id = "", ""
         runtime.stream_writer(StageStarted(stage=self.name, session_id=session_id, packet_id=packet_id))
         requests: list[ModelRequest] = []
@@ -64,18 +64,18 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
             started = time.perf_counter()
             try:
                 settings = routing_context(runtime.context, self.settings)
-                needs = self._needs(packet, settings)
+                arguments = self._arguments(packet, settings)
                 with collect_requests() if self.role else nullcontext(requests) as requests:
-                    update = await self.node(packet, runtime.override(context=settings), **needs)
-                took = ms_since(started)
+                    update = await self.node(packet, runtime.override(context=settings), **arguments)
+                duration_ms = ms_since(started)
                 earlier = 0 if "header" in update else len(packet.reasoning.reflection_log)
-                update["reasoning"] = update.get("reasoning", packet.reasoning).timed(earlier, took)
-                update["metrics"] = update.get("metrics", packet.metrics).with_time(self.name, took)
+                update["reasoning"] = update.get("reasoning", packet.reasoning).timed(earlier, duration_ms)
+                update["metrics"] = update.get("metrics", packet.metrics).with_time(self.name, duration_ms)
                 change = StageChange(packet, update)
                 if entries := tuple(change.entries()):
                     await self.journal.record(*entries)
             except Exception as error:
-                with guarded(packet_id):
+                with log_errors(packet_id):
                     stopped = StageStopped(
                         stage=self.name,
                         session_id=session_id,
@@ -86,13 +86,13 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
                         duration_ms=ms_since(started),
                     )
                     runtime.stream_writer(stopped)
-                    record_break(span, stopped, error, await model_attributes(self.model, stopped.usage))
+                    record_stop(span, stopped, error, await model_attributes(self.model, stopped.usage))
                 raise
             finally:
                 if requests and self.role and runtime.store is not None:
                     await record_requests(packet, self.name, self.role, requests, runtime.store)
-            with guarded(change.after.header.packet_id):
-                finished = change.event(self.name, took)
+            with log_errors(change.after.header.packet_id):
+                finished = change.event(self.name, duration_ms)
                 runtime.stream_writer(finished)
                 record_change(span, change, finished, await model_attributes(self.model, finished.usage))
         update = with_thread_messages(packet, update)
@@ -100,19 +100,19 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
             await self.record_turn(packet.merged(update), runtime.store)
         return update
 
-    def _needs(self, packet: CognitionPacket, settings: RoutingContext) -> dict[str, Any]:
+    def _arguments(self, packet: CognitionPacket, settings: RoutingContext) -> dict[str, Any]:
         """Return the node's arguments; the toolbox is filtered by the allow-lists of the packet and of the run."""
-        needs = dict(self.needs)
-        if "toolbox" in needs:
-            needs["toolbox"] = AllowedTools(needs["toolbox"], packet.governance.settings, packet.header.origin)
+        arguments = dict(self.node_arguments)
+        if "toolbox" in arguments:
+            arguments["toolbox"] = AllowedTools(arguments["toolbox"], packet.governance.settings, packet.header.origin)
             if settings != packet.governance.settings:
-                needs["toolbox"] = AllowedTools(needs["toolbox"], settings, packet.header.origin)
-        return needs
+                arguments["toolbox"] = AllowedTools(arguments["toolbox"], settings, packet.header.origin)
+        return arguments
 
 
 @dataclass(frozen=True, eq=False)
-class Direct(Runnable[CognitionPacket, Any]):
-    """A plain function of the packet. LangGraph would call it in a thread, which takes longer."""
+class InlineNode(Runnable[CognitionPacket, Any]):
+    """Calls a plain function of the packet on the event loop. LangGraph would call it in a thread, which is slower."""
 
     function: Callable[[CognitionPacket], Any]
     name: str

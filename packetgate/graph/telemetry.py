@@ -56,7 +56,7 @@ _corrections = _meter.create_counter("packetgate.corrections", "{correction}", "
 
 
 @contextmanager
-def guarded(packet_id: str) -> Iterator[None]:
+def log_errors(packet_id: str) -> Iterator[None]:
     """Catch errors of telemetry and records, so that they never end a turn; log the first error of each packet."""
     try:
         yield
@@ -70,7 +70,7 @@ def guarded(packet_id: str) -> Iterator[None]:
 def stage_span(stage: str, packet_id: str) -> Iterator[Span]:
     """Yield a stage's span as the current span; an invalid span if it cannot be started."""
     span: Span = INVALID_SPAN
-    with guarded(packet_id):
+    with log_errors(packet_id):
         span = _tracer.start_span(f"{SCOPE} {stage}")
     if not span.is_recording():
         yield span
@@ -79,7 +79,7 @@ def stage_span(stage: str, packet_id: str) -> Iterator[Span]:
         with use_span(span, record_exception=False, set_status_on_exception=False):
             yield span
     finally:
-        with guarded(packet_id):
+        with log_errors(packet_id):
             span.end()
 
 
@@ -99,25 +99,25 @@ def record_change(span: Span, change: StageChange, event: StageFinished, model: 
         _calls.add(count, stage | {"packetgate.call.status": status})
     for problem in event.corrections:
         _corrections.add(1, stage | {"packetgate.correction": problem})
-    tried = [call for call in change.calls if call.result and (_was_answered(call) or not call.result.success)]
-    for call in tried:
+    finished_calls = [call for call in change.calls if call.result and (_has_answer(call) or not call.result.success)]
+    for call in finished_calls:
         _tool_calls.record(_duration_ms(call, event) / 1000, _tool_attributes(call))
     if not span.is_recording():
         return
-    began = time.time_ns() - round(event.duration_ms * 1e6)
+    stage_start = time.time_ns() - round(event.duration_ms * 1e6)
     span.set_attributes(_stage_attributes(change, event) | model)
-    for call in tried:  # the calls of a pass start when the stage starts
+    for call in finished_calls:  # the calls of a pass start when the stage starts
         name = f"execute_tool {call.tool_name}"
-        call_span = _tracer.start_span(name, attributes=_call_attributes(call), start_time=began)
+        call_span = _tracer.start_span(name, attributes=_call_attributes(call), start_time=stage_start)
         if _error_type(call):
             call_span.set_status(StatusCode.ERROR)
-        call_span.end(began + round(_duration_ms(call, event) * 1e6))
+        call_span.end(stage_start + round(_duration_ms(call, event) * 1e6))
     for review in change.evaluations:
         span.add_event("gen_ai.evaluation.result", _review_attributes(review, change))
 
 
-def record_break(span: Span, event: StageStopped, error: Exception, model: Attributes) -> None:
-    """Record a stage that failed or waits for the user. The duration until a question is not recorded."""
+def record_stop(span: Span, event: StageStopped, error: Exception, model: Attributes) -> None:
+    """Record a stage that failed or waits for the user. The duration is recorded only if the stage failed."""
     failed: Attributes = {"error.type": event.error} if event.reason == "error" else {}
     if failed:
         _stages.record(event.duration_ms / 1000, {"packetgate.stage": event.stage} | failed)
@@ -214,13 +214,13 @@ def _review_attributes(review: Evaluation, change: StageChange) -> Attributes:
     return attributes
 
 
-def _was_answered(call: ToolCall) -> bool:
+def _has_answer(call: ToolCall) -> bool:
     return call.result is not None and call.result.execution_time_ms > 0
 
 
 def _duration_ms(call: ToolCall, event: StageFinished) -> float:
     """Return the call's duration; the stage's duration if no answer came."""
-    return call.result.execution_time_ms if call.result and _was_answered(call) else event.duration_ms
+    return call.result.execution_time_ms if call.result and _has_answer(call) else event.duration_ms
 
 
 def _error_type(call: ToolCall) -> str | None:

@@ -1,4 +1,4 @@
-"""Ask the user and apply the answer. Nothing else happens here: a resumed node runs again from its start."""
+"""Ask the user and apply the answer. This node does nothing else, because a resumed node runs again from its start."""
 
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
@@ -43,15 +43,15 @@ async def ask_user(
         return _ask_again(packet, {}, question, str(error))
     catalogue = await toolbox.catalogue()
     words = reply_text(reply, max(len(question.calls), 1))
-    said = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
-    if said.kind == "request":
+    classified = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
+    if classified.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
     if question.has_lapsed:
-        return _answered(packet, expire_question(packet), "the question lapsed unanswered")
-    if said.kind == "neither":
-        return _ask_again(packet, {}, question, said.problem)
+        return _close_question(packet, expire_question(packet), "the question expired")
+    if classified.kind == "neither":
+        return _ask_again(packet, {}, question, classified.problem)
     try:
-        decision = await decision_of(said.reply, question, packet, catalogue)
+        decision = await decision_of(classified.reply, question, packet, catalogue)
     except RequestError as error:
         return _ask_again(packet, {}, question, str(error))
     if decision.changed:
@@ -64,12 +64,14 @@ async def ask_user(
         if not typed:
             interrupt(interrupt_payload(packet, question, TAKEN))
         return _ask_again(packet, {}, question, TAKEN)
-    update = _answered(packet, decision.update, "the user answered" if packet.routing.question else "the user decided")
-    return {**update, "parked": parked_turns(packet)} if _is_corrected(packet, update) else update
+    update = _close_question(
+        packet, decision.update, "the user answered" if packet.routing.question else "the user decided"
+    )
+    return {**update, "parked": parked_turns(packet)} if _has_correction(packet, update) else update
 
 
-def _is_corrected(packet: CognitionPacket, update: PacketUpdate) -> bool:
-    """Whether the user wrote something else: the calls stay parked unless selection replaces them."""
+def _has_correction(packet: CognitionPacket, update: PacketUpdate) -> bool:
+    """Return whether the user wrote something else. The calls then stay parked unless selection replaces them."""
     routing, governance = update.get("tool_routing") or packet.routing, update.get("governance") or packet.governance
     outcomes = {approval.outcome for approval in governance.approvals[len(packet.governance.approvals) :]}
     return routing.outcome == "pending" and outcomes == {ApprovalOutcome.ANSWERED}
@@ -94,7 +96,7 @@ def _ask_again(packet: CognitionPacket, update: PacketUpdate, question: OpenQues
     }
 
 
-def _answered(packet: CognitionPacket, update: PacketUpdate, what: str) -> PacketUpdate:
+def _close_question(packet: CognitionPacket, update: PacketUpdate, event: str) -> PacketUpdate:
     routing = update.get("tool_routing") or packet.routing
     outcome = ", ".join(f"{call.tool_name}: {call.status.replace('_', ' ')}" for call in routing.calls)
     if not outcome:
@@ -105,5 +107,5 @@ def _answered(packet: CognitionPacket, update: PacketUpdate, what: str) -> Packe
         "request": TurnRequest(),
         "governance": (update.get("governance") or packet.governance).changed(question=None),
         "status": Status(state=PacketState.PROCESSING),
-        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"{what}: {outcome}")),
+        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"{event}: {outcome}")),
     }

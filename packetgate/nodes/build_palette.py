@@ -20,7 +20,7 @@ from packetgate.tools.usage.learning import Learned
 _STAGE = "build_palette"
 RECENT_MESSAGES = 4
 
-LearnedBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
+LearnedSource = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
 """Returns what the ranking learned from the user's confirmed calls."""
 
 
@@ -30,7 +30,7 @@ async def build_palette(
     *,
     lite: ModelSource | None,
     toolbox: Toolbox,
-    learned: LearnedBy | None = None,
+    learned: LearnedSource | None = None,
 ) -> PacketUpdate:
     """Replace the palette. Only the user's own words decide which tools it contains."""
     settings, routing = packet.governance.settings, packet.routing
@@ -101,5 +101,5 @@ def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:
     names = ", ".join(entry.tool_name for entry in palette.entries[:4])
     more = ", …" if len(palette.entries) > 4 else ""
     about = "" if exact else "about "
-    notes = "".join(f"; {note}" for note in (shift and f"the conversation went {shift}", palette.note) if note)
+    notes = "".join(f"; {note}" for note in (shift and f"the topic changed {shift}", palette.note) if note)
     return f"{len(palette.entries)} of {counted(known, 'tool')}, {about}{palette.tokens:,} tokens: {names}{more}{notes}"

@@ -18,8 +18,8 @@ async def detect_intent(
 ) -> PacketUpdate:
     """Detect the intent, and open a pass if the request needs a tool and the limit of passes allows another pass."""
     settings = packet.governance.settings
-    decision = _certain(packet, settings) or await decider(packet, toolbox, settings)
-    if settings.enabled and not decision.needs_tool and _may_be_served_later(packet, toolbox):
+    decision = _decision_without_decider(packet, settings) or await decider(packet, toolbox, settings)
+    if settings.enabled and not decision.needs_tool and _may_need_starting_server(packet, toolbox):
         await toolbox.catalogue(patient=True)
         decision = await decider(packet, toolbox, settings)
     routing, capped = packet.tool_routing, False
@@ -27,10 +27,10 @@ async def detect_intent(
         routing = routing.next_pass() if routing else ToolRouting(max_reinjections=settings.max_reinjections)
         capped = routing.capped
         routing = routing.stopped_at_cap() if capped else routing
-    looked = not decision.needs_tool and settings.enabled and not is_small_talk(packet.content.original_prompt)
-    servers = toolbox.health() if looked else ()  # build_palette reports problems of servers otherwise
+    reports_servers = not decision.needs_tool and settings.enabled and not is_small_talk(packet.content.original_prompt)
+    servers = toolbox.health() if reports_servers else ()  # otherwise build_palette reports the problems of servers
     summary = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
-    summary += ", but the cap is reached" if capped else ""
+    summary += ", but the limit of passes is reached" if capped else ""
     return {
         "intent": Intent(
             user_intent=decision.user_intent,
@@ -51,13 +51,13 @@ async def detect_intent(
     }
 
 
-def _may_be_served_later(packet: CognitionPacket, toolbox: Toolbox) -> bool:
-    """Whether a server that is still starting may have a tool for the request."""
+def _may_need_starting_server(packet: CognitionPacket, toolbox: Toolbox) -> bool:
+    """Return whether a server that is still starting may have a tool for the request."""
     starting = bool(toolbox.known) and any(server.state == "connecting" for server in toolbox.health())
     return starting and packet.tool_routing is None and not is_small_talk(packet.content.original_prompt)
 
 
-def _certain(packet: CognitionPacket, settings: RoutingContext) -> IntentDecision | None:
+def _decision_without_decider(packet: CognitionPacket, settings: RoutingContext) -> IntentDecision | None:
     """Return the decision if tools are off or calls are queued; None if a decider must decide."""
     queued = packet.tool_routing.queued_calls if packet.tool_routing else ()
     if settings.enabled and not queued:
@@ -66,6 +66,6 @@ def _certain(packet: CognitionPacket, settings: RoutingContext) -> IntentDecisio
         needs_tool=bool(queued),
         user_intent=packet.intent.user_intent or packet.content.original_prompt[:200],
         access=packet.intent.access,
-        reasoning=f"{len(queued)} of the chosen calls are queued" if queued else "tool routing is switched off",
+        reasoning=f"{len(queued)} selected calls are still queued" if queued else "tool routing is switched off",
         decided_by="reflex",
     )

@@ -27,17 +27,17 @@ async def execute_tool(
     catalogue = await toolbox.catalogue()
     done = await execute_all(approved, packet, catalogue, toolbox, journal)
     if nobody_to_ask(runtime.execution_info):
-        unasked = ToolExecutionStatus.SKIPPED, "nobody can be asked"
-        done = [call.decided(*unasked) if call.status.awaits_user else call for call in done]
+        skipped = ToolExecutionStatus.SKIPPED, "nobody can be asked"
+        done = [call.decided(*skipped) if call.status.awaits_user else call for call in done]
     by_id = {call.call_id: call for call in done}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
-    packet = packet.merged({"governance": packet.governance.audited(*map(_audit, done))})
+    packet = packet.merged({"governance": packet.governance.audited(*map(_audit_entry, done))})
     asks = any(call.status.awaits_user for call in done)
     packet, dry_runs = await run_dry_runs(done, packet, catalogue, toolbox, journal)
     routing = packet.routing.changed(calls=calls)
     if steps := chain_steps_after(done, catalogue):
         routing = routing.changed(queued_calls=routing.queued_calls + steps)
-    summary = "; ".join(f"{call.tool_name}: {_outcome(call)}" for call in done or calls)
+    summary = "; ".join(f"{call.tool_name}: {_outcome_text(call)}" for call in done or calls)
     return {
         "intent": packet.intent.changed(system_task=SystemTask.TOOL_EXECUTION),
         "tool_routing": routing,
@@ -47,17 +47,17 @@ async def execute_tool(
     }
 
 
-def _audit(call: ToolCall) -> AuditEntry:
+def _audit_entry(call: ToolCall) -> AuditEntry:
     event = "call_unfinished" if call.status.awaits_user else f"call_{call.status}"
-    return AuditEntry(event=event, detail=f"{call.tool_name} {_error(call)}".strip(), call_id=call.call_id)
+    return AuditEntry(event=event, detail=f"{call.tool_name} {_error_text(call)}".strip(), call_id=call.call_id)
 
 
-def _outcome(call: ToolCall) -> str:
+def _outcome_text(call: ToolCall) -> str:
     took = f" in {call.result.execution_time_ms:.0f} ms" if call.result and call.result.success else ""
     dry = " (dry run)" if call.result and call.result.dry_run else ""
-    return f"{call.status}{dry}{took}{f': {_error(call)}' if _error(call) else ''}"
+    return f"{call.status}{dry}{took}{f': {_error_text(call)}' if _error_text(call) else ''}"
 
 
-def _error(call: ToolCall) -> str:
+def _error_text(call: ToolCall) -> str:
     error = call.doubt if call.status.awaits_user else call.result.error if call.result else None
     return " ".join(error.split())[:200] if error else ""

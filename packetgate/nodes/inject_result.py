@@ -1,4 +1,4 @@
-"""Add the results of all calls to the packet, successful or not, and count the reinjection."""
+"""Add the results of all calls to the packet, failed calls included, and count the reinjection."""
 
 from langgraph.runtime import Runtime
 
@@ -19,17 +19,17 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     """Write each result as a data field, a sketch and a ledger entry; remember the executed tools."""
     routing, context, content, reasoning = packet.routing, packet.context, packet.content, packet.reasoning
     counted = routing.injected()
-    served = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
+    executed = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
         Sketch(slot=f"result_{call.call_id[:8]}", content=result_text(call), content_type="tool_output")
         for call in routing.calls
     )
     used = f"{counted.reinjection_count} of {counted.max_reinjections} reinjections used"
-    summary = f"{len(served)} of {len(routing.calls)} succeeded; {used}"
+    summary = f"{len(executed)} of {len(routing.calls)} succeeded; {used}"
     return {
         "content": content.changed(data_fields=content.data_fields + tuple(map(_data_field, routing.calls))),
-        "context": context.with_results(recent_after(context.recent_tools, served), ledger),
+        "context": context.with_results(recent_after(context.recent_tools, executed), ledger),
         "tool_routing": counted,
         "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).noted(
             Reflection(step=_STAGE, summary=summary)

@@ -49,9 +49,9 @@ async def open_packet(
     if question is not None and _may_reply(packet):
         return {
             "governance": packet.governance.changed(question=question.changed(reply=prompt)),
-            "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"to the question: {prompt!r}")),
+            "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"possible reply: {prompt!r}")),
         }
-    waits = ", while a question waits" if len(parked_turns(packet)) > len(packet.parked) else ""
+    open_note = ", while a question is open" if len(parked_turns(packet)) > len(packet.parked) else ""
     settings = routing_context(runtime.context)
     previous = (packet.header.packet_id,) if packet.content.original_prompt else ()
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
@@ -83,12 +83,12 @@ async def open_packet(
                 for attachment in request.attachments
             ),
         ),
-        "reasoning": Reasoning().noted(Reflection(step=_STAGE, summary=f"{len(prompt):,} characters{waits}")),
+        "reasoning": Reasoning().noted(Reflection(step=_STAGE, summary=f"{len(prompt):,} characters{open_note}")),
         "response": Response(),
         "governance": Governance(
             dry_run=settings.is_dry_run,
             settings=settings,
-            audit=() if waits else (*_unanswered(packet), *await _interrupted(packet, journal)),
+            audit=() if open_note else (*_unanswered_entries(packet), *await _interrupted_entries(packet, journal)),
         ),
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
@@ -99,7 +99,7 @@ async def open_packet(
 
 
 def _may_reply(packet: OpeningPacket) -> bool:
-    """Whether the message may answer the open question; ask_user decides, once."""
+    """Return whether the message may answer the open question; `ask_user` decides that once."""
     return not (packet.request.is_new or packet.request.attachments or _STAGE in packet.status.next_steps)
 
 
@@ -110,22 +110,25 @@ def _pictures(packet: OpeningPacket, turns: tuple[str, ...]) -> tuple[Attachment
     ]
 
 
-def _unanswered(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
-    """Return entries for the last turn's open question: its calls will not run."""
+def _unanswered_entries(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
+    """Return audit entries for the last turn's open question, whose calls will not run."""
     routing = packet.tool_routing
     if packet.governance.question is None or routing is None:
         return ()
     waiting = [
-        (f"{call.tool_name} was never answered{f': {call.doubt}' if call.started_at else ''}", call.call_id)
+        (
+            f"the question about {call.tool_name} was not answered{f': {call.doubt}' if call.started_at else ''}",
+            call.call_id,
+        )
         for call in routing.calls
         if call.status.awaits_user
     ]
-    asked = [(f"{routing.question!r} was never answered", None)] if routing.question else []
+    asked = [(f"the question {routing.question!r} was not answered", None)] if routing.question else []
     return tuple(AuditEntry(event=DROPPED, detail=what, call_id=call_id) for what, call_id in [*waiting, *asked])
 
 
-async def _interrupted(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:
-    """Return entries for changes that the last turn made, or may have made, before it was stopped."""
+async def _interrupted_entries(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:
+    """Return audit entries for changes that the last turn made, or may have made, before it was stopped."""
     writes = await interrupted_writes(packet, journal) if journal else []
     return tuple(
         AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in writes

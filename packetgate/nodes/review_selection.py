@@ -25,7 +25,7 @@ from packetgate.tools.usage.calibration import Calibration, curve_name
 
 _STAGE = "review_selection"
 
-CalibrationBy = Callable[[CognitionPacket, BaseStore | None], Awaitable[Calibration]]
+CalibrationSource = Callable[[CognitionPacket, BaseStore | None], Awaitable[Calibration]]
 """Returns the curves of the user's answers and of the model's evaluation."""
 
 
@@ -36,26 +36,26 @@ async def review_selection(
     decider: Reviewer,
     toolbox: Toolbox,
     journal: Journal,
-    calibration: CalibrationBy | None = None,
+    calibration: CalibrationSource | None = None,
 ) -> PacketUpdate:
     """Review all calls of the pass in one request, and calibrate the confidence. A failed review approves no call."""
     catalogue = await toolbox.catalogue()
     calls = packet.routing.calls
     if calls and all(call.chain for call in calls):  # the chain itself was reviewed
         review = Review.approving(calls, CHAIN_STEP)
-        return await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
+        return await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
     try:
         review = await decider(packet, catalogue, packet.governance.settings)
-    except Exception as error:  # noqa: BLE001  of a model, or of the user's own decider
+    except Exception as error:  # noqa: BLE001  from a model, or from the user's own decider
         why = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
         usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
         review = FAILED_REVIEW.changed(fallback_reason=f"the review failed: {why}", usage=usage)
     else:
         review = calibrate_review(review, await calibration(packet, runtime.store)) if calibration else review
-    return await reviewed(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
+    return await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
 
 
-async def reviewed(
+async def apply_review(
     packet: CognitionPacket,
     runtime: Runtime[RoutingContext],
     review: Review,
@@ -64,14 +64,14 @@ async def reviewed(
     toolbox: Toolbox,
     journal: Journal,
 ) -> PacketUpdate:
-    """Return the changes of a review, including a question to the user if one is needed."""
+    """Return the sections that a review changes, with a question if the user must decide."""
     settings, can_ask = packet.governance.settings, not nobody_to_ask(runtime.execution_info)
     needs = await needs_of(packet, catalogue, journal)
-    gate = apply_gate(packet.routing.calls, review, settings, needs, can_ask=can_ask)
-    approvals = approvals_without_question(gate, needs, packet, catalogue)
+    gated_calls = apply_gate(packet.routing.calls, review, settings, needs, can_ask=can_ask)
+    approvals = approvals_without_question(gated_calls, needs, packet, catalogue)
     packet = packet.merged({"governance": packet.governance.decided(*approvals)})
-    packet, dry_runs = await run_dry_runs(gate, packet, catalogue, toolbox, journal)
-    calls = tuple(_unless_failed(call, dry_runs.get(call.call_id)) for call in gate)
+    packet, dry_runs = await run_dry_runs(gated_calls, packet, catalogue, toolbox, journal)
+    calls = tuple(_call_after_dry_run(call, dry_runs.get(call.call_id)) for call in gated_calls)
     evaluations = packet.reasoning.evaluations + tuple(_evaluation(call, review, settings) for call in calls)
     return {
         "tool_routing": packet.routing.changed(calls=calls),
@@ -80,7 +80,7 @@ async def reviewed(
         "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(
             Reflection(
                 step=_STAGE,
-                summary="; ".join(f"{call.tool_name}: {_status(call)}, {call.review_reasoning}" for call in calls),
+                summary="; ".join(f"{call.tool_name}: {_status_text(call)}, {call.review_reasoning}" for call in calls),
                 confidence=min((call.review_confidence for call in calls), default=0.0),
                 confidence_source=review.confidence_source,
                 decided_by=review.decided_by,
@@ -89,7 +89,7 @@ async def reviewed(
     }
 
 
-def _unless_failed(call: ToolCall, dry_run: ToolCall | None) -> ToolCall:
+def _call_after_dry_run(call: ToolCall, dry_run: ToolCall | None) -> ToolCall:
     return dry_run if dry_run and dry_run.status is ToolExecutionStatus.FAILED else call
 
 
@@ -107,6 +107,6 @@ def _evaluation(call: ToolCall, review: Review, settings: RoutingContext) -> Eva
     )
 
 
-def _status(call: ToolCall) -> str:
+def _status_text(call: ToolCall) -> str:
     failed = f" in a dry run ({call.result.error})" if call.result else ""
     return f"{call.status.replace('_', ' ')}{failed}"

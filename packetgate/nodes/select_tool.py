@@ -23,7 +23,7 @@ async def select_tool(
     settings, catalogue = packet.governance.settings, await toolbox.catalogue()
     if packet.routing.queued_calls:
         routing = await asyncio.to_thread(routing_from_queue, packet, catalogue, settings)
-        summary = f"the calls left over from the last pass: {_outcome(routing)}"
+        summary = f"queued calls from the last pass: {_outcome_text(routing)}"
         return {
             "tool_routing": routing,
             **waiting_update(packet, asks=False),
@@ -46,11 +46,11 @@ async def select_tool(
     if routing.outcome in ("call", "clarify"):
         update.update(drop_replaced_calls(packet))
     update["metrics"] = packet.metrics.with_tokens(_STAGE, selection.usage).failed(*selection.errors(_STAGE))
-    update["reasoning"] = packet.reasoning.noted(selection.reflection(_STAGE, _outcome(routing)))
+    update["reasoning"] = packet.reasoning.noted(selection.reflection(_STAGE, _outcome_text(routing)))
     return update
 
 
-def _outcome(routing: ToolRouting) -> str:
+def _outcome_text(routing: ToolRouting) -> str:
     match routing.outcome:
         case "call":
             return ", ".join(f"{call.tool_name}({', '.join(call.params)})" for call in routing.calls)
@@ -61,16 +61,16 @@ def _outcome(routing: ToolRouting) -> str:
             more = f" and {len(tools) - 6} more" if len(tools) > 6 else ""
             return f"requests the full description of {', '.join(tools[:6]) or 'unknown tools'}{more}"
         case "miss":
-            return f"selects again: {_miss(routing)}"
+            return f"selects again: {_miss_text(routing)}"
     return f"no tool: {routing.note or 'none is needed'}"
 
 
-def _miss(routing: ToolRouting) -> str:
+def _miss_text(routing: ToolRouting) -> str:
     objections = [
         correction.message for correction in routing.corrections if correction.better_tool and not correction.mended
     ]
     if objections:
         return " ".join(objections)
     if routing.missed_tools:
-        return f"{', '.join(routing.missed_tools)} is not on the palette"
-    return "nothing on the palette fits, so it is widened"
+        return f"not on the palette: {', '.join(routing.missed_tools)}"
+    return "no tool on the palette fits, so the palette is widened"

@@ -43,7 +43,7 @@ def test_entries_are_printed_by_turn(kept: CommandLine) -> None:
 def test_the_export_is_complete(kept: CommandLine) -> None:
     lines = kept.run("audit", "--json").out.splitlines()
     rows, chain = [JournalRow(**json.loads(line)) for line in lines], JournalChain()
-    assert [chain.breach(row) for row in rows] == [None] * len(rows)
+    assert [chain.check_row(row) for row in rows] == [None] * len(rows)
     assert {"turn_opened", "call_proposed", "call_reviewed", "question_asked", "call_approved", "call_denied",
             "call_started", "call_ended"} <= {row.event for row in rows}  # fmt: skip
     started = next(row.recorded.entry.detail for row in rows if row.event == "call_started")

@@ -160,7 +160,7 @@ async def test_a_write_interrupted_by_a_crash_is_asked_about(
     assert call.status is (ToolExecutionStatus.EXECUTED if runs else ToolExecutionStatus.UNKNOWN)
     assert runs or re.search(DOUBT, out["response"].candidate)
     assert notebook.called == ["write_note"] * runs
-    rows = await journal.of_call(out["header"].packet_id, call.call_id)
+    rows = await journal.call_entries(out["header"].packet_id, call.call_id)
     starts = [row.entry.detail for row in rows if row.entry.event == STARTED]
     assert len(starts) == runs + 1
     assert len({one["idempotency_key"] for one in starts}) == 1, "another attempt at the same"

@@ -23,8 +23,8 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 async def verified(journal: DatabaseJournal) -> JournalChain:
     chain = JournalChain()
     async for row in journal.rows():
-        assert chain.breach(row) is None
-    assert chain.end(await journal.head()) is None
+        assert chain.check_row(row) is None
+    assert chain.check_end(await journal.head()) is None
     return chain
 
 
@@ -35,9 +35,9 @@ async def written_to(journal: Journal) -> None:
     assert await journal.record(*entries)
     assert [await journal.claim("k") for _ in range(3)] == [True, False, False]
     assert not await journal.record(Entry("lost", "s", "p", "c1"), Entry("lost", key="k"))
-    (found,) = await journal.of_call("p", "c1")
+    (found,) = await journal.call_entries("p", "c1")
     assert found.entry == entries[0]
-    assert await journal.of_call("q", "c1") == ()
+    assert await journal.call_entries("q", "c1") == ()
 
 
 async def test_the_memory_journal_accepts_a_key_once() -> None:
@@ -105,8 +105,8 @@ FORGERIES = {
     "DELETE FROM journal WHERE seq = 2": "row 2 is missing: row 3 follows",
     "DELETE FROM journal WHERE seq = 1": "row 1 is missing: row 2 follows",
     "UPDATE journal SET previous = 'x' WHERE seq = 2": "row 2 does not follow from row 1",
-    "DELETE FROM journal WHERE seq > 2": "the journal ended with row 4",
-    "DELETE FROM journal": "the journal ended with row 4",
+    "DELETE FROM journal WHERE seq > 2": "but the stored head is row 4",
+    "DELETE FROM journal": "but the stored head is row 4",
 }
 
 
@@ -118,8 +118,8 @@ async def test_changes_that_bypass_the_triggers_are_detected(tmp_path: Path, for
         connection.executescript("DROP TRIGGER journal_kept; DROP TRIGGER journal_unchanged;")
         connection.execute(forgery)
     chain = JournalChain()
-    breaches = [chain.breach(row) async for row in journal.rows()]
-    found = next((one for one in breaches if one), None) or chain.end(await journal.head())
+    breaches = [chain.check_row(row) async for row in journal.rows()]
+    found = next((one for one in breaches if one), None) or chain.check_end(await journal.head())
     assert found is not None
     assert found.startswith(FORGERIES[forgery])
 
@@ -132,8 +132,8 @@ async def test_a_detail_erased_after_its_session_was_forgotten_is_detected(tmp_p
     with closing(sqlite3.connect(tmp_path / "packetgate.db")) as connection, connection:
         connection.execute("UPDATE journal SET detail = NULL WHERE seq = 3")
     chain = JournalChain()
-    assert [chain.breach(row) async for row in journal.rows()] == [None, None, None]
-    assert (chain.end(await journal.head()) or "").startswith("the detail of row 3 was removed")
+    assert [chain.check_row(row) async for row in journal.rows()] == [None, None, None]
+    assert (chain.check_end(await journal.head()) or "").startswith("the detail of row 3 was removed")
 
 
 async def test_deleted_last_rows_are_detected_after_new_rows(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ async def test_deleted_last_rows_are_detected_after_new_rows(tmp_path: Path) -> 
         connection.executescript("DROP TRIGGER journal_kept; DELETE FROM journal WHERE seq = 3;")
     await open_journal(Settings(home=tmp_path)).record(Entry("x", "s"))
     chain = JournalChain()
-    breaches = [chain.breach(row) async for row in journal.rows()]
+    breaches = [chain.check_row(row) async for row in journal.rows()]
     assert breaches == [None, None, "row 3 is missing: row 4 follows"]
 
 

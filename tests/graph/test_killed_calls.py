@@ -71,8 +71,8 @@ async def checked(settings: Settings, hotel: Hotel, session: str, room: str, tex
 async def chain_holds(settings: Settings) -> int:
     chain = JournalChain()
     async for row in open_journal(settings).rows():
-        assert chain.breach(row) is None
-    assert chain.end(await open_journal(settings).head()) is None
+        assert chain.check_row(row) is None
+    assert chain.check_end(await open_journal(settings).head()) is None
     return chain.head.seq
 
 

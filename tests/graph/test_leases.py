@@ -22,7 +22,7 @@ def hold(settings: Settings, taken: Event) -> None:
     """Take the lock of session `a`, and keep it."""
 
     async def holding() -> None:
-        async with open_leases(settings) as leases, leases.held("a"):
+        async with open_leases(settings) as leases, leases.hold("a"):
             taken.set()
             await asyncio.Event().wait()
 
@@ -46,7 +46,7 @@ async def test_a_killed_process_holds_no_lock(settings: Settings) -> None:
 
 
 async def entered(settings: Settings) -> None:
-    async with open_leases(settings) as leases, leases.held("a"):
+    async with open_leases(settings) as leases, leases.hold("a"):
         pass
 
 
@@ -55,7 +55,7 @@ async def test_a_lock_has_one_holder(settings: Settings) -> None:
 
     async def turn() -> None:
         nonlocal inside, most
-        async with open_leases(settings) as leases, leases.held("a"):
+        async with open_leases(settings) as leases, leases.hold("a"):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
@@ -73,9 +73,9 @@ async def test_a_cancelled_waiter_holds_no_lock(settings: Settings) -> None:
             waiting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await waiting
-            async with asyncio.timeout(20), theirs.held("a"):
+            async with asyncio.timeout(20), theirs.hold("a"):
                 pass
-        async with theirs.held("a"):
+        async with theirs.hold("a"):
             waiting = asyncio.create_task(entered(settings))
             await asyncio.sleep(0.05)
             waiting.cancel()

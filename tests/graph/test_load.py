@@ -76,7 +76,7 @@ async def test_concurrent_sessions_are_complete_and_separate(
             ] * 2
     chain, opened, crossed = JournalChain(), 0, 0
     async for row in open_journal(settings).rows():
-        assert chain.breach(row) is None
+        assert chain.check_row(row) is None
         opened += row.event == "turn_opened"
         said = json.dumps(row.recorded.entry.detail)
         crossed += f"-{row.session_id.removeprefix('session ')}-" not in said if "-word" in said else 0

@@ -100,7 +100,7 @@ async def test_a_remembered_approval_replaces_the_next_question(notebook: Notebo
         packet = await talk.say(ASK)
     assert statuses(packet) == ["executed"]
     assert notebook.called == ["write_note", "write_note"]
-    assert [row.entry.event for row in await journal.of_events(GIVEN, USED)] == [GIVEN, USED]
+    assert [row.entry.event for row in await journal.event_entries(GIVEN, USED)] == [GIVEN, USED]
     assert packet.governance.approvals[-1].by.startswith("grant ")
     (standing,) = await Grants(journal).all()
     assert standing.used == 1

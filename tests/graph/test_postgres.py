@@ -73,7 +73,7 @@ async def test_a_process_uses_few_connections_and_replaces_broken_ones(postgres:
             assert await checkpointer.aget_tuple({"configurable": {"thread_id": f"s{number}"}}) is None
             seen.append(await connections())
 
-        async with leases.held("a"):
+        async with leases.hold("a"):
             seen: list[int] = []
             await asyncio.gather(*(one(number) for number in range(60)))
             assert max(seen) <= most
@@ -91,7 +91,7 @@ async def test_a_lock_is_taken_again_if_its_connection_breaks_during_a_turn(post
     """Even if the turn uses no connection in the meantime."""
     settings = Settings(database_url=postgres)
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'packetgate-leases'"
-    async with open_leases(settings) as ours, ours.held("a"):
+    async with open_leases(settings) as ours, ours.hold("a"):
         async with await AsyncConnection.connect(postgres, autocommit=True) as other:
             await other.execute(kill)
             held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"

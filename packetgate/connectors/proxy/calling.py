@@ -80,7 +80,7 @@ async def _call(
         packet: CognitionPacket = outcome
         if not packet.routing.calls[0].status.is_final:
             with progress_reported_to(_progress_of(ctx)):
-                packet, entries = await _cancelled_once(gateway.pipeline.executed(packet))
+                packet, entries = await _cancelled_once(gateway.pipeline.run_call(packet))
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error
     except PacketgateError as error:
@@ -106,7 +106,7 @@ async def _decided(
     if pending is not None:
         packet, asked_at = pending
         reply = _reply_in((ctx.input_responses or {}).get(ANSWER_FIELD), packet, time.monotonic() - asked_at)
-        return await gateway.pipeline.answered(packet, reply)
+        return await gateway.pipeline.answer_question(packet, reply)
     if not _can_ask(ctx):
         return await _decided_elsewhere(gateway, ctx, requested, session)
     packet = await gateway.pipeline.propose(requested, session)
@@ -114,7 +114,7 @@ async def _decided(
     if question is None:
         return packet
     if not is_modern(ctx):
-        return await gateway.pipeline.answered(packet, await _elicit(ctx, packet))
+        return await gateway.pipeline.answer_question(packet, await _elicit(ctx, packet))
     gateway.asked[question.question_id] = packet, time.monotonic()
     requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_form(packet))}
     # FastMCP encrypts the state and binds it to this request.

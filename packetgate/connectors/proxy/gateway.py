@@ -17,7 +17,7 @@ from packetgate.connectors.proxy.listing import all_entries, is_small, palette_r
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
 from packetgate.graph.pipeline import Pipeline, RequestedCall
-from packetgate.graph.records import learned_by
+from packetgate.graph.records import learned_for
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
@@ -96,12 +96,12 @@ class ProxyPipeline(Pipeline):
         known = await self.toolbox(session.settings).catalogue()
         if requested.name not in known and (reason := self.unavailable(requested.name, session.settings)):
             raise CallRefusedError(reason)
-        return await self.proposed(requested, session, session.settings, own_thread=own_thread)
+        return await self.propose_call(requested, session, session.settings, own_thread=own_thread)
 
-    async def answered(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
+    async def answer_question(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
         """Wait for the server of a call, and return the packet with the user's reply."""
         await self._settle(packet.routing.calls[0].tool_name, packet.governance.settings)
-        return await super().answered(packet, reply)
+        return await super().answer_question(packet, reply)
 
     def unavailable(self, name: str, settings: RoutingContext) -> str:
         """Return why a tool's server is not connected; empty if it is, or if the client may not use the tool."""
@@ -193,7 +193,7 @@ class Gateway:
     async def learned(self, session: ProxySession) -> Learned | None:
         """Return what was learned from the client's uses; None without a store."""
         header = Header(session_id=session.session_id, origin=PROXY, person=session.client)
-        return await learned_by(CognitionPacket(header=header), self.pipeline.store)
+        return await learned_for(CognitionPacket(header=header), self.pipeline.store)
 
     async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Choose the tools for a context as for a turn's palette, best first."""

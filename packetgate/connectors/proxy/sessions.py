@@ -94,7 +94,7 @@ class ProxySession:
         """The tools that the client was shown in any way."""
         return frozenset({entry.tool_name for entry in self.palette} | self.searched)
 
-    def opened(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
+    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         """Return the packet of a new call; `own_thread`: in a new thread, where the call can wait for approval."""
         session_id = f"{self.session_id}-{new_id()[:6]}" if own_thread else self.session_id
         return CognitionPacket(

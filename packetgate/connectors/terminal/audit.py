@@ -59,12 +59,12 @@ async def audit(
 async def _verify(settings: Settings, head: str | None) -> int:
     journal, chain, breach, has_head = open_journal(settings), JournalChain(), None, head is None
     async for row in _rows(settings, None):
-        breach = chain.breach(row)
+        breach = chain.check_row(row)
         if breach:
             break
         has_head = has_head or row.hash.startswith(head or "")
     if not breach and _exists(settings):
-        breach = chain.end(await journal.head())
+        breach = chain.check_end(await journal.head())
     if not breach and not has_head:
         breach = f"no row has the hash {head}: rows were deleted, or the whole journal was rewritten"
     if breach:
@@ -82,7 +82,7 @@ async def _verify(settings: Settings, head: str | None) -> int:
 def _describe(row: JournalRow) -> str:
     if row.detail is None:
         return f"{_words(row.event)} (its detail is erased)"
-    return shorten(_text(row.event, row.recorded.entry.detail), _MAX_CHARS)
+    return shorten(_text(row.event, row.recorded_entry.entry.detail), _MAX_CHARS)
 
 
 def _text(event: str, detail: Any) -> str:

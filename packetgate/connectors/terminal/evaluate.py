@@ -11,8 +11,8 @@ from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, run_settings_from, settings_from
 from packetgate.connectors.terminal.calibrate import diagram
 from packetgate.graph.composition import deciders_for, model_pool
-from packetgate.graph.evaluation import play
-from packetgate.graph.records import evaluation_version, forget_evaluation, read_played, save_evaluation
+from packetgate.graph.evaluation import run_case
+from packetgate.graph.records import evaluation_version, forget_evaluation, read_case_results, save_evaluation
 from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
@@ -82,7 +82,11 @@ async def evaluate(
 async def _played(
     cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, model_digest: str
 ) -> AsyncIterator[CaseResult]:
-    out, deciders, stored = rendering.console(stderr=True), deciders_for(pool), await read_played(store, model_digest)
+    out, deciders, stored = (
+        rendering.console(stderr=True),
+        deciders_for(pool),
+        await read_case_results(store, model_digest),
+    )
     done = [case for case in cases if case.name in stored]
     if done:
         out.print(f"{len(done)} of {counted(len(cases), 'case')} are on record", style="dim")
@@ -90,7 +94,7 @@ async def _played(
         yield stored[case.name]
     problem = ""
     for at, case in enumerate([case for case in cases if case.name not in stored], len(done) + 1):
-        row = await play(case, deciders, context)
+        row = await run_case(case, deciders, context)
         if row.problem:
             await pool.check()
             if problem:

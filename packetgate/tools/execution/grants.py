@@ -117,7 +117,7 @@ class Grants:
 
     async def all(self) -> list[GrantStatus]:
         """Return all grants, oldest first, including those that are no longer valid."""
-        entries = [row.entry for row in await self.journal.of_events(GIVEN, USED, REVOKED)]
+        entries = [row.entry for row in await self.journal.event_entries(GIVEN, USED, REVOKED)]
         stored = [entry.detail["grant"] for entry in entries if entry.event == GIVEN and "grant" in entry.detail]
         grants = [Grant.model_validate(grant) for grant in stored]  # the grants of a forgotten session are erased
         used = Counter(_grant_id(entry) for entry in entries if entry.event == USED)

@@ -32,12 +32,12 @@ class Entry:
     detail: Mapping[str, JsonValue] = field(default_factory=dict)
     key: str | None = None
     """At most one entry with a key is recorded, whichever process records it."""
-    is_lasting: bool = False
+    is_durable: bool = False
     """Whether the entry must be on disk before the call goes on; an entry with a key always must."""
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedEntry:
     """A recorded entry with its number and time."""
 
     seq: int
@@ -53,11 +53,11 @@ class Journal(ABC):
         """Record all entries, or none if one of their keys is already recorded; return whether they were recorded."""
 
     @abstractmethod
-    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+    async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of a call, oldest first."""
 
     @abstractmethod
-    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+    async def event_entries(self, *events: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of these events, oldest first."""
 
     async def claim(self, key: str) -> bool:
@@ -83,21 +83,21 @@ class HeldJournal(Journal):
         if self._held:
             await self.record()
 
-    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+    async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of a call."""
-        return await self._journal.of_call(packet_id, call_id)
+        return await self._journal.call_entries(packet_id, call_id)
 
-    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+    async def event_entries(self, *events: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of these events."""
-        return await self._journal.of_events(*events)
+        return await self._journal.event_entries(*events)
 
 
 class MemoryJournal(Journal):
     """A journal in memory; its entries are lost when the process ends."""
 
     def __init__(self) -> None:
-        self._rows: list[Recorded] = []
-        self._calls: dict[tuple[str, str], list[Recorded]] = {}
+        self._rows: list[RecordedEntry] = []
+        self._calls: dict[tuple[str, str], list[RecordedEntry]] = {}
         self._keys: set[str] = set()
 
     async def record(self, *entries: Entry) -> bool:
@@ -107,15 +107,15 @@ class MemoryJournal(Journal):
             return False
         self._keys.update(keys)
         for entry in entries:
-            self._rows.append(Recorded(len(self._rows) + 1, now(), entry))
+            self._rows.append(RecordedEntry(len(self._rows) + 1, now(), entry))
             self._calls.setdefault((entry.packet_id, entry.call_id), []).append(self._rows[-1])
         return True
 
-    async def of_call(self, packet_id: str, call_id: str) -> tuple[Recorded, ...]:
+    async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of a call."""
         return tuple(self._calls.get((packet_id, call_id), ()))
 
-    async def of_events(self, *events: str) -> tuple[Recorded, ...]:
+    async def event_entries(self, *events: str) -> tuple[RecordedEntry, ...]:
         """Return the entries of these events."""
         return tuple(row for row in self._rows if row.entry.event in events)
 
@@ -130,8 +130,8 @@ class CallLog:
     approval: str
     """The id of the question whose answer allows the call; empty if none was needed."""
     journal: Journal
-    starts: tuple[Recorded, ...] = ()
-    ends: tuple[Recorded, ...] = ()
+    starts: tuple[RecordedEntry, ...] = ()
+    ends: tuple[RecordedEntry, ...] = ()
 
     async def read(self) -> "CallLog":
         """Return the log with all recorded runs."""
@@ -186,7 +186,7 @@ class CallLog:
         header, call_id, reads = self.packet.header, self.call.call_id, self.call.risk is Risk.READ
         key = None if reads else f"{once}:{header.packet_id}:{call_id}:{attempt}"
         full = {"tool": self.call.tool_name, "attempt": attempt, **self._identity, **detail}
-        return Entry(event, header.session_id, header.packet_id, call_id, full, key, is_lasting=not reads)
+        return Entry(event, header.session_id, header.packet_id, call_id, full, key, is_durable=not reads)
 
 
 async def interrupted_writes(packet: CognitionPacket, journal: Journal) -> list[tuple[ToolCall, str]]:
@@ -206,7 +206,7 @@ async def interrupted_writes(packet: CognitionPacket, journal: Journal) -> list[
 
 async def _runs(
     call: ToolCall, packet: CognitionPacket, journal: Journal
-) -> tuple[tuple[Recorded, ...], tuple[Recorded, ...]]:
-    rows = await journal.of_call(packet.header.packet_id, call.call_id)
+) -> tuple[tuple[RecordedEntry, ...], tuple[RecordedEntry, ...]]:
+    rows = await journal.call_entries(packet.header.packet_id, call.call_id)
     starts, ends = (tuple(row for row in rows if row.entry.event == event) for event in (STARTED, ENDED))
     return starts, ends

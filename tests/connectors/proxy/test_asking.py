@@ -40,7 +40,7 @@ ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 async def events(gateway: Gateway) -> list[str]:
     """Return the journal's entries of every call, in order."""
     names = ("call_proposed", "call_approved", "call_denied", "call_skipped", "call_started", "call_ended")
-    return [row.entry.event for row in await gateway.pipeline.journal.of_events(*names)]
+    return [row.entry.event for row in await gateway.pipeline.journal.event_entries(*names)]
 
 
 async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: ClientKind, written: list[str]) -> None:

@@ -4,7 +4,7 @@ from packetgate.tools.execution.journal import Entry, HeldJournal, MemoryJournal
 
 
 async def events(journal: MemoryJournal) -> list[str]:
-    return [row.entry.event for row in await journal.of_events("a", "b", "c")]
+    return [row.entry.event for row in await journal.event_entries("a", "b", "c")]
 
 
 async def test_held_entries_are_recorded_first_and_once() -> None:
