@@ -15,25 +15,25 @@ from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 
-def earlier(tool: str, output: Any, /, **params: Any) -> ToolCall:
+def earlier_call(tool: str, output: Any, /, **params: Any) -> ToolCall:
     """Return an executed read with a text or JSON result."""
     text = output if isinstance(output, str) else json.dumps(output)
     return ToolCall(tool_name=tool, params=params, risk=Risk.READ, result=ToolResult(success=True, output=text))
 
 
-def known(said: str, *calls: ToolCall) -> SourceTexts:
-    """Return the evidence of a turn with these user words and calls, oldest first."""
+def sources_for(request_text: str, *calls: ToolCall) -> SourceTexts:
+    """Return the sources of a turn with this request and these calls, oldest first."""
     return source_texts(
         CognitionPacket(
-            content=Content(original_prompt=said),
-            messages=[HumanMessage(said)],
+            content=Content(original_prompt=request_text),
+            messages=[HumanMessage(request_text)],
             tool_routing=ToolRouting(past_calls=calls),
         )
     )
 
 
 def traced(
-    params: Mapping[str, Any], spec: ToolSpec, said: str, outputs: Iterable[tuple[str, Any]]
+    params: Mapping[str, Any], spec: ToolSpec, request_text: str, outputs: Iterable[tuple[str, Any]]
 ) -> dict[str, Origin]:
     """Return the origins of arguments, given the outputs of earlier tools, newest first."""
-    return origins_of(params, spec, known(said, *(earlier(*one) for one in reversed([*outputs]))))
+    return origins_of(params, spec, sources_for(request_text, *(earlier_call(*one) for one in reversed([*outputs]))))

@@ -20,7 +20,7 @@ from packetgate.tools.approval.remembering import remember_offers
 from packetgate.tools.approval.replies import ANSWER
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.permission import call_digest
-from packetgate.tools.provenance.roles import sensitive_part
+from packetgate.tools.provenance.roles import secret_reference_in
 from packetgate.tools.risk.tool import confirm_read_hint
 
 CLARIFY = "A question for you"
@@ -145,7 +145,7 @@ def _is_parked_itself(packet: CognitionPacket) -> bool:
 
 def _preview(call: ToolCall, dry_run: ToolCall | None) -> str:
     result = dry_run.result if dry_run else None
-    if result is None or not result.dry_run or result.truncated or sensitive_part(call.params):
+    if result is None or not result.dry_run or result.truncated or secret_reference_in(call.params):
         return ""
     return escaped(result.output)
 

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from packetgate.tools.policy.patterns import may_fit
 from packetgate.tools.policy.rules import Effect, Rule
-from packetgate.tools.provenance.roles import sensitive_part
+from packetgate.tools.provenance.roles import secret_reference_in
 
 MAX_READ_BYTES = 5_000_000
 """Size of the largest file that tools read or write."""
@@ -127,7 +127,7 @@ class Root:
 @lru_cache(maxsize=20_000)
 def may_hold_secrets(name: str) -> bool:
     """Whether a path or pattern names files with keys or secrets, or files that configure what may run."""
-    return bool(sensitive_part(name, "path"))
+    return bool(secret_reference_in(name, "path"))
 
 
 def read_bytes(root: Root, real_path: Path, limit: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.tree import WITHHELD, walk
-from packetgate.tools.provenance.values import squeeze_text
+from packetgate.tools.provenance.values import alphanumerics_of
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
 PathKind = Literal["file", "folder", "any"]
@@ -173,7 +173,7 @@ class _ComparedPath:
         self.path, self.whole = path, path.casefold()
         self.base = self.whole.rpartition("/")[2]
         self.stem = PurePosixPath(self.whole).stem
-        self.plain_stem = squeeze_text(self.stem)
+        self.plain_stem = alphanumerics_of(self.stem)
         self.words = _words([*_SEPARATOR.split(self.whole), self.plain_stem])
         self.base_words = _words([*_SEPARATOR.split(self.base), self.plain_stem])
         self.stem_words = _words(_SEPARATOR.split(self.stem))
@@ -201,7 +201,9 @@ def matching_paths(root: Root, path: str, kind: PathKind, *, strict: bool = Fals
     tests: list[Callable[[_ComparedPath], bool]] = [
         lambda name: name.whole == named.whole or name.whole.endswith(f"/{named.whole}"),
         lambda name: name.base == named.base,
-        lambda name: bool(plain) and plain in {squeeze_text(name.whole), squeeze_text(name.base), name.plain_stem},
+        lambda name: (
+            bool(plain) and plain in {alphanumerics_of(name.whole), alphanumerics_of(name.base), name.plain_stem}
+        ),
         lambda name: bool(plain) and name.plain_stem in {f"{plain}s", plain.removesuffix("s")},
         lambda name: bool(words) and words <= name.words and bool(words & name.base_words),
         lambda name: len(words) > 1 and len(name.stem) >= _MIN_LETTERS and name.stem_words <= words,
@@ -231,8 +233,8 @@ def _similar(named: _ComparedPath, names: list[_ComparedPath]) -> PathMatches:
 
 def _without_fillers(base: str) -> str:
     words = base.split()
-    return squeeze_text(" ".join([word for word in words if word not in _FILLERS] or words))
+    return alphanumerics_of(" ".join([word for word in words if word not in _FILLERS] or words))
 
 
 def _words(parts: Iterable[str]) -> frozenset[str]:
-    return frozenset(squeeze_text(part).removesuffix("s") for part in parts if part not in _FILLERS) - {""}
+    return frozenset(alphanumerics_of(part).removesuffix("s") for part in parts if part not in _FILLERS) - {""}

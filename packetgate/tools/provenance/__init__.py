@@ -1,1 +1,1 @@
-"""Where a call's arguments come from, part by part, and which of them the user must see before it runs."""
+"""Trace the origin of each argument of a call, and flag the arguments that the user must see."""

@@ -1,4 +1,4 @@
-"""_Trace each value of a call to the texts that contain it, and flag the arguments that the user must see."""
+"""Trace each value of a call to the texts that contain it, and flag the arguments that the user must see."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,32 +7,32 @@ from typing import Any
 
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk
-from packetgate.tools.provenance.actions import DELEGATES, instruction_span, mentions_action
+from packetgate.tools.provenance.actions import DELEGATION, instruction_span, mentions_action
 from packetgate.tools.provenance.exfiltration import find_leak, phrases_in
-from packetgate.tools.provenance.roles import role_of, sensitive_part
-from packetgate.tools.provenance.sources import Finding, OutputField, SourceTexts, TextPlace
+from packetgate.tools.provenance.roles import role_of, secret_reference_in
+from packetgate.tools.provenance.sources import FlagReason, OutputField, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import (
     URL,
-    Form,
     Leaf,
+    NormalizedValue,
     addresses_in,
     find_words,
     fold_text,
-    forms_of,
     host_of,
     is_account,
     is_address,
     is_mail,
     leaves,
+    normalized_values_of,
     plain_text,
     without_host,
 )
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-THE_CALL = ""
-"""Key of a finding about the whole call, used if no argument can be flagged."""
-_WORST_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
+WHOLE_CALL = ""
+"""Key of a flag for the whole call, used if the call has no argument to flag."""
+_LEAST_TRUSTED_LAST = (OriginKind.USER, OriginKind.DEFAULT, OriginKind.STRUCTURED, OriginKind.NOBODY, OriginKind.TEXT)
 _SEPARATOR = re.compile(r"\s*[,;\n]\s*")
 _ABSENT = object()
 _MAX_PARTS = 200
@@ -49,115 +49,114 @@ class _Trace:
     """The part, folded."""
     tool: str = ""
     place: TextPlace | None = None
-    """The place of the part in free text, even if a field contains the part too."""
+    """The place of the part in free text, also if a field contains the part."""
     is_address: bool = False
     is_free_text: bool = False
 
 
 def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
-    """Return the origin of each argument, flagged or not. Blocking: the time grows with the size of the sources."""
+    """Return the origin of each argument, with the reason if it is flagged. Blocking: slow for large sources."""
     traces = {
         name: [
             trace for leaf in leaves(value, name) for trace in _traces_of(leaf, spec.parameters.get(name, {}), sources)
         ]
         for name, value in params.items()
     }
-    findings = {name: finding for name, value in params.items() if (finding := _sensitive(name, value))}
-    judged = judge_call(spec, params)
-    if judged.apparent_risk is Risk.READ:
-        findings = _of_read(params, spec, traces, sources) | findings
-    if judged.risk is not Risk.READ:
-        findings = _of_change(spec, traces, sources) | findings
-    named = traces if THE_CALL not in findings else {**traces, THE_CALL: []}
-    return {name: _origin(parts, findings.get(name), spec.server) for name, parts in named.items()}
+    flags = {name: reason for name, value in params.items() if (reason := _secret_reason(name, value))}
+    judgement = judge_call(spec, params)
+    if judgement.apparent_risk is Risk.READ:
+        flags = _flags_in_read(params, spec, traces, sources) | flags
+    if judgement.risk is not Risk.READ:
+        flags = _flags_in_change(spec, traces, sources) | flags
+    traces = traces if WHOLE_CALL not in flags else {**traces, WHOLE_CALL: []}
+    return {name: _origin_of_argument(parts, flags.get(name), spec.server) for name, parts in traces.items()}
 
 
-def _origin(traces: Iterable[_Trace], finding: Finding | None, server: str) -> Origin:
+def _origin_of_argument(traces: Iterable[_Trace], reason: FlagReason | None, server: str) -> Origin:
     parts = [*traces] or [_Trace(OriginKind.DEFAULT, ArgumentRole.OTHER, "")]
     worst = max(
-        parts, key=lambda one: (_WORST_LAST.index(one.kind), one.is_free_text, one.tool.partition(".")[0] != server)
+        parts,
+        key=lambda one: (_LEAST_TRUSTED_LAST.index(one.kind), one.is_free_text, one.tool.partition(".")[0] != server),
     )
     is_destination = any(trace.role is ArgumentRole.DESTINATION for trace in parts)
     role = ArgumentRole.DESTINATION if is_destination else worst.role
     origin = Origin(kind=worst.kind, tool=worst.tool, is_free_text=worst.is_free_text, role=role)
-    if finding is None:
+    if reason is None:
         return origin
-    if finding.place is None:
-        return origin.changed(is_flagged=True, why=finding.why, marked=finding.marked)
-    sentence, marked = finding.place.quoted()
-    tool = worst.tool or finding.place.passage.tool
-    return origin.changed(is_flagged=True, why=finding.why, sentence=sentence, marked=marked, tool=tool)
+    if reason.place is None:
+        return origin.changed(is_flagged=True, why=reason.why, marked=reason.marked)
+    sentence, marked = reason.place.quoted()
+    tool = worst.tool or reason.place.source.tool
+    return origin.changed(is_flagged=True, why=reason.why, sentence=sentence, marked=marked, tool=tool)
 
 
-def _sensitive(name: str, value: Any) -> Finding | None:
-    part = sensitive_part(value, name)
-    return Finding(f"{part} contains keys or secrets, or configures what may run here") if part else None
+def _secret_reason(name: str, value: Any) -> FlagReason | None:
+    part = secret_reference_in(value, name)
+    return FlagReason(f"{part} contains keys or secrets, or configures what may run here") if part else None
 
 
-def _of_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts) -> dict[str, Finding]:
+def _flags_in_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts) -> dict[str, FlagReason]:
     action = spec.upstream_name
     requested = mentions_action(action, sources.user.folded)
-    findings = {
-        name: finding
+    flags = {
+        name: reason
         for name, parts in traces.items()
-        if (finding := _of_value(action, parts, sources, requested=requested))
+        if (reason := _value_reason(action, parts, sources, requested=requested))
     }
-    order = None if requested else _order(action, sources)
-    if order is not None:
-        finding = Finding(f"you did not ask for this; text that {order.passage.tool} returned does", order)
-        not_given = [
-            name for name, parts in traces.items() if any(not trace.kind.is_user_or_default for trace in parts)
-        ]
-        for name in not_given or [*traces][:1] or [THE_CALL]:
-            findings.setdefault(name, finding)
-    flagged = (trace for name in findings for trace in traces.get(name, ()))
+    instruction = None if requested else _instruction_place(action, sources)
+    if instruction is not None:
+        why = f"you did not ask for this action; text that {instruction.source.tool} returned asks for it"
+        unstated = [name for name, parts in traces.items() if any(not trace.kind.is_user_or_default for trace in parts)]
+        for name in unstated or [*traces][:1] or [WHOLE_CALL]:
+            flags.setdefault(name, FlagReason(why, instruction))
+    flagged = (trace for name in flags for trace in traces.get(name, ()))
     if any(trace.role is ArgumentRole.DESTINATION for trace in flagged):
         for name, parts in traces.items():
             for trace in parts:
                 if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_user_or_default:
-                    why = f"it sends what {trace.tool} returned to a destination that you did not name"
-                    findings.setdefault(name, Finding(why, trace.place))
-    return findings
+                    why = f"it sends output of {trace.tool} to a destination that you did not state"
+                    flags.setdefault(name, FlagReason(why, trace.place))
+    return flags
 
 
-def _order(action: str, sources: SourceTexts) -> TextPlace | None:
+def _instruction_place(action: str, sources: SourceTexts) -> TextPlace | None:
     """Return the place of an instruction for this action, except in a document that the user asked to follow."""
-    delegated = DELEGATES.search(sources.user.folded) is not None
-    for passage in sources.passages:
-        span = None if delegated and passage.is_named else instruction_span(action, passage.folded)
+    delegated = DELEGATION.search(sources.user.folded) is not None
+    for source in sources.free_texts:
+        span = None if delegated and source.is_named else instruction_span(action, source.folded)
         if span:
-            return TextPlace(passage, *span)
+            return TextPlace(source, *span)
     return None
 
 
-def _of_value(action: str, traces: Iterable[_Trace], sources: SourceTexts, *, requested: bool) -> Finding | None:
+def _value_reason(action: str, traces: Iterable[_Trace], sources: SourceTexts, *, requested: bool) -> FlagReason | None:
     for trace in traces:
         is_destination, is_text = trace.role is ArgumentRole.DESTINATION, trace.kind is OriginKind.TEXT
         if is_destination and is_text and not _is_named_person(trace, sources):
-            return Finding(f"this destination appears only in text that {trace.tool} returned", trace.place)
+            return FlagReason(f"this destination appears only in text that {trace.tool} returned", trace.place)
         if is_destination and trace.kind is OriginKind.NOBODY and trace.is_address:
-            return Finding("neither you nor a field of any output gave this address", marked=trace.text)
+            return FlagReason("this address comes neither from you nor from a field of any output", marked=trace.text)
         if trace.kind.is_user_or_default or trace.place is None:
             continue
         asking = _asking_place(action, trace, sources, requested=requested)
         if asking is not None:
-            return Finding(f"text that {asking.passage.tool} returned asks for this", asking)
+            return FlagReason(f"text that {asking.source.tool} returned asks for this action", asking)
         if is_text and not requested:
-            return Finding(f"this appears only in text that {trace.tool} returned", trace.place)
+            return FlagReason(f"this value appears only in text that {trace.tool} returned", trace.place)
         if is_text and trace.is_address and not is_destination:
-            return Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
+            return FlagReason(f"this address appears only in text that {trace.tool} returned", trace.place)
     return None
 
 
 def _asking_place(action: str, trace: _Trace, sources: SourceTexts, *, requested: bool) -> TextPlace | None:
-    """Return a place of a value beside an instruction, except in a document that the user named.
+    """Return a place where the value is next to an instruction, except in a document that the user named.
 
-    The instruction may be in the sentence before, unless the value is a field, a number or a date.
+    The instruction is in the same sentence or, for words that are no field, number or date, in the sentence before.
     """
     is_bare = trace.kind is OriginKind.STRUCTURED or not any(map(str.isalpha, trace.text))
     places = [*sources.places_of(trace.text)] or ([trace.place] if trace.place else [])
     for place in places:
-        is_named = requested and place.passage.is_named and trace.role is not ArgumentRole.DESTINATION
+        is_named = requested and place.source.is_named and trace.role is not ArgumentRole.DESTINATION
         if not is_named and instruction_span(action, place.sentences(before=0 if is_bare else 1)):
             return place
     return None
@@ -165,28 +164,28 @@ def _asking_place(action: str, trace: _Trace, sources: SourceTexts, *, requested
 
 def _is_named_person(trace: _Trace, sources: SourceTexts) -> bool:
     """Return whether a mail address of a document that the user named contains a name from the user's words."""
-    if trace.place is None or not trace.place.passage.is_named or "@" not in trace.text:
+    if trace.place is None or not trace.place.source.is_named or "@" not in trace.text:
         return False
     names = [part for part in re.split(r"[^a-z]+", trace.text.partition("@")[0]) if len(part) > 2]
     return any(sources.user.contain(name) for name in names)
 
 
-def _of_read(
+def _flags_in_read(
     params: Mapping[str, Any], spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts
-) -> dict[str, Finding]:
+) -> dict[str, FlagReason]:
     texts = {name: [str(leaf.value) for leaf in leaves(value)] for name, value in params.items()}
     if not (spec.reaches_outside or any(_points_outside(text) for parts in texts.values() for text in parts)):
         return {}
-    findings = {
-        name: finding
+    flags = {
+        name: reason
         for name, parts in texts.items()
-        if (finding := _of_outbound(parts, traces.get(name, []), spec, sources))
+        if (reason := _outbound_reason(parts, traces.get(name, []), spec, sources))
     }
-    if texts and not findings and (sources.sent or len(texts) > 1):
-        leak = find_leak([without_host(text) for parts in texts.values() for text in parts], sources, together=True)
-        if leak is not None:
-            findings[next(iter(texts))] = leak
-    return findings
+    if texts and not flags and (sources.sent or len(texts) > 1):
+        reason = find_leak([without_host(text) for parts in texts.values() for text in parts], sources, together=True)
+        if reason is not None:
+            flags[next(iter(texts))] = reason
+    return flags
 
 
 def _points_outside(text: str) -> bool:
@@ -194,15 +193,15 @@ def _points_outside(text: str) -> bool:
     return URL.search(line) is not None or (is_address(line) and not is_mail(line))
 
 
-def _of_outbound(
+def _outbound_reason(
     texts: Iterable[str], traces: Iterable[_Trace], spec: ToolSpec, sources: SourceTexts
-) -> Finding | None:
+) -> FlagReason | None:
     harmless: set[str] = set()
     for trace in traces:
-        is_own = trace.kind is OriginKind.STRUCTURED and sources.is_own_field(trace.text, spec.server)
+        is_own = trace.kind is OriginKind.STRUCTURED and sources.is_server_field(trace.text, spec.server)
         if trace.is_address and not is_mail(trace.text):
-            if finding := _of_address(trace, sources, is_own=is_own):
-                return finding
+            if reason := _address_reason(trace, sources, is_own=is_own):
+                return reason
             if is_own or next(sources.places_of(trace.text), None):
                 harmless.add(trace.text)
         elif trace.kind is OriginKind.USER or is_own:
@@ -210,19 +209,21 @@ def _of_outbound(
     return find_leak([without_host(text) for text in texts if fold_text(text) not in harmless], sources)
 
 
-def _of_address(trace: _Trace, sources: SourceTexts, *, is_own: bool) -> Finding | None:
+def _address_reason(trace: _Trace, sources: SourceTexts, *, is_own: bool) -> FlagReason | None:
     if trace.kind is OriginKind.TEXT:
-        return Finding(f"this address appears only in text that {trace.tool} returned", trace.place)
+        return FlagReason(f"this address appears only in text that {trace.tool} returned", trace.place)
     if trace.kind is OriginKind.STRUCTURED and not is_own:
-        return Finding(f"this address comes from what {trace.tool} returned", marked=trace.text)
+        return FlagReason(f"this address comes from output of {trace.tool}", marked=trace.text)
     host = host_of(trace.text).removeprefix("www.")
     if trace.kind is not OriginKind.NOBODY or _is_known_host(host, sources):
         return None
     place = next(sources.places_of(host), None)
     if place is not None:
-        return Finding(f"the host of this address appears only in text that {place.passage.tool} returned", place)
+        return FlagReason(f"the host of this address appears only in text that {place.source.tool} returned", place)
     if sources.picture:
-        return Finding(f"you did not give this address: it may come from {sources.picture}", marked=trace.text)
+        return FlagReason(
+            f"you did not state this address: a model may have read it in {sources.picture}", marked=trace.text
+        )
     return None
 
 
@@ -238,7 +239,7 @@ def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> l
     if isinstance(value, bool):
         return [_Trace(OriginKind.NOBODY, role, str(value).lower())]
     text = str(value)
-    trace = _trace(text, role, sources)
+    trace = _trace_text(text, role, sources)
     if trace.kind.is_user_or_default:
         return [trace]
     addresses = addresses_in(plain_text(text))
@@ -246,14 +247,14 @@ def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> l
         parts = addresses or [part for part in _SEPARATOR.split(text) if part.strip()]
         if len(parts) > _MAX_PARTS:
             return [replace(trace, kind=OriginKind.NOBODY, is_address=True)]
-        return [_trace(part, role, sources) for part in parts] if parts and parts != [text] else [trace]
+        return [_trace_text(part, role, sources) for part in parts] if parts and parts != [text] else [trace]
     if isinstance(value, str):
-        links = [_trace(address, role, sources) for address in addresses[:_MAX_PARTS]]
-        return [_with_phrases(trace, sources), *(link for link in links if link.kind is not OriginKind.NOBODY)]
+        links = [_trace_text(address, role, sources) for address in addresses[:_MAX_PARTS]]
+        return [_trace_phrases(trace, sources), *(link for link in links if link.kind is not OriginKind.NOBODY)]
     return [trace]
 
 
-def _trace(text: str, role: ArgumentRole, sources: SourceTexts) -> _Trace:
+def _trace_text(text: str, role: ArgumentRole, sources: SourceTexts) -> _Trace:
     folded = fold_text(text)
     has_address = is_address(plain_text(text)) or is_account(folded)
     spellings = [folded, folded.strip(" .,;:!?\"'()<>[]")]
@@ -262,21 +263,22 @@ def _trace(text: str, role: ArgumentRole, sources: SourceTexts) -> _Trace:
         bare = bare.partition("://")[2] or bare
         spellings += [bare, bare.rstrip("/"), bare.rstrip("/").removeprefix("www.")]
     spellings = [spelling for spelling in dict.fromkeys(spellings) if spelling]
-    place = next((place for spelling in spellings if (place := _place(spelling, sources))), None)
+    place = next((place for spelling in spellings if (place := _matching_place(spelling, sources))), None)
     trace = _Trace(OriginKind.NOBODY, role, folded, place=place, is_address=has_address)
     if _is_from_user(folded, spellings, role, sources):
         return replace(trace, kind=OriginKind.USER)
-    field = _field(folded, spellings, sources, has_address=has_address)
+    field = _matching_field(folded, spellings, sources, has_address=has_address)
     if field is not None:
         return replace(trace, kind=OriginKind.STRUCTURED, tool=field.tool, is_free_text=field.is_free_text)
     if place is not None:
-        return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool)
+        return replace(trace, kind=OriginKind.TEXT, tool=place.source.tool)
     return trace
 
 
 def _is_from_user(text: str, spellings: Sequence[str], role: ArgumentRole, sources: SourceTexts) -> bool:
-    user, forms = sources.user, forms_of(text)
-    if any(map(user.contain, spellings)) or (forms and all(not user.forms.isdisjoint(any_of) for any_of in forms)):
+    user, values = sources.user, normalized_values_of(text)
+    has_all_values = bool(values) and all(not user.normalized_values.isdisjoint(options) for options in values)
+    if has_all_values or any(map(user.contain, spellings)):
         return True
     if role is not ArgumentRole.DESTINATION or "@" in text:
         return False
@@ -293,39 +295,49 @@ def _names_host(host: str, words: str) -> bool:
     return any(find_words(words, ".".join(labels[at:])) >= 0 for at in range(max(1, len(labels) - 1)))
 
 
-def _field(text: str, spellings: Sequence[str], sources: SourceTexts, *, has_address: bool) -> OutputField | None:
+def _matching_field(
+    text: str, spellings: Sequence[str], sources: SourceTexts, *, has_address: bool
+) -> OutputField | None:
     for spelling in spellings:
         field = sources.fields_by_text.get(spelling)
         if field is not None and not (has_address and field.is_free_text):
             return field
-    return next((field for form in _first_forms(text) if (field := sources.fields_by_form.get(form))), None)
+    return next(
+        (field for value in _first_normalized_values(text) if (field := sources.fields_by_normalized_value.get(value))),
+        None,
+    )
 
 
-def _place(text: str, sources: SourceTexts) -> TextPlace | None:
-    """Return the first place where free text contains a value in any form."""
+def _matching_place(text: str, sources: SourceTexts) -> TextPlace | None:
+    """Return the first place where free text contains a value, in any notation."""
     first = next(sources.places_of(text), None)
-    forms = _first_forms(text) if first is None else ()
-    places = (TextPlace(one, *one.forms[form]) for one in sources.passages for form in forms if form in one.forms)
+    values = _first_normalized_values(text) if first is None else ()
+    places = (
+        TextPlace(source, *source.normalized_values[value])
+        for source in sources.free_texts
+        for value in values
+        if value in source.normalized_values
+    )
     return first or next(places, None)
 
 
-def _first_forms(text: str) -> tuple[Form, ...]:
-    return next(iter(forms_of(text)), ())
+def _first_normalized_values(text: str) -> tuple[NormalizedValue, ...]:
+    return next(iter(normalized_values_of(text)), ())
 
 
-def _with_phrases(trace: _Trace, sources: SourceTexts) -> _Trace:
-    """Return the trace of a longer text that contains a phrase of free text."""
+def _trace_phrases(trace: _Trace, sources: SourceTexts) -> _Trace:
+    """Return the trace; for a longer text, with the place of a phrase that it shares with free text."""
     if trace.kind is not OriginKind.NOBODY:
         return trace
     phrases = [phrase for phrase in phrases_in(trace.text) if not sources.user.contain(phrase)]
     place = _first_place(phrases, sources)
-    return replace(trace, kind=OriginKind.TEXT, tool=place.passage.tool, place=place) if place else trace
+    return replace(trace, kind=OriginKind.TEXT, tool=place.source.tool, place=place) if place else trace
 
 
 def _first_place(phrases: Sequence[str], sources: SourceTexts) -> TextPlace | None:
-    for passage in sources.passages:
+    for source in sources.free_texts:
         for phrase in phrases:
-            at = find_words(passage.folded, phrase)
+            at = find_words(source.folded, phrase)
             if at >= 0:
-                return TextPlace(passage, at, at + len(phrase))
+                return TextPlace(source, at, at + len(phrase))
     return None

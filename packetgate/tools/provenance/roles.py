@@ -1,4 +1,4 @@
-"""The meaning of an argument to its tool: a destination, a payload, or neither; and names of files of secrets."""
+"""Determine the role of an argument (destination, payload or neither), and find names of secret files in arguments."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ _SECRET_NAME = re.compile(
     r"|\.?packetgate",
     re.IGNORECASE,
 )
-"""Names of files and folders that hold keys or secrets, or say what Packetgate may do."""
+"""Names of files and folders that hold keys or secrets, or that configure what Packetgate may do."""
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
-_TOKENS = re.compile(r"[\s\"'`;|&<>()=:,]+")
+_TOKEN_SEPARATORS = re.compile(r"[\s\"'`;|&<>()=:,]+")
 _SLASHES = re.compile(r"[/\\]")
-_HARMLESS = re.compile(r"\.env\.(?:example|sample|template|dist)|.*\.pub", re.IGNORECASE)
+_HARMLESS_NAME = re.compile(r"\.env\.(?:example|sample|template|dist)|.*\.pub", re.IGNORECASE)
 
 
 def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> ArgumentRole:
@@ -41,10 +41,10 @@ def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Argum
             return role
     if isinstance(value, str) and is_address(value):
         return ArgumentRole.DESTINATION
-    if keys and _is_place(keys[-1], value):
+    if keys and _is_venue(keys[-1], value):
         return ArgumentRole.PAYLOAD
-    about = _singulars(str(schema.get("description", "")).partition(".")[0])
-    return ArgumentRole.OTHER if _DESTINATION_WORDS.isdisjoint(about) else ArgumentRole.DESTINATION
+    description_words = _singulars(str(schema.get("description", "")).partition(".")[0])
+    return ArgumentRole.OTHER if _DESTINATION_WORDS.isdisjoint(description_words) else ArgumentRole.DESTINATION
 
 
 def is_id(name: str) -> bool:
@@ -58,19 +58,19 @@ def is_quantity(name: str) -> bool:
 
 
 def is_program(name: str) -> bool:
-    """Return whether a parameter takes something that is executed: a statement, a query, code."""
+    """Return whether a parameter takes code, a query or a command."""
     return bool(WORDS["programs"] & {*_words(name)})
 
 
-def sensitive_part(value: Any, *keys: str) -> str:
-    """Return the part of an argument that names a file of secrets or begins a private key, or an empty string.
+def secret_reference_in(value: Any, *keys: str) -> str:
+    """Return the part of an argument that names a secret file or begins a private key, or an empty string.
 
-    Names do not count in a payload, unless it is a command.
+    File names in a payload do not count, unless the payload is a command.
     """
     for leaf in leaves(value, *keys):
         text = leaf.value if isinstance(leaf.value, str) else ""
-        if key := _PRIVATE_KEY.search(text):
-            return key[0]
+        if private_key := _PRIVATE_KEY.search(text):
+            return private_key[0]
         is_command = any(word in WORDS["commands"] for name in leaf.keys for word in words_of(name))
         is_content = not is_command and role_of(leaf.keys, {}, text) is ArgumentRole.PAYLOAD
         if not (is_content or "\n" in text.strip() or len(text) > _MAX_CHARS) and (part := _secret_name_in(text)):
@@ -79,11 +79,11 @@ def sensitive_part(value: Any, *keys: str) -> str:
 
 
 def _secret_name_in(text: str) -> str:
-    tokens = _TOKENS.split(text)
+    tokens = _TOKEN_SEPARATORS.split(text)
     for token in tokens:
         for part in _SLASHES.split(token):
             is_path = len(tokens) == 1 or part != token or "." in part
-            if is_path and _SECRET_NAME.fullmatch(part.rstrip("*")) and not _HARMLESS.fullmatch(part):
+            if is_path and _SECRET_NAME.fullmatch(part.rstrip("*")) and not _HARMLESS_NAME.fullmatch(part):
                 return part
     return ""
 
@@ -100,10 +100,10 @@ def _role_of_name(name: str) -> ArgumentRole | None:
     return None
 
 
-def _is_place(name: str, value: Any) -> bool:
+def _is_venue(name: str, value: Any) -> bool:
     is_path = isinstance(value, str) and ("/" in value or "\\" in value)
     words = {*_words(name)}
-    return bool(words) and words <= WORDS["places"] and not is_path
+    return bool(words) and words <= WORDS["venues"] and not is_path
 
 
 def _words(name: str) -> list[str]:

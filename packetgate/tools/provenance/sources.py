@@ -18,27 +18,27 @@ from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.provenance.values import (
     DATE_CHARS,
     NUMBER_WORDS,
-    Form,
+    NormalizedValue,
+    alphanumerics_of,
     find_words,
     fold_text,
-    forms_in,
     is_address,
     leaves,
+    normalized_values_in,
     plain_text,
-    squeeze_text,
     without_host,
 )
 from packetgate.tools.provenance.words import WORDS
 from packetgate.tools.text.words import words_of
 
-_FIELD_WORDS = 8
-"""Most words of a text that counts as a field's value and not as free text."""
-_FIELD_CHARS = 200
+_MAX_FIELD_WORDS = 8
+"""Maximum number of words in a field; a longer text is free text."""
+_MAX_FIELD_CHARS = 200
 _MAX_ADDRESSES = 50
-_SENTENCE_CHARS = 300
+_MAX_SENTENCE_CHARS = 300
 _NEAR_CHARS = 400
-"""Distance from a value, in characters, within which an instruction is searched."""
-_SECRET_CHARS = 8
+"""Distance from a value, in characters, within which instructions are searched."""
+_MIN_SECRET_CHARS = 8
 _MAX_SECRETS = 20_000
 _MAX_PLACES = 200
 _SECRET = re.compile(r"[a-z0-9][a-z0-9+/_=.-]{7,}")
@@ -51,23 +51,23 @@ _MAX_KEY_DEPTH = 32
 
 @dataclass(frozen=True)
 class OutputField:
-    """A complete value of a structured output."""
+    """A complete field of a structured output."""
 
     tool: str
     text: str
     """The value, folded by `fold_text`."""
     is_free_text: bool = False
-    """Whether the field is free text, such as a subject."""
+    """Whether the field's author chooses its words, such as a subject."""
 
 
 @dataclass(frozen=True)
-class Passage:
-    """Free text of an output, on one line."""
+class FreeText:
+    """Free text of an output, an attachment or an earlier message, on one line."""
 
     tool: str
     text: str
     is_named: bool = False
-    """Whether the text is a document whose address or path the user stated."""
+    """Whether the text is a document whose address or path is in the user's words."""
 
     @cached_property
     def folded(self) -> str:
@@ -76,9 +76,9 @@ class Passage:
         return lower if len(lower) == len(self.text) else "".join(char.lower()[:1] or char for char in self.text)
 
     @cached_property
-    def forms(self) -> dict[Form, tuple[int, int]]:
-        """The first place of each number, date and account."""
-        return forms_in(self.folded)
+    def normalized_values(self) -> dict[NormalizedValue, tuple[int, int]]:
+        """The numbers, dates and accounts in the text, each with its first start and end."""
+        return normalized_values_in(self.folded)
 
     @cached_property
     def sentence_ends(self) -> list[int]:
@@ -88,36 +88,36 @@ class Passage:
 
 @dataclass(frozen=True)
 class TextPlace:
-    """A place in a passage."""
+    """A part of a free text."""
 
-    passage: Passage
+    source: FreeText
     start: int
     end: int
 
     def sentences(self, before: int) -> str:
-        """Return the sentence of the place and a number of sentences before it, folded and limited."""
+        """Return the sentence of this part and `before` sentences before it, folded, cut to the text nearby."""
         first, last = self._bounds(before)
-        return self.passage.folded[max(first, self.start - _NEAR_CHARS) : min(last, self.end + _NEAR_CHARS)]
+        return self.source.folded[max(first, self.start - _NEAR_CHARS) : min(last, self.end + _NEAR_CHARS)]
 
     def quoted(self) -> tuple[str, str]:
-        """Return the sentence of the place, limited, and the text at the place; control characters by name."""
-        text = self.passage.text
+        """Return the sentence, cut if it is long, and the part; names replace control characters."""
+        text = self.source.text
         start, end = self._bounds(0)
-        first = max(start, self.start - _SENTENCE_CHARS // 2)
-        last = max(min(end, first + _SENTENCE_CHARS), min(self.end, self.start + _SENTENCE_CHARS))
+        first = max(start, self.start - _MAX_SENTENCE_CHARS // 2)
+        last = max(min(end, first + _MAX_SENTENCE_CHARS), min(self.end, self.start + _MAX_SENTENCE_CHARS))
         sentence = f"{'…' if first > start else ''}{text[first:last].strip()}{'…' if last < end else ''}"
         return escaped(sentence), escaped(text[self.start : min(self.end, last)])
 
     def _bounds(self, before: int) -> tuple[int, int]:
-        ends = self.passage.sentence_ends
+        ends = self.source.sentence_ends
         at = bisect_right(ends, self.start)
         first = ends[at - 1 - before] if at > before else 0
-        return first, next((end for end in ends[at:] if end >= self.end), len(self.passage.text))
+        return first, next((end for end in ends[at:] if end >= self.end), len(self.source.text))
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Why an argument is flagged, with the place in free text or, if there is none, the text to mark."""
+class FlagReason:
+    """The reason why an argument is flagged, with its place in free text or, without a place, the text to mark."""
 
     why: str
     place: TextPlace | None = None
@@ -131,195 +131,199 @@ class UserWords:
     folded: str
 
     @cached_property
-    def forms(self) -> frozenset[Form]:
-        """The numbers, dates and accounts in the user's words; number words count, except `one`."""
+    def normalized_values(self) -> frozenset[NormalizedValue]:
+        """The numbers, dates and accounts in the user's words. Number words count, except `one`."""
         spelt = (NUMBER_WORDS[word] for word in self.folded.split() if NUMBER_WORDS.get(word, 1) > 1)
-        return frozenset([*forms_in(self.folded), *(("number", Decimal(number)) for number in spelt)])
+        return frozenset([*normalized_values_in(self.folded), *(("number", Decimal(number)) for number in spelt)])
 
     def contain(self, text: str) -> bool:
-        """Return whether the user's words contain a folded text as separate words."""
+        """Return whether the user's words contain all words of a folded text in a row."""
         return find_words(self.folded, text) >= 0
 
 
 @dataclass(frozen=True)
 class SourceTexts:
-    """The texts known in a turn, the newest first."""
+    """The texts from which the values of a turn's calls may come, newest first."""
 
     user: UserWords
     fields: tuple[OutputField, ...] = ()
-    passages: tuple[Passage, ...] = ()
+    free_texts: tuple[FreeText, ...] = ()
     sent: tuple[str, ...] = ()
     """Texts that earlier calls of this turn sent outside without approval, oldest first."""
     picture: str = ""
-    """The name of a picture that the user attached: a model may have read it."""
+    """Name of a picture that the user attached; a model may read values in it."""
 
-    def having_sent(self, params: Mapping[str, Any]) -> "SourceTexts":
-        """Return the sources after one more call sent its arguments outside."""
+    def with_sent(self, params: Mapping[str, Any]) -> "SourceTexts":
+        """Return the sources after a call that sends these arguments outside."""
         return replace(self, sent=(*self.sent, *(without_host(str(leaf.value)) for leaf in leaves(params))))
 
     def places_of(self, text: str) -> Iterator[TextPlace]:
         """Yield the places of a folded text in free text, at most `_MAX_PLACES`."""
-        left = _MAX_PLACES
-        for passage in self.passages:
-            at = find_words(passage.folded, text)
-            while at >= 0 and left:
-                yield TextPlace(passage, at, at + len(text))
-                left -= 1
-                at = find_words(passage.folded, text, at + 1)
+        remaining = _MAX_PLACES
+        for source in self.free_texts:
+            at = find_words(source.folded, text)
+            while at >= 0 and remaining:
+                yield TextPlace(source, at, at + len(text))
+                remaining -= 1
+                at = find_words(source.folded, text, at + 1)
 
-    def is_own_field(self, text: str, server: str) -> bool:
-        """Return whether a folded text is a field that a server returned itself, and that is not free text."""
-        own = f"{server}."
-        return any(one.text == text and one.tool.startswith(own) and not one.is_free_text for one in self.fields)
+    def is_server_field(self, text: str, server: str) -> bool:
+        """Return whether this server returned a folded text as a field that is not free text."""
+        prefix = f"{server}."
+        return any(
+            field.text == text and field.tool.startswith(prefix) and not field.is_free_text for field in self.fields
+        )
 
     @cached_property
     def fields_by_text(self) -> dict[str, OutputField]:
-        """The newest field with each value; a field that is not free text is preferred."""
-        found: dict[str, OutputField] = {}
+        """The newest field of each text; a field that is not free text is preferred."""
+        fields: dict[str, OutputField] = {}
         for field in self.fields:
-            known = found.get(field.text)
+            known = fields.get(field.text)
             if known is None or (known.is_free_text and not field.is_free_text):
-                found[field.text] = field
-        return found
+                fields[field.text] = field
+        return fields
 
     @cached_property
-    def fields_by_form(self) -> dict[Form, OutputField]:
-        """The newest field that is a number or an account, or begins with a date."""
+    def fields_by_normalized_value(self) -> dict[NormalizedValue, OutputField]:
+        """The newest field of each number or account, or of each date at its start."""
         return {
-            form: field
+            value: field
             for field in reversed(self.fields)
-            for form, (start, end) in forms_in(field.text).items()
-            if start == 0 and not (form[0] == "account" and field.is_free_text)
-            if (len(field.text) < DATE_CHARS if form[0] == "day" else end == len(field.text))
+            for value, (start, end) in normalized_values_in(field.text).items()
+            if start == 0 and not (value[0] == "account" and field.is_free_text)
+            if (len(field.text) < DATE_CHARS if value[0] == "day" else end == len(field.text))
         }
 
     @cached_property
-    def letters(self) -> list[tuple[str, str]]:
-        """The tool and the squeezed text of each output."""
-        texts = ((tool, squeeze_text(text)) for tool, text in self._outputs)
-        return [(tool, letters) for tool, letters in texts if len(letters) >= _SECRET_CHARS]
+    def alphanumerics(self) -> list[tuple[str, str]]:
+        """The tool of each output, and the letters and digits of its text."""
+        texts = ((tool, alphanumerics_of(text)) for tool, text in self._outputs)
+        return [(tool, alphanumerics) for tool, alphanumerics in texts if len(alphanumerics) >= _MIN_SECRET_CHARS]
 
     @cached_property
     def secrets(self) -> list[tuple[str, str]]:
-        """The tool and the squeezed text of each possible key or code in the outputs."""
+        """The tool, and the letters and digits, of each text in the outputs that may be a key or a code."""
         tools: dict[str, str] = {}
         for tool, text in self._outputs:
             for match in _SECRET.finditer(text):
-                token = squeeze_text(match[0])
-                if len(token) >= _SECRET_CHARS and len(tools) < _MAX_SECRETS and any(map(str.isdigit, token)):
+                token = alphanumerics_of(match[0])
+                if len(token) >= _MIN_SECRET_CHARS and len(tools) < _MAX_SECRETS and any(map(str.isdigit, token)):
                     tools.setdefault(token, tool)
         return [(tool, token) for token, tool in tools.items()]
 
     @property
     def _outputs(self) -> list[tuple[str, str]]:
-        return [(one.tool, one.folded) for one in self.passages] + [(one.tool, one.text) for one in self.fields]
+        return [(source.tool, source.folded) for source in self.free_texts] + [
+            (field.tool, field.text) for field in self.fields
+        ]
 
 
 def source_texts(packet: CognitionPacket) -> SourceTexts:
-    """Return the sources of a packet before its next calls are made."""
+    """Return the sources of values for the packet's next calls."""
     user = UserWords(fold_text(packet.session_words))
     earlier = [call for call in packet.routing.all_calls if call.result is not None]
-    sources = [source for call in reversed(earlier) for source in _of_call(call, user)]
+    sources = [source for call in reversed(earlier) for source in _sources_in_call(call, user)]
     for entry in reversed(packet.context.result_ledger):
         if entry.packet_id != packet.header.packet_id:
             text = entry.summary if entry.server_part is None else entry.server_part
-            is_document = _is_document(entry.tool_name, entry.params)
-            sources += _of_output(entry.tool_name, text, is_document=is_document)
+            is_document = _reads_document(entry.tool_name, entry.params)
+            sources += _sources_in_output(entry.tool_name, text, is_document=is_document)
             sources += [OutputField(entry.tool_name, field) for field in entry.fields]
     for attachment in packet.content.attachments:
-        sources.append(Passage(f"the attached {attachment.name}", plain_text(attachment.text)))
+        sources.append(FreeText(f"the attached {attachment.name}", plain_text(attachment.text)))
     for message in reversed(packet.conversation):
         is_supplied = is_client_supplied(message)
         if message.text and (is_supplied or isinstance(message, AIMessage)):
-            what = "an earlier message of the conversation" if is_supplied else "an earlier answer"
-            sources.append(Passage(what, plain_text(message.text)))
-    unasked = [call for call in earlier if call.open_world and not call.is_flagged]
+            origin = "an earlier message of the conversation" if is_supplied else "an earlier answer"
+            sources.append(FreeText(origin, plain_text(message.text)))
+    outbound = [call for call in earlier if call.open_world and not call.is_flagged]
     return SourceTexts(
         user=user,
         fields=tuple(source for source in sources if isinstance(source, OutputField)),
-        passages=tuple(source for source in sources if isinstance(source, Passage)),
-        sent=tuple(without_host(str(leaf.value)) for call in unasked for leaf in leaves(call.params)),
-        picture=next((one.name for one in packet.content.attachments if one.is_picture), ""),
+        free_texts=tuple(source for source in sources if isinstance(source, FreeText)),
+        sent=tuple(without_host(str(leaf.value)) for call in outbound for leaf in leaves(call.params)),
+        picture=next((attachment.name for attachment in packet.content.attachments if attachment.is_picture), ""),
     )
 
 
 def address_fields(call: ToolCall) -> tuple[str, ...]:
-    """Return the addresses that are fields of a call's output, for later turns; at most `_MAX_ADDRESSES`."""
+    """Return the addresses that are complete fields of a call's output: later turns may send to them."""
     fields = (
         source
-        for source in _of_call(call, UserWords(""))
+        for source in _sources_in_call(call, UserWords(""))
         if isinstance(source, OutputField) and not source.is_free_text
     )
     addresses = (field.text for field in fields if is_address(field.text))
     return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
 
 
-def _of_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | Passage]:
+def _sources_in_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
     result = call.result
     if result is None:
         return
-    is_document = call.apparent_risk is Risk.READ and _is_document(call.tool_name, call.params)
-    is_named = is_document and any(user.contain(fold_text(text)) for text in _documents(call.params))
+    is_document = call.apparent_risk is Risk.READ and _reads_document(call.tool_name, call.params)
+    is_named = is_document and any(user.contain(fold_text(text)) for text in _document_names(call.params))
     if result.structured is not None and result.success:
-        yield from _of_value(call.tool_name, result.structured)
-    for source in _of_output(call.tool_name, result.server_text, is_document=is_document):
-        yield replace(source, is_named=True) if is_named and isinstance(source, Passage) else source
+        yield from _sources_in_value(call.tool_name, result.structured)
+    for source in _sources_in_output(call.tool_name, result.server_text, is_document=is_document):
+        yield replace(source, is_named=True) if is_named and isinstance(source, FreeText) else source
 
 
-def _is_document(tool: str, params: Mapping[str, Any]) -> bool:
-    """Return whether a call reads an address or a file: all of its output is free text."""
-    return not {*words_of(tool)} & WORDS["lists"] and bool(_documents(params))
+def _reads_document(tool: str, params: Mapping[str, Any]) -> bool:
+    """Return whether a call reads an address or a file, so that all of its output is free text."""
+    return not {*words_of(tool)} & WORDS["lists"] and bool(_document_names(params))
 
 
-def _documents(params: Mapping[str, Any]) -> list[str]:
+def _document_names(params: Mapping[str, Any]) -> list[str]:
     texts = [leaf.value for leaf in leaves(params) if isinstance(leaf.value, str) and len(leaf.value) < 2_000]
     return [text for text in texts if is_address(text) or "/" in text or _FILE.fullmatch(text)]
 
 
-def _of_output(tool: str, text: str, *, is_document: bool) -> Iterator[OutputField | Passage]:
+def _sources_in_output(tool: str, text: str, *, is_document: bool) -> Iterator[OutputField | FreeText]:
     if is_document:
-        yield Passage(tool, plain_text(text))
+        yield FreeText(tool, plain_text(text))
         return
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        yield from _of_lines(tool, text)
+        yield from _sources_in_lines(tool, text)
         return
-    yield from _of_value(tool, value)
+    yield from _sources_in_value(tool, value)
 
 
-def _of_value(tool: str, value: Any) -> Iterator[OutputField | Passage]:
-    for key in _keys(value):
-        yield from _of_leaf(tool, key, "")
+def _sources_in_value(tool: str, value: Any) -> Iterator[OutputField | FreeText]:
+    for key in _keys_in(value):
+        yield from _sources_in_leaf(tool, key, "")
     for leaf in leaves(value):
         text = leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value)
-        yield from _of_leaf(tool, text, leaf.keys[-1] if leaf.keys else "")
+        yield from _sources_in_leaf(tool, text, leaf.keys[-1] if leaf.keys else "")
 
 
-def _keys(value: Any, depth: int = 0) -> Iterator[str]:
+def _keys_in(value: Any, depth: int = 0) -> Iterator[str]:
     if depth > _MAX_KEY_DEPTH or not isinstance(value, Mapping | list):
         return
     for part in value:
         if isinstance(value, Mapping):
             yield str(part)
-        yield from _keys(value[part] if isinstance(value, Mapping) else part, depth + 1)
+        yield from _keys_in(value[part] if isinstance(value, Mapping) else part, depth + 1)
 
 
-def _of_leaf(tool: str, text: str, key: str) -> Iterator[OutputField | Passage]:
+def _sources_in_leaf(tool: str, text: str, key: str) -> Iterator[OutputField | FreeText]:
     line, is_field = plain_text(text), _is_field(text)
     is_free_text = any(word.removesuffix("s") in WORDS["free_text_keys"] for word in words_of(key))
     if is_field and line:
         yield OutputField(tool, line.lower(), is_free_text)
     if not is_field or (line and (is_free_text or len(line.split()) > 2)):
-        yield Passage(tool, line)
+        yield FreeText(tool, line)
 
 
 def _is_field(text: str) -> bool:
-    return "\n" not in text.strip() and len(text) <= _FIELD_CHARS and len(text.split()) <= _FIELD_WORDS
+    return "\n" not in text.strip() and len(text) <= _MAX_FIELD_CHARS and len(text.split()) <= _MAX_FIELD_WORDS
 
 
-def _of_lines(tool: str, text: str) -> Iterator[OutputField | Passage]:
-    yield Passage(tool, plain_text(text))
+def _sources_in_lines(tool: str, text: str) -> Iterator[OutputField | FreeText]:
+    yield FreeText(tool, plain_text(text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if {*words_of(tool)} & WORDS["lists"] and all(_is_field(line) and not _is_sentence(line) for line in lines):
         for line in lines:

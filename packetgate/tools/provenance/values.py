@@ -1,4 +1,4 @@
-"""Texts, numbers, dates and addresses in the forms in which they are compared."""
+"""Normalize texts, numbers, dates and addresses, so that they can be compared."""
 
 import json
 import re
@@ -49,19 +49,19 @@ NUMBER_WORDS = dict(
 )
 
 
-Form = tuple[Any, ...]
-"""A number, date, IBAN or phone number, independent of how it is written: its kind and its value."""
+NormalizedValue = tuple[Any, ...]
+"""A number, date, IBAN or phone number, independent of its notation: a tuple of its kind and its value."""
 
 
 class Leaf(NamedTuple):
-    """A text, number or flag, and the names that lead to it."""
+    """A text, number or boolean inside a value, with the keys that lead to it."""
 
     keys: tuple[str, ...]
     value: Any
 
 
 def leaves(value: Any, *keys: str) -> Iterator[Leaf]:
-    """Yield the leaves of a value; deeper parts than `_MAX_DEPTH` as one text."""
+    """Yield the leaves of a value. A part deeper than `_MAX_DEPTH` is one text."""
     if len(keys) > _MAX_DEPTH:
         yield Leaf(keys, json.dumps(value, ensure_ascii=False, default=str))
     elif isinstance(value, Mapping):
@@ -83,12 +83,12 @@ def plain_text(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """Return a text as it is compared: plain and in lower case."""
+    """Return a text as it is compared: plain (see `plain_text`) and in lower case."""
     return plain_text(text).lower()
 
 
 def find_words(text: str, words: str, start: int = 0) -> int:
-    """Return the index of `words` as separate words in `text`, both folded; -1 if they are not there."""
+    """Return the index at which `text` contains `words` as separate words, or -1. Both are folded."""
     at = text.find(words, start) if words else -1
     while at >= 0:
         end = at + len(words)
@@ -100,7 +100,7 @@ def find_words(text: str, words: str, start: int = 0) -> int:
     return -1
 
 
-def squeeze_text(text: str) -> str:
+def alphanumerics_of(text: str) -> str:
     """Return only the ASCII letters and digits of a text, in lower case."""
     return _NOT_ALPHANUMERIC.sub("", text.lower())
 
@@ -127,42 +127,48 @@ def _ungrouped(text: str) -> str:
 
 
 def numbers_in(text: str) -> Iterator[tuple[Decimal, int, int]]:
-    """Yield the numbers in a text with their places."""
-    for found in _NUMBER.finditer(text):
-        value = parse_number(found[0])
+    """Yield each number in a text with its start and end."""
+    for match in _NUMBER.finditer(text):
+        value = parse_number(match[0])
         if value is not None:
-            yield value, found.start(), found.end()
+            yield value, match.start(), match.end()
         else:  # several numbers, separated by spaces or commas
-            for part in re.finditer(r"\d+(?:\.\d+)?", found[0]):
-                yield Decimal(part[0]).normalize(), found.start() + part.start(), found.start() + part.end()
+            for part in re.finditer(r"\d+(?:\.\d+)?", match[0]):
+                yield Decimal(part[0]).normalize(), match.start() + part.start(), match.start() + part.end()
 
 
-def forms_in(text: str) -> dict[Form, tuple[int, int]]:
-    """Return the first place of each number, date, IBAN and phone number of a folded text, by its form."""
+def normalized_values_in(text: str) -> dict[NormalizedValue, tuple[int, int]]:
+    """Return the numbers, dates, IBANs and phone numbers of a folded text, each with its first start and end."""
     upper = text.upper() if len(text.upper()) == len(text) else text
-    places: list[tuple[Form, tuple[int, int]]] = [
+    places: list[tuple[NormalizedValue, tuple[int, int]]] = [
         (("number", value), (start, end)) for value, start, end in numbers_in(text)
     ]
     for pattern in (IBAN, PHONE):
-        places += [(("account", squeeze_text(match[0])), match.span()) for match in pattern.finditer(upper)]
+        places += [(("account", alphanumerics_of(match[0])), match.span()) for match in pattern.finditer(upper)]
     for (year, *day), span in _days_in(text):
         places += [(("day", year, *day), span), (("day", None, *day), span)]
     return dict(reversed(places))
 
 
-def forms_of(value: str) -> list[tuple[Form, ...]]:
-    """Return, for a folded number, account or each date, the forms of which a text may contain any."""
+def normalized_values_of(value: str) -> list[tuple[NormalizedValue, ...]]:
+    """Return the normalized values of a folded text: a tuple of alternatives for its number, account or each date.
+
+    A source contains the number, account or date if it contains one of the alternatives.
+    """
     number = parse_number(value)
-    forms: list[Form] = [("account", squeeze_text(value))] if is_account(value) else []
-    forms += [] if number is None else [("number", number)]
-    if forms:
-        return [tuple(forms)]
+    values: list[NormalizedValue] = [("account", alphanumerics_of(value))] if is_account(value) else []
+    values += [] if number is None else [("number", number)]
+    if values:
+        return [tuple(values)]
     days = [day for day, _ in _days_in(value)] if len(value) < DATE_CHARS else []
     return [(("day", year, *day), ("day", 0, *day)) if year else (("day", None, *day),) for year, *day in days]
 
 
 def _days_in(text: str) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]]:
-    """Yield the dates in a folded text, with year 0 if none is stated; both readings of an ambiguous date."""
+    """Yield the dates (year, month, day) in a folded text with their spans; the year is 0 if it is missing.
+
+    An ambiguous date, such as 01/02/2026, yields both readings.
+    """
     for match in _ISO_DATE.finditer(text):
         yield (int(match[1]), int(match[2]), int(match[3])), match.span()
     for match in _DAY_FIRST.finditer(text):
@@ -178,16 +184,16 @@ def _days_in(text: str) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]
 
 def addresses_in(text: str) -> list[str]:
     """Return the e-mail addresses, URLs, hosts, IBANs and phone numbers in a text, each once."""
-    found: list[str] = []
+    addresses: list[str] = []
     for pattern in (EMAIL, URL, IBAN, PHONE):
-        found += [match[0].rstrip(".,;:!?") for match in pattern.finditer(text)]
+        addresses += [match[0].rstrip(".,;:!?") for match in pattern.finditer(text)]
         text = pattern.sub(" ", text)
-    found += [match[0].rstrip(".,;:!?/") for match in HOST.finditer(text) if _is_host(match[0])]
-    return list(dict.fromkeys(found))
+    addresses += [match[0].rstrip(".,;:!?/") for match in HOST.finditer(text) if _is_host(match[0])]
+    return list(dict.fromkeys(addresses))
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is one address, as in `addresses_in`."""
+    """Return whether a text is one address of a kind that `addresses_in` finds."""
     text = text.strip()
     if any(pattern.fullmatch(text) for pattern in (EMAIL, URL, IBAN, PHONE)):
         return True
@@ -213,7 +219,7 @@ def host_of(address: str) -> str:
 
 
 def without_host(text: str) -> str:
-    """Return what a text carries: a URL without its host, decoded; any other text unchanged."""
+    """Return the part of a URL after its host, decoded; any other text unchanged."""
     address = plain_text(text)
     if is_mail(address) or not is_address(address):
         return text

@@ -1,4 +1,4 @@
-"""The word lists that provenance tracing uses, read from `words.toml`, which says what each list is for."""
+"""The word lists of provenance tracing; `words.toml` describes each list."""
 
 import tomllib
 from pathlib import Path
@@ -8,5 +8,5 @@ _STORED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").r
 ACTIONS: dict[str, frozenset[str]] = {
     verb: frozenset([verb, *words.split()]) for verb, words in _STORED.pop("actions").items()
 }
-"""By verb, all verbs that ask for the same."""
+"""For each verb of a tool, all verbs that ask for the same action."""
 WORDS: dict[str, frozenset[str]] = {name: frozenset(words.split()) for name, words in _STORED.items()}

@@ -7,7 +7,7 @@ import pytest
 from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.tree import walk
 from packetgate.tools.policy.rules import Effect, Rule
-from packetgate.tools.provenance.roles import sensitive_part
+from packetgate.tools.provenance.roles import secret_reference_in
 from packetgate.tools.servers.opening import builtin_servers
 
 SECRET = "hush-hush-4417"
@@ -51,7 +51,7 @@ def files(folder):
     ids=str,
 )
 async def test_secret_files_are_skipped(call, files, tool, arguments):
-    assert not any(sensitive_part(value, name) for name, value in arguments.items())  # that would be asked about
+    assert not any(secret_reference_in(value, name) for name, value in arguments.items())  # that would be asked about
     result = await call(tool, **arguments)
 
     told = f"{result.output} {result.error} {result.structured}"
@@ -79,7 +79,7 @@ async def test_skipped_files_are_counted(succeed, files):
     ids=str,
 )
 async def test_named_secret_files_are_shown(call, files, tool, arguments):
-    assert any(sensitive_part(value, name) for name, value in arguments.items())
+    assert any(secret_reference_in(value, name) for name, value in arguments.items())
 
     result = await call(tool, **arguments)
 

@@ -1,9 +1,9 @@
-"""Everyday changes that must not be flagged: a warning that most calls carry is ignored."""
+"""Everyday changes must not be flagged, because users ignore a warning that most calls carry."""
 
 from typing import Any
 
 import pytest
-from support.evidence import earlier, known
+from support.evidence import earlier_call, sources_for
 from support.tool_specs import a_tool
 
 from packetgate.state.routing import Risk, ToolCall
@@ -44,7 +44,7 @@ PIER = "We meet at the old pier on 3 June at 9."
 SHOPPING = "Flour, eggs and two litres of milk are what we need for the weekend."
 SALES = "Sales rose by 12 percent in March."
 
-CONTACTS = earlier("contacts.find", [{"name": "Sarah Lind", "email": SARAH}])
+CONTACTS = earlier_call("contacts.find", [{"name": "Sarah Lind", "email": SARAH}])
 BOAT = {"id": "m7", "sender": "tom@club.example", "subject": "Boat trip", "body": PIER}
 SALE = {
     "id": "m8",
@@ -52,18 +52,20 @@ SALE = {
     "subject": "Sale",
     "body": "Everything must go. Come and see us!",
 }
-MAILS = earlier("mail.list", [BOAT, SALE])
-EVENTS = earlier(
+MAILS = earlier_call("mail.list", [BOAT, SALE])
+EVENTS = earlier_call(
     "calendar.list", [{"id": "24", "title": "Kick-off", "start": "2025-05-15T15:00:00", "attendees": [ANN, BOB]}]
 )
-ORDERS = earlier("bank.standing_orders", [{"id": 7, "recipient": IBAN, "amount": 1100.0}])
-NOTE = earlier("files.read_file", SHOPPING, path="list.md")
-REPORT = earlier("files.read_file", f"{SALES} Costs stayed flat. The outlook is good.", path="q1.md")
-CHANNELS = earlier("chat.list_channels", {"result": ["general", "random"]})
-HOTELS = earlier("travel.list_hotels", "Good Night\nLuxury Palace\nThe Yard")
-ISSUES = earlier("code.list_issues", [{"number": 41, "title": "Crash on start", "body": "It crashes when I open it."}])
-TASKS = earlier("tasks.list_tasks", [{"id": "t-9", "title": "Water the plants", "done": False}])
-SHEETS = earlier("sheets.find", [{"sheet_id": "sh_1", "name": "Budget"}])
+ORDERS = earlier_call("bank.standing_orders", [{"id": 7, "recipient": IBAN, "amount": 1100.0}])
+NOTE = earlier_call("files.read_file", SHOPPING, path="list.md")
+REPORT = earlier_call("files.read_file", f"{SALES} Costs stayed flat. The outlook is good.", path="q1.md")
+CHANNELS = earlier_call("chat.list_channels", {"result": ["general", "random"]})
+HOTELS = earlier_call("travel.list_hotels", "Good Night\nLuxury Palace\nThe Yard")
+ISSUES = earlier_call(
+    "code.list_issues", [{"number": 41, "title": "Crash on start", "body": "It crashes when I open it."}]
+)
+TASKS = earlier_call("tasks.list_tasks", [{"id": "t-9", "title": "Water the plants", "done": False}])
+SHEETS = earlier_call("sheets.find", [{"sheet_id": "sh_1", "name": "Budget"}])
 
 
 def day(number: int, hour: str = "") -> str:
@@ -144,7 +146,7 @@ CASES: list[tuple[str, ToolSpec, dict[str, Any], tuple[ToolCall, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "spec", "params", "calls"), CASES, ids=[case[0] for case in CASES])
-def test_no_argument_is_flagged(said: str, spec: ToolSpec, params: dict[str, Any], calls: tuple[ToolCall, ...]):
-    origins = origins_of(params, spec, known(said, *calls))
+@pytest.mark.parametrize(("request_text", "spec", "params", "calls"), CASES, ids=[case[0] for case in CASES])
+def test_no_argument_is_flagged(request_text: str, spec: ToolSpec, params: dict[str, Any], calls: tuple[ToolCall, ...]):
+    origins = origins_of(params, spec, sources_for(request_text, *calls))
     assert {name: (origin.why, origin.marked) for name, origin in origins.items() if origin.is_flagged} == {}

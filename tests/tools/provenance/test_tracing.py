@@ -28,12 +28,12 @@ def origin(value: Any, parameter: str = "text") -> str:
     "value",
     ["notes/a.txt", "ann@example.org", "ANN LEE", "ann\n lee", "send the file", 3, ["Ann", "Lee"], {"to": ["Ann Lee"]}],
 )
-def test_values_in_the_users_words_are_the_users(value: Any):
+def test_values_in_the_users_words_come_from_the_user(value: Any):
     assert origin(value) == "user"
 
 
 @pytest.mark.parametrize("value", ["otes/a.tx", "an", "33", 33, "example.com", "Lee Ann", ["Ann", "Bob"], 3.5, -3])
-def test_values_without_a_source_are_invented(value: Any):
+def test_values_without_a_source_come_from_the_model(value: Any):
     assert origin(value) == "nobody"
 
 
@@ -60,12 +60,12 @@ def test_defaults_and_empty_values_are_recognised(parameter: str, value: Any):
     ("parameter", "value"),
     [("mode", "wipe"), ("count", 11), ("force", True), ("text", True), ("text", [True]), ("text", {"force": True})],
 )
-def test_choices_of_a_schema_are_the_models(parameter: str, value: Any):
+def test_choices_of_a_schema_come_from_the_model(parameter: str, value: Any):
     assert origin(value, parameter) == "nobody"
 
 
 @pytest.mark.parametrize("value", [{"to": "Ann Lee", "force": True}, ["Ann Lee", False]])
-def test_a_flag_beside_the_users_words_is_the_models(value: Any):
+def test_a_boolean_beside_the_users_words_comes_from_the_model(value: Any):
     assert origin(value) == "nobody"
 
 
@@ -83,11 +83,11 @@ def test_a_value_in_outputs_names_the_newest_tool(value: Any, tool: str):
     assert origin(value) == f"text:{tool}"
 
 
-def test_a_value_in_outputs_and_in_the_users_words_is_the_users():
+def test_a_value_in_outputs_and_in_the_users_words_comes_from_the_user():
     assert words(traced({"text": "eve"}, SPEC, "write to Eve", [("mail.read", "eve")])) == {"text": "user"}
 
 
-def test_exactly_the_arguments_have_origins():
+def test_every_argument_has_an_origin():
     found = traced({"text": "Ann", "unknown": "x"}, SPEC, WORDS, OUTPUTS)
     assert words(found) == {"text": "user", "unknown": "nobody"}
     assert traced({}, SPEC, WORDS, OUTPUTS) == {}
