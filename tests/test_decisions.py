@@ -80,7 +80,7 @@ def unchecked(noul: float) -> ClassifierResponse:
         Case(0.9, 0.9, EXECUTED),
         Case(0.69, 0.69),
         Case(0.2, 0.5),
-        Case(ClassifierResponse(model="told", answers={}), 0.0, told="answered no question"),
+        Case(ClassifierResponse(model="told", answers={}), 0.0, told="returned no probability for any call"),
         Case(unchecked(2.0), 0.0, told="Told raised ValidationError"),
         Case("yes", 0.0, told="Told raised AttributeError"),
         Case(ZeroDivisionError("no orders"), 0.0, told="the review failed: ZeroDivisionError: no orders"),

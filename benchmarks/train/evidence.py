@@ -236,7 +236,9 @@ def fit(rows: Sequence[Row]) -> None:
     )
     for name, unknown in (("checked", ()), ("unchecked", ("yes",))):
         fields = [one for one in CallEvidence._fields if one not in unknown]
-        inputs = np.array([[getattr(CallEvidence.of(one.evidence), field) for field in fields] for _, one in judged])
+        inputs = np.array(
+            [[getattr(CallEvidence.from_signals(one.evidence), field) for field in fields] for _, one in judged]
+        )
         logistic = Logistic(
             [0.0 if field == "always" else getattr(PRIOR, field) for field in fields], [*map(_bounds, fields)], DRAWN
         )

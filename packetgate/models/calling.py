@@ -76,7 +76,7 @@ class CallAnswer:
 class WordProbabilities:
     """Probabilities of words as the beginning of an answer; they sum to 1."""
 
-    of: Mapping[str, float]
+    by_word: Mapping[str, float]
     usage: TokenUsage
 
 

@@ -28,12 +28,13 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.values import numbers_in
 from packetgate.tools.text.result_store import ResultStore
 
-TEMPERATURE, RESULTS_TEMPERATURE = 0.7, 0.2  # of an answer without and with tool results
+TEMPERATURE = 0.7  # of an answer without tool results
+RESULTS_TEMPERATURE = 0.2  # of an answer with tool results
 NO_TOOL_NOTE = (
     "(Nothing was done or looked up for this{why}, and no tool can be called now. "
     "Say what you know, or that you cannot do it.)"
 )
-_MOST_CHARS = 1_500  # characters of a result that is shown below the answer of a model in this process
+_MAX_APPENDED_CHARS = 1_500  # a longer result is not shown below the answer of a model in this process
 
 
 async def respond_by_model(
@@ -43,34 +44,36 @@ async def respond_by_model(
     context: RoutingContext,
     store: ResultStore | None = None,
 ) -> Answer:
-    """Ask the prime model, unless the selection already answered in words."""
+    """Return the selecting model's answer if it gave one; otherwise ask the prime model."""
     if packet.response.candidate:
         response = packet.response
         return Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
     model = await source()
     pictures = await answer_pictures(packet, store, sees=model.sees)
-    most, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.is_local)
-    called = bool(packet.tool_routing and packet.tool_routing.all_calls)
+    max_tokens, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.is_local)
+    has_calls = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()
-    if model.is_local and not called:
+    if model.is_local and not has_calls:
         offer = await asyncio.to_thread(tool_offer, model, packet, catalogue)
         tools = offer.tools if packet.context.palette else ()
-        messages = await turn_messages(model, packet, catalogue, context, offer, most, pictures=pictures, note=problems)
-    else:  # a small model that gets tools after its own call keeps calling
+        messages = await turn_messages(
+            model, packet, catalogue, context, offer, max_tokens, pictures=pictures, note=problems
+        )
+    else:  # without tools: a small model that is offered tools after its own call calls again
         user = render(
             "answer_user", request=packet.content.user_words, results=fenced_results(packet), outcome=problems
         )
-        ledger = "" if called else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
+        ledger = "" if has_calls else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
         sources = "tools returned" + (" and the user attached" if packet.content.attachments else "")
         rules = render("answer_system", ledger=ledger, sources=sources)
         systems = [f"{persona}\n\n{rules}" for persona in persona_versions(model, context)]
-        messages = await conversation(model, packet, systems, user, most, pictures=pictures)
+        messages = await conversation(model, packet, systems, user, max_tokens, pictures=pictures)
     answer = await complete(
         model,
         messages,
         user_words=packet.session_words,
-        temperature=RESULTS_TEMPERATURE if called else TEMPERATURE,
-        max_tokens=most,
+        temperature=RESULTS_TEMPERATURE if has_calls else TEMPERATURE,
+        max_tokens=max_tokens,
         tools=tools,
     )
     return Answer(
@@ -94,8 +97,8 @@ def _missing_results(packet: CognitionPacket, answer: str) -> str:
     if has_question(packet.content.user_words) and _numbers(answer) <= _numbers(packet.content.user_words, *outputs):
         return ""
     words = " ".join(answer.split())
-    missing = [one for one in outputs if one and len(one) <= _MOST_CHARS and " ".join(one.split()) not in words]
-    return "".join(f"\n\n{fenced(one)}" for one in missing)
+    short = [output for output in outputs if 0 < len(output) <= _MAX_APPENDED_CHARS]
+    return "".join(f"\n\n{fenced(output)}" for output in short if " ".join(output.split()) not in words)
 
 
 def _problems(packet: CognitionPacket, *, with_reason: bool) -> str:

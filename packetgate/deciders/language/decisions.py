@@ -1,4 +1,4 @@
-"""Decision models: review calls with one, and answer typed questions by the probabilities of a model's tokens."""
+"""Review calls with a decision model, and answer typed questions by the probabilities of a chat model's tokens."""
 
 import math
 import string
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 DecisionSource = Callable[[], Awaitable["BaseDecisionModel"]]
 _APPROVED = 0.5
 _LABELS = string.ascii_uppercase + string.ascii_lowercase + string.digits
-"""One character for each option, so that one token decides."""
+"""Labels of options. Each label is one character, so that one token names the option."""
 _MAX_TOKENS = 32
 
 
 async def review_by_decisions(
     source: DecisionSource, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> Review:
-    """Ask a decision model about each call of a pass. A call without an answer gets confidence 0.0."""
+    """Return a decision model's review of a pass's calls. A call without an answer gets confidence 0.0."""
     model, numbered = await source(), {f"call_{at}": call for at, call in enumerate(packet.routing.calls, start=1)}
     questions = {
         name: Noul(instructions=render("decision_review", number=name.removeprefix("call_"))) for name in numbered
     }
-    found, usage = await ask_decision_model(model, calls_to_review(packet, catalogue), questions)
-    probabilities = {name: one.noul for name, one in found.nouls.items() if name in numbered}
+    response, usage = await ask_decision_model(model, calls_to_review(packet, catalogue), questions)
+    probabilities = {name: answer.noul for name, answer in response.nouls.items() if name in numbered}
     if not probabilities:
-        raise DecisionError(f"{model.model} answered no question, or gave no probability", usage)
+        raise DecisionError(f"{model.model} returned no probability for any call: use another model", usage)
     reviews = tuple(
         CallReview(
             call_id=numbered[name].call_id,
@@ -70,12 +70,16 @@ async def review_by_decisions(
 
 
 async def answer_by_probability(model: Model, about: str, questions: Mapping[str, Question]) -> ClassifierResponse:
-    """Answer questions by the probabilities of a model's tokens. Raise RequestError if a question is not supported."""
-    asked = {name: _asked(question) for name, question in questions.items()}
+    """Answer questions by the probabilities of a model's tokens. Raise RequestError if a question is not supported.
+
+    Args:
+        about: the input that the questions are about.
+    """
+    prompts = {name: _question_and_options(question) for name, question in questions.items()}
     answers: dict[str, Answer] = {}
     total = TokenUsage()
     for name, question in questions.items():
-        probabilities, usage = await _distribution(model, about, *asked[name])
+        probabilities, usage = await _option_probabilities(model, about, *prompts[name])
         answers[name], total = _answer(question, probabilities), total + usage
     usage_of_all = UsageMetadata(
         input_tokens=total.input_tokens,
@@ -86,8 +90,8 @@ async def answer_by_probability(model: Model, about: str, questions: Mapping[str
     return ClassifierResponse(model=model.name, answers=answers, usage=usage_of_all)
 
 
-def _asked(question: Question) -> tuple[str, Sequence[bool | str]]:
-    """Return a question as text, and the values that answer it."""
+def _question_and_options(question: Question) -> tuple[str, Sequence[bool | str]]:
+    """Return a question as text, and the possible answers."""
     words = state_text(question.instructions)
     match question:
         case Noul(criteria=criteria):
@@ -101,9 +105,10 @@ def _asked(question: Question) -> tuple[str, Sequence[bool | str]]:
             words = f"{words}\nThe levels go from the lowest to the highest.".lstrip()
             options = [state_text(level) for level in levels]
         case _:
-            raise RequestError(f"{question.type}: not supported; ask a noul, a choice or a score")
+            message = f"questions of type {question.type} are not supported: use a noul, a choice or a score"
+            raise RequestError(message)
     if len(options) > len(_LABELS):
-        raise RequestError(f"{question.type}: {len(options)} options are too many: give at most {len(_LABELS)}")
+        raise RequestError(f"the {question.type} has {len(options)} options: give at most {len(_LABELS)}")
     listed = [f"{label}: {' '.join(option.split())}" for label, option in zip(_LABELS, options, strict=False)]
     lines = [words, "Answer with the letter or digit of one of these:", *listed]
     return "\n".join(filter(None, lines)), _LABELS[: len(options)]
@@ -132,23 +137,23 @@ def _answer(question: Question, probabilities: Sequence[float]) -> Answer:
     return NoulAnswer(type="noul", noul=probabilities[0])
 
 
-async def _distribution(
-    model: Model, about: str, question: str, values: Sequence[bool | str]
+async def _option_probabilities(
+    model: Model, about: str, question: str, options: Sequence[bool | str]
 ) -> tuple[list[float], TokenUsage]:
-    """Return the probability of each value, and the tokens used."""
+    """Return the probability of each option, and the tokens used."""
     form = "the value alone" if model.is_local else 'one JSON object and nothing else: {"answer": ...}'
     user = render("decision_user", about=fenced_text(about), question=question)
     messages = [SystemMessage(render("decision_system", form=form)), HumanMessage(user)]
     if not await model.fits(messages, _MAX_TOKENS):
-        raise RequestError(f"the input and the question exceed the context of {model.label}")
+        raise RequestError(f"the input and the question exceed the context of {model.label}: shorten the input")
     if model.is_local:
-        words = tuple(value if isinstance(value, str) else str(value).lower() for value in values)
-        odds = await model.word_probabilities(messages, words)
-        return [*odds.of.values()], odds.usage
-    schema = schemas.object_schema(answer={"type": "boolean"} if values[0] is True else {"enum": [*values]})
-    choice = schemas.Choice.among("answer", values=values)
-    asked = schemas.AnswerForm("decision", schema, choices=(choice,))
-    answer = await model.answer(messages, asked, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
+        words = tuple(option if isinstance(option, str) else str(option).lower() for option in options)
+        probabilities = await model.word_probabilities(messages, words)
+        return [*probabilities.by_word.values()], probabilities.usage
+    schema = schemas.object_schema(answer={"type": "boolean"} if options[0] is True else {"enum": [*options]})
+    choice = schemas.Choice.among("answer", values=options)
+    form_of_answer = schemas.AnswerForm("decision", schema, choices=(choice,))
+    answer = await model.answer(messages, form_of_answer, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
     among = answer.choices[0].among if answer.choices else {}
     total = sum(among.values())
     if not total:

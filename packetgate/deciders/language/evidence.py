@@ -1,6 +1,6 @@
-"""Weigh the evidence for a call: the model's token probabilities, its yes or no, and how the request can be read.
+"""Estimate whether a call is right: from the model's token probabilities, its yes or no, and the request's words.
 
-`evidence.json` holds the weights; `python -m benchmarks.train.evidence` fits them.
+`evidence.json` contains the weights. `python -m benchmarks.train.evidence` fits them.
 """
 
 import asyncio
@@ -45,48 +45,49 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 EVIDENCE_FITTED = Path(__file__).with_name("evidence.json")
 YES, NO = "yes", "no"
 _BRIEF_CHARS = 300
-_LEAST = 1e-3  # lowest probability
-_MOST = 3.0  # largest log odds of a piece of evidence
+_MIN_PROBABILITY = 1e-3
+_MAX_LOG_ODDS = 3.0  # of one piece of evidence
 _APPROVED = 0.5
-_WORTHWHILE = 0.1  # least probability of a proposed call: below it, one call in fourteen was right
+_MIN_PROPOSED = 0.1  # lowest probability of a proposed call: below 0.1, one call in fourteen was right
 _SURE = 0.8  # probability from which a call of `reflex` is made without asking a slow model
-_SUREST = 4.0  # log odds of a yes that models rarely exceed
+_MAX_YES_LOG_ODDS = 4.0  # models rarely exceed these log odds of a yes
 
 
 class CallEvidence(NamedTuple):
-    """Evidence for a call; the weight of each piece has the same name."""
+    """Evidence for a call. Each weight in `evidence.json` has the name of its piece of evidence."""
 
-    always: float = 1.0
+    always: float = 1.0  # constant: its weight is the intercept
     same: float = 0.0  # `reflex` would make this call
     read: float = 0.0  # log odds of `reflex` for a call that it would make
     judged: float = 0.0  # log odds of `reflex` for any other call
-    written: float = 0.0  # the model wrote it; otherwise `name` and `arguments` are 0
+    written: float = 0.0  # the model wrote the call; otherwise `name` and `arguments` are 0
     name: float = 0.0  # log odds of the tool's name
     arguments: float = 0.0  # log probability of all arguments
     yes: float = 0.0  # log odds of the prime model's yes
-    acts: float = 0.0  # log odds that the model calls at all
-    passed_over: float = 0.0  # the model made another call, or none
-    practised: float = 0.0  # `reflex` would make it, of a built-in tool
+    acts: float = 0.0  # log odds that the model calls a tool
+    passed_over: float = 0.0  # the model made another call, or no call
+    practised: float = 0.0  # `reflex` would make this call, and its tool is built in
 
     @classmethod
-    def of(cls, known: Mapping[str, float]) -> "CallEvidence":
-        """Return the pieces of evidence among all signals."""
-        return cls(**{name: max(-_MOST, min(_MOST, value)) for name, value in known.items() if name in cls._fields})
+    def from_signals(cls, signals: Mapping[str, float]) -> "CallEvidence":
+        """Return the evidence among the signals of a call, bounded to ±3."""
+        bounded = {name: max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, value)) for name, value in signals.items()}
+        return cls(**{name: value for name, value in bounded.items() if name in cls._fields})
 
 
 class CallNeedEvidence(NamedTuple):
     """Evidence that a request needs a call."""
 
-    always: float = 1.0
-    acts: float = 0.0
-    needed: float = 0.0
+    always: float = 1.0  # constant: its weight is the intercept
+    acts: float = 0.0  # log odds that the model calls a tool
+    needed: float = 0.0  # log odds that some tool serves the request
 
 
 class EvidenceWeights(NamedTuple):
     """The weights of all kinds of evidence."""
 
-    checked: CallEvidence  # with the prime model's yes or no
-    unchecked: CallEvidence  # without it
+    checked: CallEvidence  # used with the prime model's yes or no
+    unchecked: CallEvidence  # used without a yes or no
     acting: CallNeedEvidence
 
 
@@ -94,9 +95,9 @@ class EvidenceWeights(NamedTuple):
 def load_weights() -> EvidenceWeights:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
 
-    def weights(held: dict[str, dict[str, float]]) -> EvidenceWeights:
-        checked, unchecked = CallEvidence(**held["checked"]), CallEvidence(**held["unchecked"])
-        return EvidenceWeights(checked, unchecked, CallNeedEvidence(**held["acting"]))
+    def weights(content: dict[str, dict[str, float]]) -> EvidenceWeights:
+        checked, unchecked = CallEvidence(**content["checked"]), CallEvidence(**content["unchecked"])
+        return EvidenceWeights(checked, unchecked, CallNeedEvidence(**content["acting"]))
 
     return load_json(EVIDENCE_FITTED, weights)
 
@@ -104,7 +105,7 @@ def load_weights() -> EvidenceWeights:
 def correctness_probability(evidence: Mapping[str, float]) -> float:
     """Return the probability that a call is right."""
     weights = load_weights()
-    return logistic(CallEvidence.of(evidence), weights.checked if "yes" in evidence else weights.unchecked)
+    return logistic(CallEvidence.from_signals(evidence), weights.checked if "yes" in evidence else weights.unchecked)
 
 
 def needs_call(call_probability: float, tool_probability: float) -> float:
@@ -120,47 +121,47 @@ def needs_call(call_probability: float, tool_probability: float) -> float:
 
 
 def evidence_from_tokens(call: WrittenCall, call_probability: float | None) -> dict[str, float]:
-    """Return the evidence of a selection's own tokens; empty if they were not measured."""
+    """Return the evidence from the tokens of a written call; empty if their probabilities were not measured."""
     if call.name_probability is None and call_probability is None:
         return {}
-    values = [math.log(max(_LEAST, one)) for one in call.probabilities.values()]
-    found = {"written": 1.0}
+    logs = [math.log(max(_MIN_PROBABILITY, probability)) for probability in call.probabilities.values()]
+    evidence = {"written": 1.0}
     if call_probability is not None:
-        found["acts"] = log_odds(call_probability)
+        evidence["acts"] = log_odds(call_probability)
     if call.name_probability is not None:
-        found["name"] = log_odds(call.name_probability)
-    if values:
-        found["arguments"] = max(math.log(_LEAST), sum(values))
-    return {name: round(value, DIGITS) for name, value in found.items()}
+        evidence["name"] = log_odds(call.name_probability)
+    if logs:
+        evidence["arguments"] = max(math.log(_MIN_PROBABILITY), sum(logs))
+    return {name: round(value, DIGITS) for name, value in evidence.items()}
 
 
 def evidence_from_request(
-    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, own: Selection
+    call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, reflex: Selection
 ) -> dict[str, float]:
-    """Return the evidence in the request for a call, given the selection of `reflex`. Blocking."""
+    """Return the evidence for a call from the request and the selection of `reflex`. Blocking."""
     signals = call_signals(call, packet, catalogue)
-    alike = [one.params for one in own.calls if one.tool_name == call.tool_name]
-    made = call.params in alike
-    odds = (
-        log_odds(reflex_call_probability(reflex_call_signals(call, packet, catalogue)[0]))
-        if made
-        else call_log_odds(signals)
-    )
-    names = {one.tool_name for one in own.calls} | {*own.asks_for[:1]}
+    same_tool = [other.params for other in reflex.calls if other.tool_name == call.tool_name]
+    is_same = call.params in same_tool
+    if is_same:
+        odds = log_odds(reflex_call_probability(reflex_call_signals(call, packet, catalogue)[0]))
+    else:
+        odds = call_log_odds(signals)
+    names = {other.tool_name for other in reflex.calls} | {*reflex.asks_for[:1]}
     words = packet.content.user_words
-    found = {
-        "practised": float(made and is_known_builtin(catalogue[call.tool_name])),
-        "read" if made else "judged": odds,
-        "same": float(made or any(_agree(call.params, params, words) for params in alike)),
+    from_reflex = {
+        "practised": float(is_same and is_known_builtin(catalogue[call.tool_name])),
+        "read" if is_same else "judged": odds,
+        "same": float(is_same or any(_are_equivalent(call.params, params, words) for params in same_tool)),
         "other": float(bool(names) and call.tool_name not in names),
-        "nothing": float(own.action == "none"),
+        "nothing": float(reflex.action == "none"),
     }
-    seen = {name: value for name, value in signals._asdict().items() if name not in {"always", "words"} and value}
-    return {name: round(value, DIGITS) for name, value in (seen | found).items()}
+    from_words = {name: value for name, value in signals._asdict().items() if name not in {"always", "words"} and value}
+    return {name: round(value, DIGITS) for name, value in (from_words | from_reflex).items()}
 
 
-def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
-    # the values equal the other call's values, or are texts of the request that contain them
+def _are_equivalent(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -> bool:
+    """Return whether each value equals the other call's value, or is a longer text of the request that contains it."""
+
     def contains(text: str, part: str) -> bool:
         return find_words(fold_text(text), fold_text(part)) >= 0
 
@@ -179,7 +180,7 @@ def _agree(params: Mapping[str, Any], others: Mapping[str, Any], request: str) -
 async def yes_no_probabilities(
     model: Model, request: str, spec: ToolSpec, params: Mapping[str, Any]
 ) -> WordProbabilities:
-    """Return the model's probabilities of yes and no to a call."""
+    """Return the probabilities that the model answers yes or no to a call."""
     messages: list[BaseMessage] = [SystemMessage(render("check_system"))]
     for example_request, name, brief, example_params, verdict in _EXAMPLES:
         messages += [HumanMessage(_question(example_request, name, brief, example_params)), AIMessage(verdict)]
@@ -212,23 +213,26 @@ _EXAMPLES: tuple[tuple[str, str, str, dict[str, Any], str], ...] = (
 async def review_by_evidence(
     model: Model, packet: CognitionPacket, catalogue: Catalogue, *, threshold: float | None = None
 ) -> Review:
-    """Review each call of a pass by all evidence, with the model's yes or no.
+    """Return the review of a pass's calls, from all evidence and the model's yes or no.
 
-    With a `threshold`, the model is asked only if that can decide, because it selected the calls.
+    Args:
+        threshold: given if the model also selected the calls. The model is then asked about a call only if its answer
+            can move the call's probability across this threshold.
     """
-    own = await asyncio.to_thread(select, packet, catalogue)
+    reflex = await asyncio.to_thread(select, packet, catalogue)
     reviews, usage, source = [], TokenUsage(), ConfidenceSource.CALIBRATED
     for call in packet.routing.calls:
         spec = catalogue.get(call.tool_name)
         if spec is None:
             reviews.append(review_of_missing_tool(call))
             continue
-        evidence = call.evidence | await asyncio.to_thread(evidence_from_request, call, packet, catalogue, own)
-        lowest, highest = (correctness_probability({**evidence, "yes": odds}) for odds in (-_SUREST, _SUREST))
+        evidence = call.evidence | await asyncio.to_thread(evidence_from_request, call, packet, catalogue, reflex)
+        extremes = (-_MAX_YES_LOG_ODDS, _MAX_YES_LOG_ODDS)
+        lowest, highest = (correctness_probability({**evidence, "yes": odds}) for odds in extremes)
         if threshold is None or lowest < threshold <= highest:
-            odds = await yes_no_probabilities(model, packet.content.user_words, spec, call.params)
-            usage += odds.usage
-            evidence |= {"yes": round(log_odds(odds.of[YES]), DIGITS)}
+            verdict = await yes_no_probabilities(model, packet.content.user_words, spec, call.params)
+            usage += verdict.usage
+            evidence |= {"yes": round(log_odds(verdict.by_word[YES]), DIGITS)}
         probability = correctness_probability(evidence)
         reviews.append(
             CallReview(
@@ -249,7 +253,7 @@ _REASONS = {
     "nothing": "the rule-based decider selects no tool",
     "invented": "an argument has no source in the request",
     "added": "an optional argument has no source in the request",
-    "left": "a value of the request is unused",
+    "left": "a value in the request is unused",
 }
 
 
@@ -259,38 +263,47 @@ def _reasons(evidence: Mapping[str, float]) -> list[str]:
     return [verdict, *(why for name, why in _REASONS.items() if evidence.get(name))]
 
 
-def select_if_sure(own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
-    """Return the selection of `reflex` if it is sure of its calls. Blocking."""
-    if own.action != "call" or min(_probabilities(own, own, packet, catalogue)) < _SURE:
+def select_if_sure(reflex: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection | None:
+    """Return the selection of `reflex` if its calls are right with a probability of at least 0.8. Blocking."""
+    if reflex.action != "call" or min(_probabilities(reflex, reflex, packet, catalogue)) < _SURE:
         return None
-    return own.changed(reasoning=f"{own.reasoning}; certain enough to skip the model")
+    return reflex.changed(reasoning=f"{reflex.reasoning}; certain enough to skip the model")
 
 
-def likelier_selection(chosen: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> Selection:
-    """Return the likelier selection, the model's or that of `reflex`, without improbable calls. Blocking."""
-    if own.action == "describe" or chosen.action == "clarify":
+def likelier_selection(
+    chosen: Selection, reflex: Selection, packet: CognitionPacket, catalogue: Catalogue
+) -> Selection:
+    """Return the model's selection or that of `reflex`, whichever is more probable. Leave out improbable calls.
+
+    Blocking.
+    """
+    if reflex.action == "describe" or chosen.action == "clarify":
         return chosen
     if chosen.call_probability is not None:
-        known = {"acts": round(log_odds(chosen.call_probability), DIGITS), "passed_over": 1.0}
-        own = own.changed(calls=tuple(call.changed(evidence=call.evidence | known) for call in own.calls))
-    probabilities = _probabilities(chosen, own, packet, catalogue)
-    others = min(_probabilities(own, own, packet, catalogue), default=0.0)
-    kept = [call for call, one in zip(chosen.calls, probabilities, strict=True) if one >= _WORTHWHILE]
-    least = min((one for one in probabilities if one >= _WORTHWHILE), default=0.0)
-    if others > max(least, _WORTHWHILE):
-        return own.replacing(chosen)
-    if kept or not chosen.calls:
-        return chosen.with_calls(kept)
-    return own.with_calls(()).replacing(chosen)
+        evidence = {"acts": round(log_odds(chosen.call_probability), DIGITS), "passed_over": 1.0}
+        reflex = reflex.changed(calls=tuple(call.changed(evidence=call.evidence | evidence) for call in reflex.calls))
+    probabilities = _probabilities(chosen, reflex, packet, catalogue)
+    reflex_probability = min(_probabilities(reflex, reflex, packet, catalogue), default=0.0)
+    rated = zip(chosen.calls, probabilities, strict=True)
+    probable = [(call, probability) for call, probability in rated if probability >= _MIN_PROPOSED]
+    lowest = min((probability for _, probability in probable), default=0.0)
+    if reflex_probability > max(lowest, _MIN_PROPOSED):
+        return reflex.replacing(chosen)
+    if probable or not chosen.calls:
+        return chosen.with_calls([call for call, _ in probable])
+    return reflex.with_calls(()).replacing(chosen)
 
 
-def _probabilities(selection: Selection, own: Selection, packet: CognitionPacket, catalogue: Catalogue) -> list[float]:
-    known = source_texts(packet)
+def _probabilities(
+    selection: Selection, reflex: Selection, packet: CognitionPacket, catalogue: Catalogue
+) -> list[float]:
+    """Return the probability of each call of a selection, which is the model's or that of `reflex`."""
+    sources = source_texts(packet)
 
-    def probability(wanted: SelectedCall) -> float:
-        if wanted.tool_name not in catalogue:
+    def probability(selected: SelectedCall) -> float:
+        if selected.tool_name not in catalogue:
             return 0.0
-        call = traced_call(wanted.tool_name, wanted.params, catalogue[wanted.tool_name], known)
-        return correctness_probability(wanted.evidence | evidence_from_request(call, packet, catalogue, own))
+        call = traced_call(selected.tool_name, selected.params, catalogue[selected.tool_name], sources)
+        return correctness_probability(selected.evidence | evidence_from_request(call, packet, catalogue, reflex))
 
-    return [probability(wanted) for wanted in selection.calls]
+    return [probability(selected) for selected in selection.calls]

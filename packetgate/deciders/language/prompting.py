@@ -308,7 +308,7 @@ def without_control_tokens(text: str) -> str:
     return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
 
 
-def earlier_words(packet: CognitionPacket) -> str:
+def earlier_requests(packet: CognitionPacket) -> str:
     """Return the user's last requests, to which `it` and `there` may refer."""
     requests = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
     return "\n".join(requests[-EARLIER_REQUESTS:])

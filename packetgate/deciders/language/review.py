@@ -1,10 +1,10 @@
-"""Review calls with a language model. A failure raises an error, and the gate then uses confidence 0.0."""
+"""Review calls with a language model. If the review raises an error, the gate approves no call."""
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict
 
 from packetgate.deciders.language.evidence import review_by_evidence
-from packetgate.deciders.language.prompting import earlier_words, fenced_text
+from packetgate.deciders.language.prompting import earlier_requests, fenced_text
 from packetgate.deciders.protocols import CallReview, Review, Reviewer
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
 from packetgate.models.source import ModelSource, is_model_of
@@ -21,7 +21,7 @@ _BRIEF_CHARS, _SCHEMA_CHARS, _REASON_CHARS = 300, 1_500, 200
 
 
 class ReviewEntry(BaseModel):
-    """The verdict on one call; types are strict, so that a `"yes"` approves nothing."""
+    """The verdict on one call. Types are strict: the text `"true"` is not an approval."""
 
     model_config = ConfigDict(strict=True)
 
@@ -33,7 +33,7 @@ class ReviewEntry(BaseModel):
 class ReviewAnswer(BaseModel):
     """The model's structured answer."""
 
-    reviews: dict[str, ReviewEntry]  # by the number of the call
+    reviews: dict[str, ReviewEntry]  # keys: "1", "2", ... for the calls in order
 
 
 async def review_by_model(
@@ -43,7 +43,7 @@ async def review_by_model(
     context: RoutingContext,
     lite: ModelSource | None = None,
 ) -> Review:
-    """Ask the prime model about all calls at once, or about each call if the model returns probabilities."""
+    """Return the prime model's review: one request for all calls, or one for each call to a model in this process."""
     model = await source()
     if model.is_local:
         threshold = context.confidence_threshold if await is_model_of(model, lite) else None
@@ -68,20 +68,20 @@ async def review_by_model(
         validate=objection,
     )
     reviews = tuple(_review(call, number, answer) for number, call in zip(numbers, calls, strict=True))
-    measured = all(one.confidence_source is ConfidenceSource.MEASURED for one in reviews)
+    is_measured = all(review.confidence_source is ConfidenceSource.MEASURED for review in reviews)
     return Review(
         reviews=reviews,
-        confidence_source=ConfidenceSource.MEASURED if measured else ConfidenceSource.STATED,
+        confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.STATED,
         decided_by="model",
         usage=answer.usage,
     )
 
 
-def review_form(calls: int) -> AnswerForm:
-    """Return the form of a review: a verdict for each number, with reasons unless it plainly approves."""
+def review_form(call_count: int) -> AnswerForm:
+    """Return the output form of a review: a verdict for each call. An approval needs no reasoning."""
     reasoned = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reasoning=text_schema(_REASON_CHARS))
     plain = object_schema(approved={"const": True}, confidence=CONFIDENCE)
-    numbers = _numbers(calls)
+    numbers = _numbers(call_count)
     return AnswerForm(
         "review",
         object_schema(reviews=object_schema(**{number: {"anyOf": [plain, reasoned]} for number in numbers})),
@@ -89,32 +89,32 @@ def review_form(calls: int) -> AnswerForm:
     )
 
 
-def _numbers(calls: int) -> list[str]:
-    return [str(number) for number in range(1, calls + 1)]
+def _numbers(call_count: int) -> list[str]:
+    return [str(number) for number in range(1, call_count + 1)]
 
 
 def skipping_harmless_calls(reviewer: Reviewer) -> Reviewer:
-    """Return a reviewer that skips harmless calls if the settings say so (`review = "risky"`)."""
+    """Return a reviewer that, with `review = "risky"`, approves a pass without review if all its calls are harmless."""
 
     async def review(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Review:
         if context.review != "risky" or not all(map(is_harmless, packet.routing.calls)):
             return await reviewer(packet, catalogue, context)
-        why = "read-only, with the user's own words: the settings skip its review"
-        return Review.approving(packet.routing.calls, why)
+        reason = 'not reviewed: a read with only the user\'s own words, and the setting is review = "risky"'
+        return Review.approving(packet.routing.calls, reason)
 
     return review
 
 
 def is_harmless(call: ToolCall) -> bool:
-    """Return whether a call only reads, on the user's own machine and servers, with only the user's words."""
+    """Return whether a call only reads, reaches no external service, and has only arguments of the user."""
     return call.risk is Risk.READ and not call.open_world and not call.unstated_origins
 
 
 def calls_to_review(packet: CognitionPacket, catalogue: Catalogue) -> str:
     """Return the request and its numbered calls, as text for a reviewer."""
-    listed = "\n".join(_described(at, call, catalogue) for at, call in enumerate(packet.routing.calls, start=1))
-    before = earlier_words(packet)
-    earlier = f"\nEarlier requests, oldest first:\n{fenced_text(before)}\n" if before else ""
+    listed = "\n".join(_described_call(at, call, catalogue) for at, call in enumerate(packet.routing.calls, start=1))
+    requests = earlier_requests(packet)
+    earlier = f"\nEarlier requests, oldest first:\n{fenced_text(requests)}\n" if requests else ""
     return render("review_user", request=packet.content.user_words, earlier=earlier, calls=fenced_text(listed))
 
 
@@ -133,7 +133,7 @@ def _review(call: ToolCall, number: str, answer: StructuredResult[ReviewAnswer])
     )
 
 
-def _described(number: int, call: ToolCall, catalogue: Catalogue) -> str:
+def _described_call(number: int, call: ToolCall, catalogue: Catalogue) -> str:
     spec = catalogue.get(call.tool_name)
     foreign = [
         f"{name} from {origin.source}{' (flagged)' if origin.is_flagged else ''}"

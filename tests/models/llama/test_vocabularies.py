@@ -38,7 +38,7 @@ async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_inst
     assert finished >= 2
     assert (await model.call(asked, offered, most=1, sampling=sampling)).usage.cached_tokens > 20
     found = await model.word_probabilities(MESSAGES, ("yes", "no"))
-    assert sum(found.of.values()) == pytest.approx(1)
+    assert sum(found.by_word.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES, ids=lambda kind: kind.id)
