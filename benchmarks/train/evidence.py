@@ -34,7 +34,7 @@ from packetgate.deciders.language.evidence import (
     yes_no_probabilities,
 )
 from packetgate.deciders.language.prompting import tool_offer, turn_messages
-from packetgate.deciders.language.selection import ModelSelection
+from packetgate.deciders.language.selection import ModelSelector
 from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
@@ -197,13 +197,13 @@ async def _row(question: Question, model: Model) -> Row:
     packet, catalogue = _asked(question)
     context, offer = RoutingContext(), tool_offer(model, packet, catalogue)
     sampling = {"temperature": context.selection_temperature, "top_p": context.selection_top_p, "max_tokens": 300}
-    asked = ModelSelection(model, packet, catalogue, context, sampling)
+    asked = ModelSelector(model, packet, catalogue, context, sampling)
     messages = await turn_messages(model, packet, catalogue, context, offer, 300)
     chosen = await asked.select(messages, offer.tools)
     by_model = bool(chosen.calls)
     acts = chosen.call_probability
     if not chosen.calls:
-        chosen = await asked.select(messages, [one for one in offer.tools if offer.spec(one.name)], must=True)
+        chosen = await asked.select(messages, [one for one in offer.tools if offer.spec(one.name)], must_call=True)
     own = select(packet, catalogue)
     found: dict[str, Candidate] = {}
     for who, one in [*((by_model, one) for one in chosen.calls), *((False, one) for one in own.calls)]:
@@ -211,7 +211,7 @@ async def _row(question: Question, model: Model) -> Row:
         if call.model_dump_json() in found:
             continue
         odds = await yes_no_probabilities(model, question.words, catalogue[one.tool_name], one.params)
-        evidence = {**one.evidence, "yes": round(log_odds(odds.of[YES]), DIGITS)}
+        evidence = {**one.evidence, "yes": round(log_odds(odds.by_word[YES]), DIGITS)}
         found[call.model_dump_json()] = Candidate(
             call=call, evidence=evidence, right=question.right(call), by_model=who
         )

@@ -1,6 +1,7 @@
-"""What a model is sent: the offered tools, and messages with stable text first and tool output only as fenced data.
+"""Build the prompts of a turn: the offered tools and the messages.
 
-All stages share one beginning, so that it is evaluated once: system prompt and tools, history, request, calls.
+Tool output is only in fences. The prompts of all stages begin with the same text, so that the model's prompt cache
+applies: system prompt and tools, history, request, calls.
 """
 
 import asyncio
@@ -35,133 +36,142 @@ from packetgate.tools.spec.descriptions import brief_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS, ResultStore
 
-ASK, SHOW = "ask_user", "show_tools"  # names of our own tools: ask the user; show the parameters of more tools
+ASK, SHOW = "ask_user", "show_tools"  # tools of our own: ask the user; show the parameters of more tools
 ASK_USER_TOOL = OfferedTool(
     ASK,
     "Asks the user for what a call needs and the request does not say.",
     object_schema(question={**ANY_TEXT, "minLength": 1}),
 )
-FEW = 2  # least number of tools in full
-PERSONA_CHARS = 4_000  # characters of a persona, if the model's context is too small for all of it
-_MOST = 120  # most tools in full: providers take 128
-_ROOM: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
-"""For models in this process: (prompt tokens per second, most tokens of tools below this speed)."""
-_NAMED, _LIKELY = 24, 12
-"""Most tools that are only named: for a model in this process, and for other models, which can ask for any tool."""
-_BRIEF_WORDS, _BRIEF_CHARS, _MOST_SHOWN = 5, 100, 5
+MIN_FULL_TOOLS = 2  # tools that are offered with their parameters, even if the model is slow
+PERSONA_CHARS = 4_000  # beginning of a persona that is used if the whole persona exceeds the model's context
+_MAX_FULL_TOOLS = 120  # providers accept 128 tools
+_TOOL_TOKEN_LIMITS: Sequence[tuple[float, int]] = ((250, 600), (1_000, 2_000))
+"""For models in this process: (prompt tokens per second, largest number of tool tokens below this speed)."""
+_MAX_NAMED_LOCAL = 24  # tools that a model in this process sees by name only
+_MAX_NAMED = 12  # tools that another model sees by name only; it can ask for any tool
+_BRIEF_WORDS, _BRIEF_CHARS, _MAX_SHOWN = 5, 100, 5
 _REQUIRED = frozenset({"described", "kept", "preview"})  # reasons of palette entries that the next call needs
 _ID_CHARS = 9  # mistral's call ids have exactly nine characters
 HISTORY_MESSAGES = 8
 """A longer history is cut by this many messages at a time, so that prompt caches stay valid between cuts."""
-HISTORY_CHARS = 1_500
-ATTACHED_CHARS = 12_000  # most characters of all attachments together
-FENCE_DIGITS = 12  # characters of the packet's id in fences: too many to guess
+HISTORY_CHARS = 1_500  # of each message
+ATTACHED_CHARS = 12_000  # of all attachments together
+FENCE_DIGITS = 12  # characters of the packet's id in a fence, so that tool output cannot guess the fence
 EARLIER_REQUESTS, EARLIER_CHARS = 4, 500
-_CONTROL = re.compile(
+_CONTROL_TOKEN = re.compile(
     r"<\||<(?=/?s>)|<(?=(?:start|end)_of_(?:turn|text)>)|\[(?=/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|AVAILABLE_TOOLS)\])"
     r"|<(?=</?SYS>>)|<(?=\uff5c)"
 )
-"""First character of common models' control tokens."""
+"""Matches the beginning of common models' control tokens."""
 _TOOL_RESULT = "tool_execution_result"
 
 
 @dataclass(frozen=True)
 class ToolOffer:
-    """The tools that a model is offered: those in full, and our own."""
+    """The tools that a model is offered."""
 
-    tools: tuple[OfferedTool, ...]
-    specs: tuple[ToolSpec, ...]
-    named: int = 0  # number of tools that are only named
+    tools: tuple[OfferedTool, ...]  # with the tools of our own: `ask_user` and `show_tools`
+    specs: tuple[ToolSpec, ...]  # of the tools that are offered with their parameters
+    named_count: int = 0  # number of tools that are listed by name only
 
     def spec(self, name: str) -> ToolSpec | None:
-        """Return the spec of an offered tool; None for our own tools."""
+        """Return the spec of a tool that is offered with its parameters; otherwise None."""
         return next((spec for spec in self.specs if spec.name == name), None)
 
 
 def tool_offer(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> ToolOffer:
-    """Return the tools to offer from the palette: few in full to a slow model in this process. Blocking."""
+    """Return the tools to offer from the palette. A slow model in this process gets few tools in full. Blocking."""
     entries = {entry.tool_name: entry for entry in packet.context.palette if entry.tool_name in catalogue}
-    full = _in_full(model, packet, catalogue, entries)
+    full = _full_tools(model, packet, catalogue, entries)
     names = [*dict.fromkeys([*full, *sorted(entries)])]
     names.sort(key=lambda name: entries[name].reason != "permanent")
     specs = tuple(catalogue[name] for name in names if name in full)
     rest = [name for name in names if name not in full]
     if model.is_local:
-        rest = rest[:_NAMED]
-        show = [_show_listed(rest, catalogue)] if rest else []
+        rest = rest[:_MAX_NAMED_LOCAL]
+        show = [_show_listed_tools(rest, catalogue)] if rest else []
     else:
-        rest = sorted(rest, key=lambda name: -entries[name].score)[:_LIKELY]
-        show = [_show_any(rest, catalogue)] if len(specs) < len(catalogue) else []
+        rest = sorted(rest, key=lambda name: -entries[name].score)[:_MAX_NAMED]
+        show = [_show_any_tools(rest, catalogue)] if len(specs) < len(catalogue) else []
     tools = [offered_tool(spec, _offered_name(model, spec)) for spec in specs]
-    return ToolOffer((*tools, ASK_USER_TOOL, *show), specs, named=len(rest))
+    return ToolOffer((*tools, ASK_USER_TOOL, *show), specs, named_count=len(rest))
 
 
-def _in_full(
+def _full_tools(
     model: Model, packet: CognitionPacket, catalogue: Catalogue, entries: Mapping[str, PaletteEntry]
 ) -> list[str]:
     full = sorted(name for name, entry in entries.items() if entry.shown == "full")
-    room, count = _room(model), model.token_counter
-    if len(full) <= (FEW if room and count else _MOST):
+    limit, count = _tool_token_limit(model), model.token_counter
+    if len(full) <= (MIN_FULL_TOOLS if limit and count else _MAX_FULL_TOOLS):
         return full
     fitting = [fit.spec.name for fits in fits_by_part(packet, catalogue).values() for fit in fits]
     required = [name for name in full if entries[name].reason in _REQUIRED]
     by_rank = sorted(full, key=lambda name: (-entries[name].score, name))
     ordered = list(dict.fromkeys([*required, *(name for name in fitting if name in full), *by_rank]))
-    most = _MOST
-    if room and count:
+    max_tools = _MAX_FULL_TOOLS
+    if limit and count:
         sizes = (count(compact_json(offered_tool(catalogue[name]).for_prompt)) for name in ordered)
-        most = sum(size <= room for size in accumulate(sizes))
-    return ordered[: max(FEW, len(required), most)]
+        max_tools = sum(size <= limit for size in accumulate(sizes))
+    return ordered[: max(MIN_FULL_TOOLS, len(required), max_tools)]
 
 
-def _room(model: Model) -> int | None:
-    # the tokens of tools that a model in this process reads fast enough; None: any number
+def _tool_token_limit(model: Model) -> int | None:
+    """Return the number of tool tokens that a slow model in this process reads in time; None: no limit."""
     speed = model.reading_speed or 0.0
-    return next((most for below, most in _ROOM if speed < below), None) if model.is_local else None
+    limit = next((tokens for max_speed, tokens in _TOOL_TOKEN_LIMITS if speed < max_speed), None)
+    return limit if model.is_local else None
 
 
 def is_slow(model: Model) -> bool:
-    """Return whether a model takes seconds to read the tools; also if its speed is unknown."""
-    return _room(model) is not None
+    """Return whether a model in this process takes seconds to read the tools, or its speed is unknown."""
+    return _tool_token_limit(model) is not None
 
 
 @lru_cache(maxsize=4_096)
 def offered_tool(tool: ToolSpec, name: str = "") -> OfferedTool:
-    """Return a tool in full, under its own name or another, without control tokens in its texts."""
-    return OfferedTool(name or tool.name, without_control_tokens(tool.full), map_schema(arguments_of(tool), _harmless))
+    """Return a tool with its parameters, without control tokens in its texts.
+
+    Args:
+        name: the name that the model sees, if it is not the tool's name.
+    """
+    schema = map_schema(arguments_schema(tool), _without_control_tokens)
+    return OfferedTool(name or tool.name, without_control_tokens(tool.full), schema)
 
 
-def _harmless(schema: Schema) -> Schema:
+def _without_control_tokens(schema: Schema) -> Schema:
     texts = {key: schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)}
     return schema | {key: without_control_tokens(text) for key, text in texts.items()}
 
 
 def _offered_name(model: Model, tool: ToolSpec) -> str:
-    return tool.name if model.is_local else tool.listed_name  # providers take no dots
+    return tool.name if model.is_local else tool.listed_name  # providers refuse dots in names
 
 
-def _show_listed(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
-    wanted = {"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": _MOST_SHOWN}
-    listed = "; ".join(_about(name, catalogue) for name in names)
-    about = f"Shows what more tools take, so that they can be called: {listed}"
+def _show_listed_tools(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
+    listed = "; ".join(_name_and_brief(name, catalogue) for name in names)
     return OfferedTool(
-        SHOW, about, object_schema(names=wanted), object_schema(names={"type": "array", "items": {"type": "string"}})
+        SHOW,
+        f"Shows what more tools take, so that they can be called: {listed}",
+        object_schema(names={"type": "array", "items": {"enum": [*names]}, "minItems": 1, "maxItems": _MAX_SHOWN}),
+        object_schema(names={"type": "array", "items": {"type": "string"}}),
     )
 
 
-def _show_any(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
+def _show_any_tools(names: Sequence[str], catalogue: Catalogue) -> OfferedTool:
     others = f"all tools of a server or a kind, by its name; {ALL_TOOLS} for all there are"
-    listed = "; ".join([*(shorten(_about(name, catalogue), _BRIEF_CHARS) for name in names), others])
-    wanted = {"type": "array", "items": ANY_TEXT, "description": listed}
-    return OfferedTool(SHOW, "Shows what more tools take, so that they can be called.", object_schema(names=wanted))
+    listed = "; ".join([*(shorten(_name_and_brief(name, catalogue), _BRIEF_CHARS) for name in names), others])
+    names_schema = {"type": "array", "items": ANY_TEXT, "description": listed}
+    return OfferedTool(
+        SHOW, "Shows what more tools take, so that they can be called.", object_schema(names=names_schema)
+    )
 
 
-def _about(name: str, catalogue: Catalogue) -> str:
+def _name_and_brief(name: str, catalogue: Catalogue) -> str:
     return f"{name}: {without_control_tokens(brief_of(catalogue[name].brief, _BRIEF_WORDS))}"
 
 
-def arguments_of(tool: ToolSpec) -> Schema:
-    """Return the tool's schema as it is validated: a tool without declared parameters takes none."""
+def arguments_schema(tool: ToolSpec) -> Schema:
+    """Return the schema by which calls are validated: undeclared arguments are refused unless the tool allows them."""
     declared = tool.input_schema.get("properties")
     properties = {**tool.parameters, **(declared if isinstance(declared, dict) else {})}
     closed = {} if tool.is_open else {"additionalProperties": False}
@@ -169,7 +179,7 @@ def arguments_of(tool: ToolSpec) -> Schema:
 
 
 def persona_versions(model: Model, context: RoutingContext) -> list[str]:
-    """Return the persona of the settings, or the default, and its beginning for a small context."""
+    """Return the persona of the settings, or the default persona; second, its beginning for a small context."""
     persona = without_control_tokens(context.persona.strip())
     persona = persona or render("turn_persona", model=model.name.removesuffix(".gguf"))
     return list(dict.fromkeys((persona, persona[:PERSONA_CHARS])))
@@ -186,15 +196,19 @@ async def turn_messages(  # noqa: PLR0917
     *,
     note: str = "",
 ) -> list[BaseMessage]:
-    """Return the turn so far, with a note after the request, within the model's context."""
-    shows_all = len(offer.specs) + offer.named == len(catalogue)
+    """Return the messages of the turn so far, within the model's context.
+
+    Args:
+        note: text that follows the request.
+    """
+    shows_all = len(offer.specs) + offer.named_count == len(catalogue)
     ledger = "" if shows_all else f"\nConnected servers:\n{without_control_tokens(catalogue.ledger)}"
     systems = [render("turn_system", persona=persona, ledger=ledger) for persona in persona_versions(model, context)]
     user = packet.content.user_words + fenced_attachments(packet) + note
     after: list[BaseMessage] = []
     if calls := packet.tool_routing.all_calls if packet.tool_routing else ():
         after = [AIMessage("", tool_calls=[_message_call(call, model, catalogue) for call in calls])]
-        after += [ToolMessage(_text_of(call, packet), tool_call_id=call.call_id[:_ID_CHARS]) for call in calls]
+        after += [ToolMessage(_result_text(call, packet), tool_call_id=call.call_id[:_ID_CHARS]) for call in calls]
     return await conversation(
         model, packet, systems, user, max_tokens, pictures=pictures, tools=offer.tools, after=after
     )
@@ -206,9 +220,9 @@ def _message_call(call: ToolCall, model: Model, catalogue: Catalogue) -> Message
     return MessageCall(name=name, args=call.params, id=call.call_id[:_ID_CHARS], type="tool_call")
 
 
-def _text_of(call: ToolCall, packet: CognitionPacket) -> str:
+def _result_text(call: ToolCall, packet: CognitionPacket) -> str:
     results = [field for field in packet.content.data_fields if field.key == f"tool_result:{call.call_id}"]
-    result = _result(results[-1], packet).strip() if results else ""
+    result = _fenced_result(results[-1], packet).strip() if results else ""
     return "\n".join(filter(None, (result, not_run_reason(call, packet)))) or call.status.replace("_", " ")
 
 
@@ -223,9 +237,14 @@ async def conversation(
     tools: Sequence[OfferedTool] = (),
     after: Sequence[BaseMessage] = (),
 ) -> list[BaseMessage]:
-    """Return the messages of a model call; for a small context without the oldest history, or with a later system.
+    """Return the messages of a model call, shortened to the model's context.
 
-    Messages that still do not fit are sent anyway: the model's error states the size.
+    First the oldest messages are left out, then the next of `systems` is used. If nothing fits, the shortest version is
+    returned, and the model's error states the size.
+
+    Args:
+        systems: versions of the system prompt, longest first.
+        after: messages after the user's message.
     """
     history = _history(packet.history)
     for system in systems:
@@ -242,23 +261,28 @@ async def conversation(
 def fenced_results(packet: CognitionPacket) -> str:
     """Return the attached texts and this turn's tool results, as fenced data."""
     fields = [field for field in packet.content.data_fields if field.type == _TOOL_RESULT]
-    return fenced_attachments(packet) + "".join(_result(field, packet) for field in fields)
+    return fenced_attachments(packet) + "".join(_fenced_result(field, packet) for field in fields)
 
 
 def fenced_attachments(packet: CognitionPacket) -> str:
     """Return the attached texts, as fenced data."""
     attachments, fence = packet.content.attachments, _fence(packet)
-    each = ATTACHED_CHARS // max(1, len(attachments))
+    max_chars = ATTACHED_CHARS // max(1, len(attachments))
+    texts = [attachment for attachment in attachments if not attachment.is_picture]
     return "".join(
         "\n"
-        + render("attachment", fence=fence, file=without_control_tokens(one.name), text=_cut(one.text, each, fence))
-        for one in attachments
-        if not one.is_picture
+        + render(
+            "attachment",
+            fence=fence,
+            file=without_control_tokens(attachment.name),
+            text=_cut(attachment.text, max_chars, fence),
+        )
+        for attachment in texts
     )
 
 
 def not_run_reason(call: ToolCall, packet: CognitionPacket) -> str:
-    """Return why a call did not run, and what to tell the user; empty if it ran."""
+    """Return why a call did not run to its end, and what to tell the user; empty if it ran."""
     if call.status in {ToolExecutionStatus.EXECUTED, ToolExecutionStatus.FAILED}:
         return ""
     why = call.review_reasoning and f" ({call.review_reasoning})"
@@ -270,7 +294,7 @@ def not_run_reason(call: ToolCall, packet: CognitionPacket) -> str:
 
 
 def correction_notes(packet: CognitionPacket) -> str:
-    """Return the problems of this pass's earlier selections, or an empty text."""
+    """Return the problems of this pass's earlier selections, as text for the model; may be empty."""
     routing = packet.tool_routing
     if routing is None:
         return ""
@@ -284,7 +308,7 @@ def _fence(packet: CognitionPacket) -> str:
     return packet.header.packet_id[:FENCE_DIGITS]
 
 
-def _result(field: DataField, packet: CognitionPacket) -> str:
+def _fenced_result(field: DataField, packet: CognitionPacket) -> str:
     value = field.value if isinstance(field.value, dict) else {"output": field.value}
     succeeded, fence = value.get("success") is True, _fence(packet)
     output = str(value.get("output") if succeeded else value.get("error") or value.get("status"))
@@ -293,8 +317,8 @@ def _result(field: DataField, packet: CognitionPacket) -> str:
     return "\n" + render("tool_result", fence=fence, tool=str(value.get("tool", "")), status=status, output=output)
 
 
-def _cut(text: str, most: int, fence: str, way_on: str = "") -> str:
-    cut = text if len(text) <= most else f"{text[:most]}\n[cut: {len(text):,} characters{way_on}]"
+def _cut(text: str, max_chars: int, fence: str, hint: str = "") -> str:
+    cut = text if len(text) <= max_chars else f"{text[:max_chars]}\n[cut: {len(text):,} characters{hint}]"
     return without_control_tokens(cut).replace(fence, "…")
 
 
@@ -304,22 +328,22 @@ def fenced_text(text: str) -> str:
 
 
 def without_control_tokens(text: str) -> str:
-    """Return a text with all models' control tokens broken by a space."""
-    return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+    """Return a text with a space inside each control token of common models."""
+    return _CONTROL_TOKEN.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
 
 
 def earlier_requests(packet: CognitionPacket) -> str:
-    """Return the user's last requests, to which `it` and `there` may refer."""
+    """Return the user's last requests before this turn, oldest first."""
     requests = [message.text[:EARLIER_CHARS] for message in packet.history if is_user_message(message)]
     return "\n".join(requests[-EARLIER_REQUESTS:])
 
 
 def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
-    # answers keep only the model's words, so that it does not learn to invent results
-    spoken = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
-    cut = max(0, len(spoken) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
+    # answers contain only the model's own text, without appended results, so that it does not learn to invent results
+    dialogue = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
+    start = max(0, len(dialogue) // HISTORY_MESSAGES - 1) * HISTORY_MESSAGES
     history: list[BaseMessage] = []
-    for message in spoken[cut:]:
+    for message in dialogue[start:]:
         words = message.additional_kwargs.get(MODEL_TEXT) if isinstance(message, AIMessage) else None
         text = strip_markup(str(words or message.text)).text[:HISTORY_CHARS]
         history += [type(message)(text)] if text else []
@@ -329,27 +353,36 @@ def _history(messages: Sequence[AnyMessage]) -> list[BaseMessage]:
 async def attached_pictures(packet: CognitionPacket, store: ResultStore | None) -> list[Picture]:
     """Return the pictures attached to the request."""
     return [
-        await _picture(one, f"attached: {one.description}, {one.handle}", packet, store, one.name)
-        for one in packet.content.attachments
-        if one.is_picture
+        await _picture(
+            attachment, f"attached: {attachment.description}, {attachment.handle}", packet, store, attachment.name
+        )
+        for attachment in packet.content.attachments
+        if attachment.is_picture
     ]
 
 
-async def answer_pictures(packet: CognitionPacket, store: ResultStore | None, *, sees: bool | None) -> list[Picture]:
-    """Return the pictures of recent turns, the request and tools; without `sees`, only their descriptions."""
-    earlier, returned = None if sees is False else store, store if sees else None
+async def answer_pictures(
+    packet: CognitionPacket, store: ResultStore | None, *, reads_pictures: bool | None
+) -> list[Picture]:
+    """Return the pictures of recent turns, of the request and of tool results.
+
+    Args:
+        reads_pictures: whether the model reads pictures; None if unknown. If not True, a picture of a tool result is
+            only described; if False, so is a picture of a recent turn.
+    """
+    earlier_store, result_store = None if reads_pictures is False else store, store if reads_pictures else None
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     images = [
-        await _picture(one, f"returned by {call.tool_name}, untrusted: {one.description}", packet, returned)
+        await _picture(image, f"returned by {call.tool_name}, untrusted: {image.description}", packet, result_store)
         for call in calls
         if call.result
-        for one in call.result.attachments
-        if one.kind == "image"
+        for image in call.result.attachments
+        if image.kind == "image"
     ]
     return [
         *[
-            await _picture(one, f"attached earlier: {one.description}, {one.handle}", packet, earlier)
-            for one in packet.context.earlier_pictures
+            await _picture(picture, f"attached earlier: {picture.description}, {picture.handle}", packet, earlier_store)
+            for picture in packet.context.earlier_pictures
         ],
         *await attached_pictures(packet, store),
         *images[-MAX_PICTURES:],
@@ -357,10 +390,16 @@ async def answer_pictures(packet: CognitionPacket, store: ResultStore | None, *,
 
 
 async def _picture(
-    one: Attachment | ResultAttachment, about: str, packet: CognitionPacket, store: ResultStore | None, name: str = ""
+    image: Attachment | ResultAttachment,
+    description: str,
+    packet: CognitionPacket,
+    store: ResultStore | None,
+    attachment_name: str = "",
 ) -> Picture:
-    def load() -> bytes | None:
-        data = stored_picture(one, store, packet.header.session_id) if store else None
-        return None if data is None or picture_problem(one.mime_type, data) else data
+    """Return a picture; without a `store`, only its description."""
 
-    return Picture(without_control_tokens(about), one.mime_type, await asyncio.to_thread(load), name)
+    def load() -> bytes | None:
+        data = stored_picture(image, store, packet.header.session_id) if store else None
+        return None if data is None or picture_problem(image.mime_type, data) else data
+
+    return Picture(without_control_tokens(description), image.mime_type, await asyncio.to_thread(load), attachment_name)

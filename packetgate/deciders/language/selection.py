@@ -1,4 +1,4 @@
-"""Select calls with a language model: it is offered tools and calls them, or it writes one JSON object."""
+"""Select calls with a language model, which calls offered tools or writes the selection as one JSON object."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,9 +49,9 @@ from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.words import words_in, words_of
 
-CALL_NEEDED = 0.5  # probability from which a model that answers in words is asked again, and must call
+CALL_NEEDED = 0.5  # probability of a needed call, from which a model that made no call is asked again and must call
 UNMEASURED = 0.5  # confidence without a measurement; it is not shown
-SURE = 0.9  # probability from which an optional value that no source names is kept: it may be a synonym
+SURE = 0.9  # probability from which an optional value that is in no source is kept: it may be a synonym
 _REASON_CHARS = 200
 
 
@@ -64,15 +64,18 @@ async def select_by_model(
     *,
     prime: ModelSource | None = None,
 ) -> Selection:
-    """Ask the lite model, and correct it once. If the model is also `prime`, its text without a call is the answer."""
+    """Return the lite model's selection; an invalid call is corrected once.
+
+    If the model is also `prime`, its text without a call is the turn's answer.
+    """
     model, pictures = await source(), await attached_pictures(packet, store)
     if model.calls_tools:
-        # only the answer's stage knows which pictures the model did not see
-        answers = not (pictures or packet.context.earlier_pictures) and await is_model_of(model, prime)
+        # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
+        may_answer = not (pictures or packet.context.earlier_pictures) and await is_model_of(model, prime)
         try:
-            return await select_natively(model, packet, catalogue, context, pictures, answers=answers)
+            return await select_natively(model, packet, catalogue, context, pictures, may_answer=may_answer)
         except ToolsRefusedError:
-            pass  # it may still answer in JSON
+            pass  # the model may still answer in JSON
     return await select_in_form(model, packet, catalogue, context, pictures)
 
 
@@ -83,35 +86,41 @@ async def select_natively(
     context: RoutingContext,
     pictures: Sequence[Picture] = (),
     *,
-    answers: bool = False,
+    may_answer: bool = False,
 ) -> Selection:
     """Return the selection of a model that is offered tools. A slow model is not asked if `reflex` is sure.
 
-    Raise ToolsRefusedError if the server accepts no tools. With `answers`, text without a call is the turn's answer.
+    Args:
+        may_answer: whether text without a call is the turn's answer.
+
+    Raises:
+        ToolsRefusedError: the server accepts no tools.
     """
-    own = await asyncio.to_thread(select, packet, catalogue) if model.is_local else None
-    if own and is_slow(model) and (sure := await asyncio.to_thread(select_if_sure, own, packet, catalogue)):
-        return sure
+    reflex = await asyncio.to_thread(select, packet, catalogue) if model.is_local else None
+    if reflex and is_slow(model):
+        sure = await asyncio.to_thread(select_if_sure, reflex, packet, catalogue)
+        if sure:
+            return sure
     offer, max_tokens = await asyncio.to_thread(tool_offer, model, packet, catalogue), context.selection_max_tokens
-    streams = answers and not model.is_local
+    streams = may_answer and not model.is_local
     if streams:
         max_tokens = max(max_tokens, context.answer_max_tokens)
     note = correction_notes(packet)
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
-    asking = streaming_asker(packet.session_words) if streams else None
-    selecting = ModelSelection(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, asking=asking)
-    chosen = await selecting.select(messages, offer.tools)
+    caller = streaming_asker(packet.session_words) if streams else None
+    selector = ModelSelector(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, caller=caller)
+    chosen = await selector.select(messages, offer.tools)
     if chosen.action == "none" and chosen.call_probability is not None and offer.specs:
-        likely = await asyncio.to_thread(probability_of_tool, packet, catalogue)
-        if needs_call(chosen.call_probability, likely) >= CALL_NEEDED:
-            only = [tool for tool in offer.tools if offer.spec(tool.name)]
-            chosen = await selecting.select(messages, only, must=True)
-    if not answers:
+        tool_probability = await asyncio.to_thread(probability_of_tool, packet, catalogue)
+        if needs_call(chosen.call_probability, tool_probability) >= CALL_NEEDED:
+            palette_tools = [tool for tool in offer.tools if offer.spec(tool.name)]
+            chosen = await selector.select(messages, palette_tools, must_call=True)
+    if not may_answer:
         chosen = chosen.changed(text="")
-    if own is None or chosen.call_probability is None:  # without a measurement the two cannot be compared
+    if reflex is None or chosen.call_probability is None:  # the selections cannot be compared without a measurement
         return chosen
-    return await asyncio.to_thread(likelier_selection, chosen, own, packet, catalogue)
+    return await asyncio.to_thread(likelier_selection, chosen, reflex, packet, catalogue)
 
 
 async def select_in_form(
@@ -122,14 +131,14 @@ async def select_in_form(
     pictures: Sequence[Picture] = (),
 ) -> Selection:
     """Return the selection that the model writes as one JSON object."""
-    selecting = ModelSelection(model, packet, catalogue, context, {})
+    selector = ModelSelector(model, packet, catalogue, context, {})
 
     def objection(answer: SelectionAnswer) -> str | None:
-        written = [WrittenCall(one.tool, one.params, written=one.written) for one in answer.selected_calls]
-        return _listed(selecting.check(written)) or None
+        written = [WrittenCall(call.tool, call.params, written=call.written) for call in answer.selected_calls]
+        return _messages_of(selector.check(written)) or None
 
-    shown = {one.tool_name: one.shown for one in packet.context.palette if one.tool_name in catalogue}
-    tools = [catalogue[name] for name, how in shown.items() if how != "name"]
+    shown = {entry.tool_name: entry.shown for entry in packet.context.palette if entry.tool_name in catalogue}
+    tools = [catalogue[name] for name, detail in shown.items() if detail != "name"]
     user = render(
         "selection_user",
         request=packet.content.user_words,
@@ -148,7 +157,7 @@ async def select_in_form(
         max_tokens=max_tokens,
         validate=objection,
     )
-    value, selecting.usage = answer.value, answer.usage
+    value, selector.usage = answer.value, answer.usage
     measured = [answer.probability("calls", at, "tool") for at in range(len(value.selected_calls))]
     calls = tuple(
         SelectedCall(
@@ -158,9 +167,9 @@ async def select_in_form(
             confidence=probability,
             checked=checked,
         )
-        for call, probability, checked in zip(value.selected_calls, measured, selecting.checked, strict=True)
+        for call, probability, checked in zip(value.selected_calls, measured, selector.checked, strict=True)
     )
-    return selecting.selection(
+    return selector.selection(
         action=value.action,
         calls=calls,
         tool_names=tuple(value.tools) if value.action == "describe" else (),
@@ -172,8 +181,8 @@ async def select_in_form(
     )
 
 
-class ModelSelection:
-    """One selection: the model's answers, corrections and tokens."""
+class ModelSelector:
+    """Asks a model for one selection, and collects its corrections and token usage."""
 
     def __init__(
         self,
@@ -183,65 +192,72 @@ class ModelSelection:
         context: RoutingContext,
         sampling: Mapping[str, Any],
         *,
-        asking: ChatCaller | None = None,
+        caller: ChatCaller | None = None,
     ) -> None:
-        """Store what to ask. With `asking`, an answer without a call is streamed."""
+        """Create a selector.
+
+        Args:
+            caller: calls the chat model in place of a plain request, to stream an answer without a call.
+        """
         self.usage = TokenUsage()
-        self.call_probability: float | None = None  # probability of a call, in the first answer
+        self.call_probability: float | None = None  # measured in the first answer
         self.corrections: list[Correction] = []
         self.checked: list[CheckedCall] = []  # the calls of the last answer
         self._model, self._packet, self._catalogue = model, packet, catalogue
-        self._most, self._sampling, self._asking = context.max_parallel_calls, dict(sampling), asking
+        self._max_calls, self._sampling, self._caller = context.max_parallel_calls, dict(sampling), caller
 
     @cached_property
     def _sources(self) -> SourceTexts:
         return source_texts(self._packet)
 
     async def select(
-        self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool = False
+        self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must_call: bool = False
     ) -> Selection:
-        """Return the selection; ask the model once more if a call is invalid."""
+        """Return the selection. Ask the model once more if a call is invalid."""
         for _ in range(2):
-            answer = await self._ask(messages, tools, must=must)
+            answer = await self._ask(messages, tools, must_call=must_call)
             self.call_probability = answer.call_probability if self.call_probability is None else self.call_probability
             if not answer.calls or answer.calls[0].name in (ASK, SHOW):
-                return self._without_call(answer)
-            written, problems = await asyncio.to_thread(self._read, answer)
+                return self._selection_without_call(answer)
+            written, problems = await asyncio.to_thread(self._written_calls, answer)
             if not any(problems):
-                return self._with_calls(answer, written)
+                return self._selection_with_calls(answer, written)
             if answer.cut_off and any(call.unread for call in written):
                 break
-            messages = [*messages, *_corrected(written, problems)]
-        problem = f"{self._model.label} made no valid call in two attempts: {_listed(problems)}"
-        raise DecisionError(problem, self.usage)
+            messages = [*messages, *_correction_messages(written, problems)]
+        raise DecisionError(f"{self._model.label} made no valid call: {_messages_of(problems)}", self.usage)
 
-    def _read(self, answer: CallAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
+    def _written_calls(self, answer: CallAnswer) -> tuple[list[WrittenCall], list[list[Correction]]]:
         written = [
             without_needless_arguments(call, self._catalogue, self._sources)
             for call in answer.calls
             if call.name not in (ASK, SHOW)
         ]
-        if answer.measured:  # small models write more calls than are asked for
+        if answer.measured:  # models in this process write more calls than the request asks for
             written = [*requested_calls(written, self._packet.content.user_words)]
         return written, self.check(written)
 
     def check(self, calls: Sequence[WrittenCall]) -> list[list[Correction]]:
-        """Check calls, and return the problems of each. A tool off the palette is none: it widens the palette."""
-        self.checked = [self._checked(call) for call in calls]
+        """Return the problems of each call. A tool off the palette is no problem here: it widens the palette later."""
+        self.checked = [self._checked_call(call) for call in calls]
         problems = [
             [] if call.misses else list(call.problems or _placeholder_objections(call, self._catalogue, self._sources))
             for call in self.checked
         ]
-        self.corrections += [problem for found in problems for problem in found]
+        self.corrections += [problem for call_problems in problems for problem in call_problems]
         return problems
 
-    async def _ask(self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must: bool) -> CallAnswer:
+    async def _ask(
+        self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must_call: bool
+    ) -> CallAnswer:
         model = self._model
         thoughts = Thoughts(0) if model.is_local else model.thoughts
 
-        async def call(most: int) -> CallAnswer:
-            sampling = self._sampling | {"max_tokens": most}
-            return await model.call(messages, tools, most=self._most, sampling=sampling, must=must, asking=self._asking)
+        async def call(max_tokens: int) -> CallAnswer:
+            sampling = self._sampling | {"max_tokens": max_tokens}
+            return await model.call(
+                messages, tools, most=self._max_calls, sampling=sampling, must=must_call, asking=self._caller
+            )
 
         answer = await ask_with_room(thoughts, self._sampling["max_tokens"], call)
         thoughts.learn(answer.usage.thought_tokens)
@@ -250,10 +266,10 @@ class ModelSelection:
             raise cut_off_in_thought(model.label, thoughts, self.usage)
         text = answer.text.strip()
         if text and not answer.calls and not strip_markup(text, self._packet.content.user_words).text:
-            return replace(answer, calls=(WrittenCall("", {}, unread=text),))  # only markup: an unreadable call
+            return replace(answer, calls=(WrittenCall("", {}, unread=text),))  # markup without text is a broken call
         return answer
 
-    def _checked(self, call: WrittenCall) -> CheckedCall:
+    def _checked_call(self, call: WrittenCall) -> CheckedCall:
         name, palette = self._catalogue.exactly(call.name) or call.name, self._packet.context.palette_names
         if call.unread:
             of = f"of `{name}` " if name else ""
@@ -262,16 +278,16 @@ class ModelSelection:
             return CheckedCall(name, {}, problems=(problem,))
         return checked_call(name, call.arguments, palette, self._catalogue, call.written)
 
-    def _with_calls(self, answer: CallAnswer, written: Sequence[WrittenCall]) -> Selection:
+    def _selection_with_calls(self, answer: CallAnswer, written: Sequence[WrittenCall]) -> Selection:
         calls = tuple(
             SelectedCall(
-                tool_name=call.tool_name,
-                params=call.params,
-                confidence=one.name_probability,
-                checked=call,
-                evidence=evidence_from_tokens(one, self.call_probability),
+                tool_name=checked.tool_name,
+                params=checked.params,
+                confidence=call.name_probability,
+                checked=checked,
+                evidence=evidence_from_tokens(call, self.call_probability),
             )
-            for one, call in zip(written, self.checked, strict=True)
+            for call, checked in zip(written, self.checked, strict=True)
         )
         return self.selection(
             action="call",
@@ -281,34 +297,34 @@ class ModelSelection:
             measured=[call.confidence for call in calls],
         )
 
-    def _without_call(self, answer: CallAnswer) -> Selection:
+    def _selection_without_call(self, answer: CallAnswer) -> Selection:
         if answer.cut_off and not answer.calls and not answer.text:
-            most = self._sampling["max_tokens"]
-            problem = f"{self._model.label} began a call of more than {most} tokens: raise selection_max_tokens"
+            max_tokens = self._sampling["max_tokens"]
+            problem = f"{self._model.label} began a call of more than {max_tokens} tokens: raise selection_max_tokens"
             raise DecisionError(problem, self.usage)
-        own = answer.calls[0] if answer.calls else None
-        question = str(own.arguments.get("question", "")).strip() if own and own.name == ASK else ""
-        names = own.arguments.get("names", ()) if own and own.name == SHOW else ()
-        words = None if self.call_probability is None else 1 - self.call_probability
+        call = answer.calls[0] if answer.calls else None
+        question = str(call.arguments.get("question", "")).strip() if call and call.name == ASK else ""
+        names = call.arguments.get("names", ()) if call and call.name == SHOW else ()
+        no_call_probability = None if self.call_probability is None else 1 - self.call_probability
         return self.selection(
             action="clarify" if question else "describe" if names else "none",
             question=question,
             tool_names=tuple(map(str, names)),
-            needs_tool=own is not None,
-            text="" if own or answer.cut_off else answer.text,
+            needs_tool=call is not None,
+            text="" if call or answer.cut_off else answer.text,
             message_id=answer.message_id,
-            reasoning="" if own else "the model answered in words",
-            measured=[own.name_probability if own else words],
+            reasoning="" if call else "the model answered in words",
+            measured=[call.name_probability if call else no_call_probability],
         )
 
     def selection(self, *, measured: Sequence[float | None], **fields: Any) -> Selection:
-        """Return a selection with the lowest of the measured probabilities, if all were measured."""
-        known = [one for one in measured if one is not None]
-        is_measured = len(known) == len(measured) > 0
+        """Return a selection whose confidence is the lowest measured probability; 0.5 if any was not measured."""
+        probabilities = [probability for probability in measured if probability is not None]
+        is_measured = len(probabilities) == len(measured) > 0
         return Selection(
             **fields,
             corrections=tuple(self.corrections),
-            confidence=min(known) if is_measured else UNMEASURED,
+            confidence=min(probabilities) if is_measured else UNMEASURED,
             confidence_source=ConfidenceSource.MEASURED if is_measured else ConfidenceSource.UNJUDGED,
             call_probability=self.call_probability,
             decided_by="model",
@@ -316,26 +332,29 @@ class ModelSelection:
         )
 
 
-def _listed(problems: Sequence[Sequence[Correction]]) -> str:
-    return " ".join(problem.message for found in problems for problem in found)
+def _messages_of(problems: Sequence[Sequence[Correction]]) -> str:
+    return " ".join(problem.message for call_problems in problems for problem in call_problems)
 
 
-def _corrected(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
-    texts = [" ".join(problem.message for problem in found) or "It was not made yet." for found in problems]
-    if any(call.unread for call in calls):  # a chat template cannot show a broken call
+def _correction_messages(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
+    texts = [_messages_of([call_problems]) or "It was not made yet." for call_problems in problems]
+    if any(call.unread for call in calls):  # a chat template cannot represent a broken call
         written = "\n".join(f"{call.name} {call.unread or compact_json(call.arguments)}" for call in calls)
         return [AIMessage(written), HumanMessage("\n".join(texts))]
     ids = [f"correct{at:02}" for at in range(len(calls))]
-    made = [
+    tool_calls = [
         ToolCall(name=call.name, args=call.arguments, id=id_, type="tool_call")
         for call, id_ in zip(calls, ids, strict=True)
     ]
     answers = [ToolMessage(text, tool_call_id=id_) for text, id_ in zip(texts, ids, strict=True)]
-    return [AIMessage("", tool_calls=made), *answers]
+    return [AIMessage("", tool_calls=tool_calls), *answers]
 
 
 def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources: SourceTexts) -> WrittenCall:
-    """Return a call without optional defaults, and optional values that no source names if the model was unsure."""
+    """Return a call without needless optional arguments.
+
+    Needless are default values, and values that the model was unsure of and that are in no source.
+    """
     spec = catalogue.get(catalogue.exactly(call.name) or "")
     if spec is None:
         return call
@@ -348,8 +367,9 @@ def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources:
     }
     origins, words = origins_of(unsure, spec, sources), {*words_in(sources.user.folded)}
     for name, value in unsure.items():
-        own = {word for leaf in leaves(value) for word in words_of(str(leaf.value))}
-        if origins[name].kind is OriginKind.NOBODY and not (own and own <= words):  # such as `pet_friendly`
+        value_words = {word for leaf in leaves(value) for word in words_of(str(leaf.value))}
+        is_named = bool(value_words) and value_words <= words  # `pet_friendly` for "pet friendly"
+        if origins[name].kind is OriginKind.NOBODY and not is_named:
             needless.add(name)
     arguments = {name: value for name, value in call.arguments.items() if name not in needless}
     probabilities = {name: call.probabilities.get(name, 1.0) for name in arguments}
@@ -361,18 +381,18 @@ def _is_default(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def requested_calls(calls: Sequence[WrittenCall], request: str) -> Iterator[WrittenCall]:
-    """Yield as many calls as the request has parts, and others that use more of its words."""
-    parts, words, used = len(parts_in(request)), request.casefold(), set[str]()
-    for at, call in enumerate(calls):
+    """Yield one call for each part of the request, and each further call with a new value from the request."""
+    part_count, words, used = len(parts_in(request)), request.casefold(), set[str]()
+    for index, call in enumerate(calls):
         texts = {str(leaf.value).casefold() for name, value in call.arguments.items() for leaf in leaves(value, name)}
-        if at < parts or any(text and text in words for text in texts - used):
+        if index < part_count or any(text and text in words for text in texts - used):
             yield call
         used |= texts
 
 
-def _placeholder_objections(call: CheckedCall, catalogue: Catalogue, evidence: SourceTexts) -> Iterator[Correction]:
+def _placeholder_objections(call: CheckedCall, catalogue: Catalogue, sources: SourceTexts) -> Iterator[Correction]:
     spec = catalogue[call.tool_name]
-    origins = origins_of(call.params, spec, evidence)
+    origins = origins_of(call.params, spec, sources)
     for name, value in call.params.items():
         repeats = isinstance(value, str) and words_of(value) == words_of(name)
         if repeats and origins[name].kind is OriginKind.NOBODY and "enum" not in spec.parameters.get(name, {}):

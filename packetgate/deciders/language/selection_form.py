@@ -1,11 +1,11 @@
-"""The form of a selection by a model that is offered no tools: one JSON object."""
+"""The JSON object in which a model without native tool calls writes a selection."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
-from packetgate.deciders.language.prompting import arguments_of, fenced_text, without_control_tokens
+from packetgate.deciders.language.prompting import arguments_schema, fenced_text, without_control_tokens
 from packetgate.deciders.outcome import ALL_TOOLS
 from packetgate.models.decoding import call_fields
 from packetgate.models.schemas import AnswerForm, Choice, Schema, object_schema, text_schema
@@ -18,8 +18,8 @@ from packetgate.tools.palette.choice import palette_text
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 _QUESTION_CHARS = 300
-_MOST_DESCRIBED = 5
-_MOST_GROUPS = 64  # most categories and servers that the form lists; with more, only those of the offered tools
+_MAX_DESCRIBED = 5
+_MAX_GROUPS = 64  # with more categories and servers, the form lists only those of the offered tools
 EXAMPLES: tuple[dict[str, Any], ...] = (
     {"action": "call", "calls": [{"tool": "server.tool_name", "params": {"argument": "value"}}], "complete": True},
     {"action": "none", "needs_tool": False},
@@ -33,7 +33,7 @@ class WrittenAnswerCall(BaseModel):
 
     tool: str = Field(min_length=1)
     params: dict[str, JsonValue] = {}
-    written: dict[str, str] = {}  # text of params that a native format leaves untyped
+    written: dict[str, str] = {}  # the original text of params whose call format has no types
     reasoning: str = ""
 
     @model_validator(mode="before")
@@ -58,13 +58,13 @@ class SelectionAnswer(BaseModel):
 
     @property
     def selected_calls(self) -> list[WrittenAnswerCall]:
-        """The calls; none with another action."""
+        """The calls; empty if `action` is not `call`."""
         return self.calls if self.action == "call" else []
 
     @model_validator(mode="before")
     @classmethod
     def _from_any_form(cls, written: Any) -> Any:
-        # calls without an action, in a list or alone, are accepted; a null name means none
+        # calls without an action are accepted, also a single call; a null name means no call
         if not isinstance(written, dict) or "calls" in written:
             return written
         if "tool_calls" in written:
@@ -77,7 +77,7 @@ class SelectionAnswer(BaseModel):
         return {"action": "call" if calls else "none"} | written | {"calls": calls}
 
     @model_validator(mode="after")
-    def _complete(self) -> "SelectionAnswer":
+    def _check_required_field(self) -> "SelectionAnswer":
         needed = {"call": ("calls", self.calls), "clarify": ("question", self.question.strip())}
         needed |= {"describe": ("tools", self.tools)}
         field, value = needed.get(self.action, ("", True))
@@ -98,11 +98,15 @@ def selection_system(packet: CognitionPacket, catalogue: Catalogue, context: Rou
 
 
 def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[str] = ()) -> AnswerForm:
-    """Return the form of a selection of these tools. `groups` are categories and servers that can be described."""
+    """Return the output form of a selection from these tools.
+
+    Args:
+        groups: categories and servers whose tools the model can ask to see.
+    """
     names = [tool.name for tool in tools]
-    if len(groups) > _MOST_GROUPS:
+    if len(groups) > _MAX_GROUPS:
         groups = sorted({spec.category for spec in tools if spec.category} | {spec.server for spec in tools})
-    ways = {
+    actions = {
         "none": object_schema(action={"const": "none"}, needs_tool={"type": "boolean"}),
         "clarify": object_schema(
             action={"const": "clarify"}, question={**text_schema(_QUESTION_CHARS), "minLength": 1}
@@ -113,21 +117,21 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[s
             object_schema(tool={"const": name}, params={"$ref": f"#/$defs/tool_{at}"}) for at, name in enumerate(names)
         ]
         call = object_schema(
-            action={"const": "call"}, calls=_list({"anyOf": calls}, max_calls), complete={"type": "boolean"}
+            action={"const": "call"}, calls=_list_schema({"anyOf": calls}, max_calls), complete={"type": "boolean"}
         )
-        described = _list({"enum": list(dict.fromkeys([*names, *groups, ALL_TOOLS]))}, _MOST_DESCRIBED)
-        ways = {"call": call, **ways, "describe": object_schema(action={"const": "describe"}, tools=described)}
+        described = _list_schema({"enum": list(dict.fromkeys([*names, *groups, ALL_TOOLS]))}, _MAX_DESCRIBED)
+        actions = {"call": call, **actions, "describe": object_schema(action={"const": "describe"}, tools=described)}
     return AnswerForm(
         "selection",
-        {"anyOf": list(ways.values())},
-        parts={f"tool_{at}": arguments_of(tool) for at, tool in enumerate(tools)},
+        {"anyOf": list(actions.values())},
+        parts={f"tool_{at}": arguments_schema(tool) for at, tool in enumerate(tools)},
         choices=(
-            Choice.among("action", values=ways),
+            Choice.among("action", values=actions),
             Choice.among("calls", "*", "tool", values=names),
             Choice.among("needs_tool", values=[True, False]),
         ),
     )
 
 
-def _list(items: Schema, most: int) -> Schema:
-    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+def _list_schema(items: Schema, max_items: int) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": max_items}

@@ -9,7 +9,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.gguf_model import write_tiny_gguf
 from support.palettes import PALETTES, palettes
 
-from packetgate.deciders.language.prompting import ASK_USER_TOOL, arguments_of
+from packetgate.deciders.language.prompting import ASK_USER_TOOL, arguments_schema
 from packetgate.models.calling import CallAnswer, OfferedTool
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -31,7 +31,7 @@ async def test_a_grammar_allows_only_valid_selections(part: int, llama_cpp_insta
     counts: Counter[str] = Counter()
     for tools in list(palettes())[part::PARTS]:
         sampling = {**SAMPLING, "seed": sum(counts.values())}
-        offered = [OfferedTool(tool.name, tool.full, arguments_of(tool)) for tool in tools]
+        offered = [OfferedTool(tool.name, tool.full, arguments_schema(tool)) for tool in tools]
         # a model without sense hardly ever calls, and it is calls that matter here
         answer = await model.call(MESSAGES, [*offered, ASK_USER_TOOL], most=MAX_CALLS, sampling=sampling, must=True)
         counts.update(judged(answer, tools))

@@ -11,7 +11,7 @@ from support.packets import CONTEXT, FILES, done, packet, tool, with_output
 from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.language.answer import respond_by_model
 from packetgate.deciders.language.evidence import likelier_selection, review_by_evidence
-from packetgate.deciders.language.prompting import ASK, FEW, SHOW, tool_offer
+from packetgate.deciders.language.prompting import ASK, MIN_FULL_TOOLS, SHOW, tool_offer
 from packetgate.deciders.language.selection import (
     requested_calls,
     select_natively,
@@ -63,7 +63,7 @@ async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):
 def test_few_tools_are_offered_in_full(writing: Writing):
     model = writing("Hello")
     offer = tool_offer(model, packet("Read a.txt"), FILES)
-    assert len(FILES) > FEW == len(offer.specs)
+    assert len(FILES) > MIN_FULL_TOOLS == len(offer.specs)
     assert offer.tools[0].name == "files.read_file"
     others = {*FILES} - {one.name for one in offer.specs}
     shows = offer.tools[-1]

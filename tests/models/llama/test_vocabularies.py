@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from support.palettes import palettes
 from support.vocabularies import VOCABULARIES, Vocabulary, write_gguf
 
-from packetgate.deciders.language.prompting import arguments_of
+from packetgate.deciders.language.prompting import arguments_schema
 from packetgate.models.calling import OfferedTool
 from packetgate.models.llama.grammar import Vocabulary as GrammarVocabulary
 from packetgate.models.llama.model import LlamaCppModel
@@ -24,7 +24,7 @@ async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_inst
     model = LlamaCppModel.load(str(write_gguf(tmp_path / "tiny.gguf", kind)), {"n_ctx": 8192, "n_threads": 1})
     finished = 0
     for seed, tools in zip(range(4), palettes(), strict=False):
-        offered = [OfferedTool(tool.name, tool.brief, arguments_of(tool)) for tool in tools[:4]]
+        offered = [OfferedTool(tool.name, tool.brief, arguments_schema(tool)) for tool in tools[:4]]
         asked = [*MESSAGES, HumanMessage(f"What is the weather in Paris on day {seed}?")]
         sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 600, "seed": seed}
         answer = await model.call(asked, offered, most=2, sampling=sampling, must=True)
