@@ -1,1 +1,1 @@
-"""What Packetgate costs, each cost as a ratio to what it stands on, measured in the same run."""
+"""Benchmarks of Packetgate. Each cost is a ratio to a base that is measured in the same run."""

@@ -1,7 +1,7 @@
-"""All benchmarks that need nothing but this checkout, one after the other; with PACKETGATE_DATA, those on data sets.
+"""Run the benchmarks that need only this checkout, one after the other; with PACKETGATE_DATA, also those on data sets.
 
-Beside them, `benchmarks.safety` plays prompt injections, and `benchmarks.everyday` plain requests on real servers. By
-the names of their results, some can be chosen.
+Name results to run only their benchmarks. Others, such as `benchmarks.safety` (prompt injections) and
+`benchmarks.everyday` (plain requests on real servers), run only if they are named.
 """
 
 import argparse
@@ -15,7 +15,7 @@ ON_DATA = ("models", "tokens", "ranking", "proxy", "selection")
 
 
 def main() -> None:
-    """Run the commands by which the kept results were made, printing for people."""
+    """Run the commands of the stored results, and print readable text."""
     parser = argparse.ArgumentParser(
         prog="benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

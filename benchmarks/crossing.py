@@ -1,7 +1,7 @@
-"""How much code one turn goes through that reads with one tool: functions, calls and files, its own alone.
+"""Count the code that a turn with one read executes: functions, calls and files of the package itself.
 
-Beside it stands the same by LangChain's `create_agent`, with a selector and approvals, and with our middleware. The
-first turn is not counted: what is loaded once is no part of a turn. A coroutine that goes on counts as another call.
+LangChain's `create_agent` does the same turn for comparison, with a tool selector and approvals, and with our
+middleware. The first turn is not counted, because it also loads modules. A coroutine that resumes counts as a call.
 """
 
 import argparse
@@ -22,17 +22,17 @@ from typing import Any
 from benchmarks.overhead import FEWEST, Agent, Place
 
 GOALS = {"functions": 250, "calls": 1_200, "files": 45}
-"""For a turn of ours with a model."""
+"""Goals for a Packetgate turn with a model."""
 SIDES: dict[str, tuple[str, Callable[[Place], Awaitable[Agent]]]] = {
     "packetgate": ("packetgate", lambda place: place.reading(FEWEST)),
     "packetgate as middleware": ("packetgate", lambda place: place.gated(FEWEST)),
     "create_agent": ("langchain", lambda place: place.theirs(FEWEST)),
 }
-"""By name: whose code is counted, and what takes the turn."""
+"""By name: the package whose code is counted, and a function that returns the agent."""
 
 
 class Crossed:
-    """Counts the calls of functions in one folder, in all threads, while it is entered."""
+    """Context manager that counts function calls in one package, in all threads."""
 
     def __init__(self, package: str) -> None:
         spec = find_spec(package)
@@ -56,7 +56,7 @@ class Crossed:
 
     @property
     def figures(self) -> dict[str, int]:
-        """The distinct functions, their calls, and the files that they stand in."""
+        """Number of distinct functions, of calls, and of files that contain the functions."""
         return {
             "functions": len(self.calls),
             "calls": self.calls.total(),
@@ -65,25 +65,25 @@ class Crossed:
 
 
 async def crossed(name: str) -> Crossed:
-    """Return what a turn goes through."""
+    """Return the calls of a turn."""
     package, made = SIDES[name]
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         agent = await made(Place("in memory", folder, stack))
         with Crossed(package) as found:
-            await agent.turn()  # the threads that it starts are those of the next one
+            await agent.turn()  # the next turn uses the threads that this turn starts
             found.calls.clear()
             await agent.turn()
     return found
 
 
 def main() -> None:
-    """Print the figures, or the functions that are called most."""
+    """Print the figures, and with `--most` the functions with the most calls."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.crossing", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--json", action="store_true", help="print one line of JSON a side")
-    parser.add_argument("--most", type=int, default=0, help="show so many of the functions that are called most")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per side")
+    parser.add_argument("--most", type=int, default=0, help="list this many functions with the most calls")
     given = parser.parse_args()
     for name in SIDES:
         found = asyncio.run(crossed(name))

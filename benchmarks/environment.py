@@ -1,4 +1,4 @@
-"""Environments of other libraries, made by `uv`."""
+"""Virtual environments of other libraries, created by `uv`."""
 
 import shutil
 import subprocess
@@ -9,18 +9,18 @@ from packetgate.state.errors import InputError
 
 
 def make_environment(folder: Path, of: str, *install: str) -> Path:
-    """Make a virtual environment with what `uv pip install` is told to install, and return its Python.
+    """Create a virtual environment with the packages of `install`, and return the path of its Python.
 
     Raises:
-        InputError: there is no `uv`, or it fails.
+        InputError: `uv` is missing or fails.
     """
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     if uv is None:
-        raise InputError(f"{of}'s environment is made by `uv`, which is not installed: `pip install uv`")
+        raise InputError(f"the environment of {of} needs `uv`, which is not installed: `pip install uv`")
     python = folder / "bin" / "python"
     make = ["venv", "--quiet", "--clear", "--python", sys.executable, str(folder)]
     for words in (make, ["pip", "install", "--quiet", "--python", str(python), *install]):
         done = subprocess.run([uv, *words], capture_output=True, text=True, check=False)
         if done.returncode:
-            raise InputError(f"{of}'s environment cannot be made: {done.stderr.strip()[-400:]}")
+            raise InputError(f"the environment of {of} cannot be created: {done.stderr.strip()[-400:]}")
     return python

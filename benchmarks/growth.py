@@ -1,7 +1,7 @@
-"""How ranking and palettes take longer as the catalogue grows, up to 100,000 tools, beside other rankings.
+"""Measure ranking and palettes in catalogues of up to 100,000 tools, and compare them with other rankings.
 
-The tools are those of livemcpbench where the data sets are at hand, and made-up ones of an office where not; what is
-missing are copies of them under other names. A copy has its original's vector: as many of the encoder take hours.
+With the data sets, the tools are those of livemcpbench; without, made-up office tools. Copies under other names fill
+the catalogue. A copy has the vector of its original, because encoding all copies would take hours.
 """
 
 import argparse
@@ -36,7 +36,7 @@ NAMES = (*TAKES, *RIVALS)
 def measure(
     originals: Sequence[ToolSpec], requests: Sequence[str], sizes: Sequence[int] = SIZES
 ) -> Iterator[dict[str, object]]:
-    """Yield what each takes at each size: the median and the 95th percentile, in milliseconds, all taking turns."""
+    """Yield, for each size and ranking, the median and 95th percentile in milliseconds. The rankings run in turns."""
     for size in sizes:
         started = time.perf_counter()
         catalogue = grown(originals, size)
@@ -47,7 +47,7 @@ def measure(
             takers[name] = make([*catalogue.values()])
             made_s[name] = round(time.perf_counter() - started, 2)
         took: dict[str, list[float]] = {name: [] for name in takers}
-        for own, other in zip(requests[::2], requests[1::2], strict=False):  # a palette's ranking is remembered
+        for own, other in zip(requests[::2], requests[1::2], strict=False):  # a palette caches its ranking
             for name, take in takers.items():
                 started = time.perf_counter()
                 take(own if name == "palette" else other)
@@ -59,15 +59,15 @@ def measure(
 
 
 def main() -> None:
-    """Read the command line, measure, print."""
+    """Run the benchmark from the command line."""
     named = os.environ.get("PACKETGATE_DATA")
     parser = argparse.ArgumentParser(
         prog="benchmarks.growth", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=Path(named) if named else None, help="the data sets")
-    parser.add_argument("--requests", type=int, default=REQUESTS, help="of each size (default %(default)s)")
-    parser.add_argument("--most", type=int, default=SIZES[-1], help="the largest catalogue (default %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a size and taker")
+    parser.add_argument("--data", type=Path, default=Path(named) if named else None, help="folder of the data sets")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="requests per size (default %(default)s)")
+    parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of tools (default %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per size and ranking")
     given = parser.parse_args()
     originals: Sequence[ToolSpec] = office_tools()
     requests = [f"{verb} the {thing} of Tuesday" for thing, verb in product(THINGS, VERBS)]

@@ -1,12 +1,12 @@
-"""What a plain read costs in calls and tokens of a model that does everything right, beside plain tool calling.
+"""Count the calls and tokens that a plain read costs with a perfect model, compared with plain tool calling.
 
-Sixty tools: those of the npm filesystem server, listed by the server itself, and the first of livemcpbench. The model
-behind both sides is the same stand-in: it calls the right tool at once, approves it, and answers with one sentence.
-Beside is `create_agent` of LangChain, which sends all tools with every call. Counted is what would be billed: messages,
-tools, and the schema of an answer; of what is written, the calls and the answers.
+There are sixty tools: those of the npm filesystem server, listed by the server itself, and the first of livemcpbench.
+Both sides use the same stand-in for a model. It calls the right tool at once, approves it, and answers with one
+sentence. The other side is LangChain's `create_agent`, which sends all tools with every call. The billed parts are
+counted: messages, tools and answer schemas of the prompt, and calls and answers of the output.
 
-A provider that keeps prompts bills a tenth for the part that a request has in common with an earlier one, from its
-start on, where that is 1,024 tokens or longer: here with the same call of another turn, of another session.
+A provider with a prompt cache bills a tenth for the start that a prompt shares with an earlier prompt, if this start
+has at least 1,024 tokens. Here the earlier prompt is the same call in a turn of another session.
 """
 
 import argparse
@@ -48,14 +48,14 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 TOOLS = 60
 CACHED_PRICE, LEAST_CACHED = 0.1, 1_024
 GOALS = {"calls": 3, "output": 106, "share": 1 / 8, "cached_share": 1.0}
-"""Calls; tokens written, which is 45 % of what they were; prompt tokens as a share of plain tool calling's."""
+"""Calls, output tokens, and prompt tokens as a share of those of plain tool calling."""
 OUTPUT = "The gate opens at seven."
 ANSWER = "The file says that the gate opens at seven."
 
 
 @dataclass(frozen=True)
 class Task:
-    """A request, and the call that it takes."""
+    """A request, and the call that serves it."""
 
     request: str
     tool: str
@@ -81,12 +81,12 @@ OTHERS = (
     Task("Open logo.png", "files.read_media_file", {"path": "logo.png"}),
     Task("Summarise the minutes in minutes.md", "files.read_text_file", {"path": "minutes.md"}),
 )
-"""Requests that prompts and palettes were not made by, as the first ones were."""
+"""Held-out requests: prompts and palettes were designed with `TASKS` only."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One call of a model: all of its prompt that is billed, in the order in which it is read, and what it wrote."""
+    """One call of a model: the billed prompt, in the order of the provider, and the output."""
 
     prompt: str
     written: str
@@ -94,13 +94,13 @@ class Asked:
 
 @dataclass
 class Side:
-    """One way to do the tasks: what each of its turns asked."""
+    """One way to do the tasks, with the model calls of each turn."""
 
     name: str
     turns: list[list[Asked]] = field(default_factory=list)
 
     def figures(self) -> dict[str, float]:
-        """Return medians over the turns: calls, tokens of prompts, the same with what is cached, tokens written."""
+        """Return medians over the turns: calls, prompt tokens, their price with a prompt cache, and output tokens."""
         whole = [sum(count(one.prompt) for one in turn) for turn in self.turns]
         return {
             "calls": statistics.median(map(len, self.turns)),
@@ -110,7 +110,7 @@ class Side:
         }
 
     def _cached(self, at: int) -> float:
-        """Return the price of a turn's prompts, in tokens, after another one: of each what is like an earlier one."""
+        """Return the price of a turn's prompts, in tokens, if starts shared with earlier prompts are cached."""
         total = 0.0
         for number, one in enumerate(self.turns[at]):
             before = [*self.turns[at - 1][number : number + 1], *self.turns[at][:number]]
@@ -120,7 +120,7 @@ class Side:
 
 
 class _Chat(ReadyChat):
-    """Keeps what it is asked, and what it wrote."""
+    """Records its prompts and outputs."""
 
     _asked: list[Asked] = PrivateAttr(default_factory=list)
 
@@ -139,13 +139,13 @@ class _Chat(ReadyChat):
         return result
 
     def takes_up(self, task: Task) -> list[Asked]:
-        """Do this task from now on; return the list that what it is asked will be in."""
+        """Do this task from now on; return the list to which its calls will be added."""
         self.tool, self.params, self._asked = task.tool, task.params, []
         return self._asked
 
 
 class _Model(ReadyModel):
-    """Keeps what it is asked beside what its chat model is."""
+    """Records its calls in the list of its chat model."""
 
     chat: _Chat
 
@@ -161,7 +161,7 @@ class _Model(ReadyModel):
         must: bool = False,
         asking: ChatCaller | None = None,
     ) -> CallAnswer:
-        """Call rightly, and as briefly as can be."""
+        """Return the right call, in the shortest form."""
         answer = await super().call(messages, tools, most=most, sampling=sampling, must=must, asking=asking)
         offered = compact_json([openai_tool(one, plain=False) for one in tools])
         called = [{"name": call.name, "args": call.arguments} for call in answer.calls]
@@ -172,7 +172,7 @@ class _Model(ReadyModel):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Answer rightly, and as briefly as the form lets it."""
+        """Return the right answer, in the shortest form that the schema allows."""
         answer = await super().answer(messages, form, sampling=sampling)
         self.chat._asked.append(Asked(_billed(messages, compact_json(schema_format(form))), answer.text))
         return answer
@@ -191,7 +191,7 @@ class _Files(Shelf):
 
 
 async def packetgate(catalogue: Catalogue, tasks: Sequence[Task]) -> Side:
-    """Do the tasks by the graph, each in a session of its own, with every setting at its default.
+    """Do the tasks with Packetgate's graph and default settings, each in a new session.
 
     Raises:
         RuntimeError: a call did not run.
@@ -213,7 +213,7 @@ async def packetgate(catalogue: Catalogue, tasks: Sequence[Task]) -> Side:
 
 
 async def plain(catalogue: Catalogue, tasks: Sequence[Task]) -> Side:
-    """Do them by an agent that is given all tools."""
+    """Do the tasks with an agent that receives all tools."""
     side, chat = Side("create_agent, plain tool calling"), _chat()
     tools = [
         StructuredTool(name=tool.name, description=tool.full, args_schema=tool.input_schema, coroutine=_read)
@@ -232,7 +232,7 @@ async def _read(**arguments: Any) -> str:
 
 
 def _billed(messages: Sequence[BaseMessage], schemas: str) -> str:
-    """Return a prompt as a provider reads it: tools, or the schema of the answer, before the messages."""
+    """Return a prompt in the order of a provider: first tools or answer schema, then messages."""
     said = [message.text or compact_json(getattr(message, "tool_calls", [])) for message in messages]
     return "\n".join([schemas, *said])
 
@@ -242,10 +242,10 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 async def measure(data: Path) -> list[dict[str, Any]]:
-    """Return each side's figures, ours with their goals.
+    """Return the figures of each side, with goals for Packetgate.
 
     Raises:
-        InputError: the data sets, or `npx`, are not there.
+        InputError: the data sets or `npx` are missing.
     """
     own, more = (await filesystem()).catalogue, livemcpbench(data).catalogue
     chosen = [*own.values(), *more.values()][:TOOLS]
@@ -261,7 +261,7 @@ async def measure(data: Path) -> list[dict[str, Any]]:
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:
-    """Print a table for people."""
+    """Print a readable table."""
     print(f"a plain read with {TOOLS} tools, medians of {len(TASKS)} and {len(OTHERS)} requests; {VOCABULARY}")
     told = {"calls": "calls", "output": "written", "share": "of its prompt", "cached_share": "of its cached price"}
     for row in rows:
@@ -274,16 +274,16 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Read the command line, count, print."""
+    """Run the benchmark from the command line."""
     named = os.environ.get("PACKETGATE_DATA")
     parser = argparse.ArgumentParser(
         prog="benchmarks.models", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="the data sets")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a side")
+    parser.add_argument("data", type=Path, nargs="?", default=Path(named) if named else None, help="data sets folder")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per side")
     given = parser.parse_args()
     if given.data is None:
-        parser.error("give the folder of data sets, or let PACKETGATE_DATA name it")
+        parser.error("the folder of the data sets is missing: give it as an argument, or set PACKETGATE_DATA")
     try:
         rows = asyncio.run(measure(given.data))
     except InputError as error:

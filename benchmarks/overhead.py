@@ -1,10 +1,10 @@
-"""What a turn costs without its models: they answer at once, and so does the one tool that is read.
+"""Measure the overhead of a turn: models and the tool that is read answer at once.
 
-Beside stand LangChain's `create_agent` with `LLMToolSelectorMiddleware`, `HumanInTheLoopMiddleware` and
-`ToolCallLimitMiddleware`, doing the same for the same request among the same tools, and a bare LangGraph of as many
-empty nodes as ours runs: the floor. All take turns in one process. Ours has its store and its journal in the same
-database as its checkpoints, as in a terminal; theirs are the savers as documented. All are run as the connectors run
-ours, with `durability="sync"`.
+Two other graphs do the same turn. One is LangChain's `create_agent` with `LLMToolSelectorMiddleware`,
+`HumanInTheLoopMiddleware` and `ToolCallLimitMiddleware`, for the same request and tools. The other is a LangGraph graph
+with as many empty nodes as Packetgate's graph runs. All graphs run in turns in one process, with `durability="sync"`,
+as in Packetgate's connectors. Packetgate has its store and journal in the database of its checkpoints, as in a
+terminal. The others use LangGraph's savers with the documented settings.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ from packetgate.tools.servers.opening import open_hub
 RUNS = 40
 WARM_UP = 3
 PATIENCE_S = 15.0
-"""How long a row may take; what is slower is measured a few times."""
+"""Longest time for a row. A slower row is measured only a few times."""
 DURABILITY = "sync"
 GOALS = {"create_agent": 1.0, "empty nodes": 1.5}
 GROWTH_GOAL = 1.2
@@ -64,11 +64,11 @@ REFLEX_GOAL = 2.0
 FEWEST, MOST = 10, 10_000
 TURNS = 50
 LARGE = 1_000_000 // (TURNS - 1)
-"""Characters of a result, where a session is to hold a megabyte of them."""
+"""Characters of a result, if a session must hold a megabyte of results."""
 REQUEST = "Read notes.txt and tell me what it says about room {}"
-"""With another number each time: nobody says the same over and over."""
+"""Each turn inserts another number, because users do not repeat the same request."""
 _NUMBERS = count(1)
-"""Of all turns of a process: it remembers the texts that its encoder has read."""
+"""Shared by all turns of a process, because its encoder caches texts."""
 TOOL, PARAMS = "files.read_text_file", {"path": "notes.txt"}
 OUTPUT = "The gate opens at seven."
 ANSWER = "The file says that the gate opens at seven."
@@ -85,23 +85,23 @@ class Empty(TypedDict):
 
 @dataclass
 class Agent:
-    """A compiled graph, what it is asked, and how long its stages took in each turn, where it tells."""
+    """A compiled graph, its request, and the durations of its stages in each turn, if the graph reports them."""
 
     graph: Any
     given: Callable[[str], Any]
-    """What it takes for a request."""
+    """Returns the input of the graph for a request."""
     answer: str = ""
-    """What its last message has to say."""
+    """Text that its last message must contain."""
     request: str = REQUEST
     stages: list[dict[str, float]] = field(default_factory=list)
     nodes: int = 0
-    """Stages of its last turn."""
+    """Number of stages in its last turn."""
 
     async def turn(self, thread: str | None = None) -> float:
-        """Run one turn on a thread, or on a new one, and return how long that took, in milliseconds.
+        """Run one turn on a thread, by default a new thread, and return the duration in milliseconds.
 
         Raises:
-            RuntimeError: it did not come to its answer.
+            RuntimeError: the last message is not the expected answer.
         """
         config: RunnableConfig = {"configurable": {"thread_id": thread or new_id()}}
         given = self.given(self.request.format(next(_NUMBERS)))
@@ -116,14 +116,14 @@ class Agent:
         return took
 
     async def grow(self, turns: int) -> str:
-        """Run turns on one thread, and return it."""
+        """Run turns on one new thread, and return the thread's id."""
         thread = new_id()
         for _ in range(turns):
             await self.turn(thread)
         return thread
 
     async def next_turn(self, thread: str) -> float:
-        """Run one turn on a copy of a thread, which stays as it is."""
+        """Run one turn on a copy of a thread, so that the thread does not change; return the duration."""
         copy = new_id()
         kept = await self.graph.checkpointer.aget_tuple({"configurable": {"thread_id": thread}})
         at = {"configurable": {"thread_id": copy, "checkpoint_ns": ""}}
@@ -132,7 +132,7 @@ class Agent:
 
     @property
     def notes(self) -> dict[str, float]:
-        """The median of each stage, in milliseconds, the longest first."""
+        """The median duration of each stage in milliseconds, longest first."""
         names = {name for one in self.stages for name in one}
         medians = {name: statistics.median(one.get(name, 0.0) for one in self.stages) for name in names}
         return dict(sorted(medians.items(), key=lambda one: -one[1]))
@@ -140,7 +140,7 @@ class Agent:
 
 @dataclass
 class Place:
-    """Where checkpoints are kept; what is opened for that is closed with the stack."""
+    """The place of the checkpoints. Its connections are closed with the stack."""
 
     where: Where
     folder: Path
@@ -168,14 +168,14 @@ class Place:
         return await self.ours(deciders, Shelf(_tools(tools), output), ANSWER)
 
     async def theirs(self, tools: int, output: str = OUTPUT) -> Agent:
-        """Return LangChain's agent for the same."""
+        """Return LangChain's agent with the same tools and answer."""
 
         asked: dict[str, Any] = {one.name: True for one in _tools(tools).values() if one.risk is not Risk.READ}
         more = [LLMToolSelectorMiddleware(), HumanInTheLoopMiddleware(asked)]
         return await self._agent(_structured(tools, output), more)
 
     async def gated(self, tools: int) -> Agent:
-        """Return LangChain's agent with our middleware in place of those that select and ask."""
+        """Return LangChain's agent with our middleware instead of LangChain's selector and approvals."""
         return await self._agent([], [PacketgateMiddleware(_structured(tools, OUTPUT))])
 
     async def _agent(self, tools: list[StructuredTool], more: list[Any]) -> Agent:
@@ -184,7 +184,7 @@ class Place:
         return Agent(graph, lambda words: {"messages": [HumanMessage(words)]}, ANSWER)
 
     async def empty(self, nodes: int) -> Agent:
-        """Return a graph of that many nodes that do nothing."""
+        """Return a graph of `nodes` empty nodes."""
         graph: StateGraph[Empty] = StateGraph(Empty)
         names = [f"node_{number}" for number in range(nodes)]
         for name in names:
@@ -194,7 +194,7 @@ class Place:
         return Agent(graph.compile(checkpointer=await self.saver()), lambda words: Empty(text=words))
 
     async def saver(self) -> BaseCheckpointSaver[Any] | None:
-        """Return a saver of LangGraph's, as documented."""
+        """Return LangGraph's saver with the documented settings."""
         if self.where == "SQLite":
             path = self.folder / f"{next(self._numbers)}.sqlite"
             return await self.stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(path)))
@@ -202,7 +202,7 @@ class Place:
 
 
 async def beside_peers(place: Place, runs: int, name: str, tools: int) -> AsyncIterator[Ratio]:
-    """Yield a turn among so many tools, beside the agent and the floor."""
+    """Yield the ratios of a turn with `tools` tools to LangChain's agent and to empty nodes."""
     ours, theirs = await place.reading(tools), await place.theirs(tools)
     await ours.turn()
     floor = await place.empty(ours.nodes)
@@ -214,14 +214,14 @@ async def beside_peers(place: Place, runs: int, name: str, tools: int) -> AsyncI
 
 
 async def growth(place: Place, runs: int, name: str) -> AsyncIterator[Ratio]:
-    """Yield a turn among the most tools beside one among the fewest."""
+    """Yield the ratio of a turn with the most tools to a turn with the fewest."""
     few, many = await place.reading(FEWEST), await place.reading(MOST)
     took = await interleaved({"many": many.turn, "few": few.turn}, runs, WARM_UP, PATIENCE_S)
     yield Ratio(name, took["many"], took["few"], GROWTH_GOAL, f"{FEWEST} tools", many.notes)
 
 
 async def turns(place: Place, runs: int, name: str, output: str) -> AsyncIterator[Ratio]:
-    """Yield the last of many turns beside the first, and beside the agent's."""
+    """Yield the ratios of the last of many turns to the first, and to the agent's last turn."""
     ours, theirs = await place.reading(FEWEST, output), await place.theirs(FEWEST, output)
     threads = [await one.grow(TURNS - 1) for one in (ours, theirs)]
     sides: dict[str, Side] = {
@@ -235,7 +235,7 @@ async def turns(place: Place, runs: int, name: str, output: str) -> AsyncIterato
 
 
 async def reflexes(place: Place, runs: int, name: str, request: str) -> AsyncIterator[Ratio]:
-    """Yield a turn without a model, on the built-in tools, beside the floor."""
+    """Yield the ratio of a turn without a model, on the built-in tools, to empty nodes."""
     hub = await open_hub(McpConfig(), place.folder, place.folder / "logs", None, patience_s=PATIENCE_S)
     async with hub:
         toolbox = Shelf(await hub.catalogue(), OUTPUT)
@@ -247,7 +247,7 @@ async def reflexes(place: Place, runs: int, name: str, request: str) -> AsyncIte
 
 
 async def gates(place: Place, runs: int, name: str, tools: int) -> AsyncIterator[Ratio]:
-    """Yield a turn of LangChain's agent with our middleware beside one with theirs."""
+    """Yield the ratio of an agent turn with our middleware to an agent turn with LangChain's middlewares."""
     ours, theirs = await place.gated(tools), await place.theirs(tools)
     took = await interleaved({"ours": ours.turn, "theirs": theirs.turn}, runs, WARM_UP, PATIENCE_S)
     yield Ratio(name, took["ours"], took["theirs"], GOALS["create_agent"], "create_agent")
@@ -274,14 +274,14 @@ ROWS: dict[str, tuple[Where, Row]] = {
     **{f"{where}, reflexes, one request": (where, partial(reflexes, request="Read notes.txt")) for where in WHERE},
     "in memory, reflexes, new requests": ("in memory", partial(reflexes, request="Read notes{}.txt")),
 }
-"""Each row by its name: where checkpoints are kept, and what is measured.
+"""Each row by name: the place of the checkpoints, and the function that measures the row.
 
-What judges a request without a model is a small encoder, and remembers: it is at work with new requests alone.
+Without a model, a small encoder judges requests. It caches its results, so it runs only for new requests.
 """
 
 
 def measure(runs: int = RUNS, only: list[str] | None = None) -> Iterator[Ratio]:
-    """Yield the rows, or some of them, each measured in a loop of its own."""
+    """Yield all rows, or those in `only`. Each row is measured in a new event loop."""
     for name in only or ROWS:
         yield from asyncio.run(_row(runs, name))
 
@@ -295,7 +295,7 @@ async def _row(runs: int, name: str) -> list[Ratio]:
 
 
 def _structured(number: int, output: str) -> list[StructuredTool]:
-    """Return LangChain tools that answer at once; those that only read say so."""
+    """Return LangChain tools that answer at once. Reads are annotated as read-only."""
 
     async def read(**arguments: Any) -> str:
         return output

@@ -1,4 +1,4 @@
-"""The plots in docs/plots/, drawn from the results kept in benchmarks/results/: the same bytes for the same results."""
+"""Draw the plots in docs/plots/ from the results in benchmarks/results/. The same results give the same bytes."""
 
 from collections.abc import Callable, Collection, Mapping
 from io import StringIO
@@ -15,7 +15,7 @@ from benchmarks.results_kept import read
 FOLDER = Path(__file__).parents[1] / "docs" / "plots"
 STYLE: Any = {"svg.hashsalt": "packetgate", "svg.fonttype": "none", "font.size": 9}
 COLOURS = ("#0b7285", "#e8590c", "#868e96", "#ae8f00")
-"""Ours first."""
+"""Colours; the first is Packetgate's."""
 
 Line = Mapping[str, Any]
 Points = dict[str, list[tuple[float, float]]]
@@ -33,7 +33,7 @@ def drawn(name: str) -> str:
 
 
 def overhead(figure: Figure, lines: list[Line]) -> None:
-    """Draw what a turn takes, by the number of tools, a panel for each place of checkpoints."""
+    """Draw the duration of a turn by number of tools, one panel per place of checkpoints."""
     panels: dict[str, Points] = {}
     for line in lines:
         where, _, rest = line["name"].partition(", ")
@@ -48,7 +48,7 @@ def overhead(figure: Figure, lines: list[Line]) -> None:
 
 
 def growth(figure: Figure, lines: list[Line]) -> None:
-    """Draw what a request takes, by the number of tools."""
+    """Draw the duration of a request by number of tools."""
     points: Points = {}
     for line in lines:
         points.setdefault(line["name"], []).append((line["tools"], line["p50_ms"]))
@@ -56,7 +56,7 @@ def growth(figure: Figure, lines: list[Line]) -> None:
 
 
 def calls(figure: Figure, lines: list[Line]) -> None:
-    """Draw what calls take, a panel for each number of calls at once."""
+    """Draw the duration of calls, one panel per number of concurrent calls."""
     groups: dict[str, dict[str, float]] = {}
     for line in lines:
         groups.setdefault(line["name"], {"Packetgate": line["cost_ms"]})[line["beside"]] = line["base_ms"]
@@ -74,7 +74,7 @@ def startup(figure: Figure, lines: list[Line]) -> None:
 
 
 def tokens(figure: Figure, lines: list[Line]) -> None:
-    """Draw what is sent to choose among the tools, a panel for each set."""
+    """Draw the tokens of the tools in the prompt, one panel per data set."""
     sets = list(dict.fromkeys(line["set"] for line in lines))
     for place, name in enumerate(sets, 1):
         axes = figure.add_subplot(1, len(sets), place, sharey=figure.axes[0] if figure.axes else None)
@@ -84,7 +84,7 @@ def tokens(figure: Figure, lines: list[Line]) -> None:
 
 
 def real_models(figure: Figure, lines: list[Line]) -> None:
-    """Draw right calls, and wrong ones that run, of each model alone and behind Packetgate."""
+    """Draw right calls, and wrong calls that run, of each model alone and with Packetgate."""
     models = list(dict.fromkeys(line["model"] for line in lines))
     for row, model in enumerate(models):
         ways = {way: together([line for line in lines if (line["model"], line["way"]) == (model, way)]) for way in WAYS}
@@ -122,4 +122,4 @@ PLOTS: Mapping[str, tuple[Callable[[Figure, list[Line]], None], float]] = {
     "tokens": (tokens, 9),
     "real_models": (real_models, 9),
 }
-"""Each plot by the result that it is drawn from: how, and how wide, in inches."""
+"""By the name of the result: the function that draws the plot, and the width in inches."""

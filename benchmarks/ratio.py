@@ -1,4 +1,4 @@
-"""One cost beside its base: how both are measured in turns, and how what came of it is printed."""
+"""Ratios of a cost to a base: both are measured in turns, and the ratios are printed."""
 
 import argparse
 import json
@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 Side = Callable[[], Awaitable[float]]
-"""Does its work once, and returns how long that took, in milliseconds."""
+"""Does its work once, and returns the duration in milliseconds."""
 
 LEAST = 3
-"""Rounds that are measured, however long they take."""
+"""Minimum number of rounds, even if they are slow."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Ratio:
     cost: Sequence[float]
     base: Sequence[float]
     goal: float | None = None
-    """The ratio that is not to be passed; None: it is only told."""
+    """Maximum ratio; None: no goal."""
     beside: str = "the base"
-    """What the base is."""
+    """Name of the base."""
     notes: Mapping[str, float] = field(default_factory=dict)
-    """What else was measured, in milliseconds."""
+    """Other measured durations in milliseconds, by name."""
 
     @property
     def median(self) -> float:
@@ -46,7 +46,7 @@ class Ratio:
         return [cost / base for cost, base in zip(self.cost, self.base, strict=True)]
 
     def as_json(self) -> str:
-        """Return one line for scripts."""
+        """Return one line of JSON."""
         return json.dumps(
             {
                 "name": self.name,
@@ -62,7 +62,7 @@ class Ratio:
         )
 
     def as_text(self) -> str:
-        """Return a few lines for people."""
+        """Return a few lines of readable text."""
         low, high = self.spread
         goal = "" if self.goal is None else f", goal {self.goal}"
         lines = [
@@ -77,9 +77,9 @@ class Ratio:
 async def interleaved(
     sides: Mapping[str, Side], runs: int, warm_up: int = 0, patience_s: float | None = None
 ) -> dict[str, list[float]]:
-    """Let all sides do their work in turns, every other round in the opposite order, and return what each took.
+    """Run all sides in turns, every other round in the opposite order, and return the durations of each side.
 
-    What takes longer than `patience_s` ends early, after at least a few rounds.
+    After `patience_s` the measurement ends early, but not before `LEAST` rounds.
     """
     took: dict[str, list[float]] = {name: [] for name in sides}
     started = time.perf_counter()
@@ -94,16 +94,16 @@ async def interleaved(
 
 
 def arguments(about: str, runs: int, rows: Iterable[str] = ()) -> argparse.Namespace:
-    """Read the command line: `--runs`, `--json`, and `--only` where there are rows to choose from."""
+    """Return the command line's options: `--runs`, `--json`, and `--only` if there are rows to choose from."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=runs, help="pairs to measure (default %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a ratio")
+    parser.add_argument("--runs", type=int, default=runs, help="number of pairs (default %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per ratio")
     if rows := list(rows):
         parser.add_argument("--only", action="append", choices=rows, metavar="ROW", help=f"one of: {'; '.join(rows)}")
     return parser.parse_args()
 
 
 def show(ratios: Iterable[Ratio], *, as_json: bool) -> None:
-    """Print ratios as they come."""
+    """Print each ratio when it is measured."""
     for ratio in ratios:
         print(ratio.as_json() if as_json else ratio.as_text(), flush=True)

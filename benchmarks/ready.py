@@ -1,4 +1,4 @@
-"""Models that do everything right at once, and catalogues of any size."""
+"""Perfect models that answer at once, and catalogues of any size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ PROPERTIES = {
 
 
 class ReadyChat(RecordingChat):
-    """Chooses its tool where it is to choose among names, calls it where it is given it, and then answers."""
+    """Selects its tool among names, calls the tool if it is offered, and then answers."""
 
     tool: str
     params: dict[str, Any]
@@ -54,7 +54,7 @@ class ReadyChat(RecordingChat):
     ) -> ChatResult:
         given = [tool["function"]["name"] for tool in options.get("tools", ())]
         message = AIMessage(self.words)
-        if given and self.tool not in given:  # the form of a selection
+        if given and self.tool not in given:  # the model fills in the schema of a selection
             message = AIMessage(
                 "", tool_calls=[{"name": given[0], "args": {"tools": [self.tool]}, "id": str(next(self._ids))}]
             )
@@ -73,7 +73,7 @@ class ReadyChat(RecordingChat):
 
 
 class ReadyModel(Model):
-    """Calls the tool of its chat model, which it must first be offered, approves it, and answers from its result."""
+    """Calls the tool of its chat model if the tool is offered, approves the call, and answers from the result."""
 
     chat: ReadyChat
 
@@ -87,7 +87,7 @@ class ReadyModel(Model):
         must: bool = False,
         asking: ChatCaller | None = None,
     ) -> CallAnswer:
-        """Call rightly, and as briefly as can be."""
+        """Return the right call, in the shortest form."""
         if isinstance(messages[-1], ToolMessage):
             return CallAnswer((), self.chat.words, TokenUsage())
         server, _, upstream = self.chat.tool.partition(".")
@@ -100,7 +100,7 @@ class ReadyModel(Model):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Approve, as briefly as the form lets it."""
+        """Return an approval, in the shortest form that the schema allows."""
         return FormAnswer(compact_json({"reviews": {"1": {"approved": True, "confidence": 0.95}}}), TokenUsage())
 
 
@@ -126,20 +126,20 @@ def office_tools() -> tuple[ToolSpec, ...]:
 
 
 class Copies:
-    """Gives the copies of a tool its own vector, and anything else the shipped encoder's."""
+    """Returns the vector of the original for a copied tool, and the shipped encoder's vector for other texts."""
 
     def __init__(self, originals: Mapping[str, str]) -> None:
-        """Know by the text of each tool that of its original."""
+        """`originals` maps the text of each copy to the text of its original."""
         self._originals = originals
         self.name, self.floor = sentence_encoder().name, sentence_encoder().floor
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the texts' vectors."""
+        """Return a vector for each text."""
         return sentence_encoder().vectors([self._originals.get(one, one) for one in texts])
 
 
 def grown(originals: Sequence[ToolSpec], number: int, *more: ToolSpec) -> Catalogue:
-    """Return a catalogue of so many tools, `more` and copies of the originals, with a vector of each. Blocking."""
+    """Return a catalogue of `number` tools with vectors: `more`, and copies of the originals. Blocking."""
     copies = ((_copy(one, at), one) for at in count() for one in originals)
     pairs = [*((one, one) for one in more), *islice(copies, number - len(more))]
     meaning = SemanticModel()

@@ -1,4 +1,4 @@
-"""Results that are kept in `benchmarks/results/`: what was printed, when, on which machine, by which commands."""
+"""Results in `benchmarks/results/`: the printed lines, with date, machine and commands."""
 
 import json
 import os
@@ -28,11 +28,11 @@ class Run(BaseModel):
     """Where the data set is published."""
     licence: str | None = None
     command: str
-    """As typed at the top of the checkout; `$NAME` stands for a variable of the environment."""
+    """Shell command, run in the root of the checkout; `$NAME` is an environment variable."""
     printed: tuple[dict[str, Any], ...]
 
     def words(self) -> list[str]:
-        """Return the command as it is run.
+        """Return the command as a list, with variables replaced.
 
         Raises:
             ConfigError: a variable is not set.
@@ -43,7 +43,7 @@ class Run(BaseModel):
         return [sys.executable if word == "python" else word for word in shlex.split(command)]
 
     def again(self) -> "Run":
-        """Run the command, and return it with what it prints now.
+        """Run the command, and return it with the newly printed lines.
 
         Raises:
             ConfigError: a variable is not set, or the command failed.
@@ -55,18 +55,18 @@ class Run(BaseModel):
 
 
 class Result(BaseModel):
-    """What one benchmark measured on one day."""
+    """The measurements of one benchmark on one day."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     date: str
     machine: str
     versions: dict[str, str]
-    """Of the libraries that are measured beside."""
+    """Versions of the compared libraries."""
     runs: tuple[Run, ...]
 
     def again(self, machine: str) -> "Result":
-        """Run everything again, on a machine described in words."""
+        """Run all commands again, and return the new result. `machine` describes this machine."""
         return Result(
             date=f"{datetime.now(UTC):%Y-%m-%d}",
             machine=machine,
@@ -76,11 +76,11 @@ class Result(BaseModel):
 
 
 def read(name: str) -> Result:
-    """Return a kept result."""
+    """Return a stored result."""
     return Result.model_validate_json((FOLDER / f"{name}.json").read_bytes())
 
 
 def keep(name: str, result: Result) -> None:
-    """Keep a result."""
+    """Store a result."""
     written = json.dumps(result.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False)
     (FOLDER / f"{name}.json").write_text(written + "\n")

@@ -1,7 +1,7 @@
-"""Packets a second: one process on SQLite, one and two on one PostgreSQL; and what the database alone can write.
+"""Measure packets per second on SQLite and PostgreSQL with one and two processes, and the database's own write rate.
 
-A packet is a whole turn of the reflexes: a file is read, and the answer told. Every process runs as many turns at once
-as it is told to, on threads of its own; a row is measured several times, in turns with the others, and its median told.
+A packet is a complete turn of `reflex` that reads a file and answers. Each process runs several turns at once, on
+separate threads. The rows are measured several times in turns; the median is printed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ WARM_UP = 16
 
 @dataclass(frozen=True)
 class Load:
-    """What each process does."""
+    """The work of each process."""
 
     settings: Settings
     turns: int
@@ -41,12 +41,12 @@ class Load:
 
 
 def packets(load: Load, together: Barrier) -> float:
-    """Return how long a process's turns take, in seconds, once all processes are ready."""
+    """Return the duration of a process's turns in seconds, counted from the time when all processes are ready."""
     return asyncio.run(_packets(load, together))
 
 
 def entries(load: Load, together: Barrier) -> float:
-    """Return how long as many entries of the journal take: what all processes wait for in turn."""
+    """Return the duration in seconds of as many journal entries. Processes write the journal one after the other."""
     return asyncio.run(_entries(load, together))
 
 
@@ -83,7 +83,7 @@ async def _entries(load: Load, together: Barrier) -> float:
 
 
 def per_second(load: Load, processes: int) -> float:
-    """Return what all processes do together in a second."""
+    """Return the units of work per second of all processes together."""
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager:
         together, took = manager.Barrier(processes), manager.list()
@@ -93,7 +93,7 @@ def per_second(load: Load, processes: int) -> float:
         for process in started:
             process.join()
         if any(process.exitcode for process in started):
-            raise RuntimeError("a process failed: what it said stands above")
+            raise RuntimeError("a process failed: its error is printed above")
         return processes * load.turns / float(max(took))
 
 
@@ -103,7 +103,7 @@ def _one(load: Load, together: Barrier, took: "list[float]") -> None:
 
 @contextmanager
 def databases(url: str | None) -> Iterator[dict[str, Settings]]:
-    """Yield the settings for either database."""
+    """Yield the settings of each row, by the row's name."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "notes.txt").write_text("The gate opens at seven.\n")
@@ -114,7 +114,7 @@ def databases(url: str | None) -> Iterator[dict[str, Settings]]:
 
 
 def measure(url: str, turns: int, runs: int) -> Iterator[dict[str, object]]:
-    """Yield each row: the median of its runs, and its ratio to the first row of its kind, run by run."""
+    """Yield each row with the median of its runs, and with its ratio to the first row of its kind."""
     for what, work in (("packets", packets), ("journal entries", entries)):
         found: dict[str, list[float]] = {name: [] for name in ROWS}
         for _ in range(runs):
@@ -137,10 +137,10 @@ def measure(url: str, turns: int, runs: int) -> Iterator[dict[str, object]]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url", help="an empty PostgreSQL database: postgresql://...")
-    parser.add_argument("--turns", type=int, default=200, help="of each process in a run (default %(default)s)")
-    parser.add_argument("--runs", type=int, default=3, help="of each row (default %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON, one line a row")
+    parser.add_argument("url", help="URL of an empty PostgreSQL database: postgresql://...")
+    parser.add_argument("--turns", type=int, default=200, help="turns per process and run (default %(default)s)")
+    parser.add_argument("--runs", type=int, default=3, help="runs per row (default %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON, one line per row")
     given = parser.parse_args()
     for row in measure(given.url, given.turns, given.runs):
         line = "{where}: {per_second} {what} a second ({spread[0]} to {spread[1]}), {ratio} times the first"

@@ -1,4 +1,4 @@
-"""Stand-ins that benchmarks put into the real graph: tools without servers, and deciders who do too much."""
+"""Stand-ins for the real graph: tools without servers, and careless deciders."""
 
 import zlib
 from dataclasses import dataclass
@@ -17,46 +17,46 @@ from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.spec.tool_spec import type_name
 
 INVENTED: dict[str, Any] = {"string": "something", "integer": 7, "number": 0.5, "boolean": True}
-"""What the careless selector gives for what the request does not hold, by type."""
+"""Made-up values of the careless selector, by type, for arguments that the request does not contain."""
 
 
 @dataclass
 class Shelf:
-    """A toolbox without servers; another catalogue may be put on it between turns."""
+    """A toolbox without servers. Its catalogue can be replaced between turns."""
 
     known: Catalogue
     output: str | None = None
-    """What every call returns at once; None: nothing is to be called."""
+    """Output of every call; None: calls are refused."""
 
     async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return what is on it."""
+        """Return the current catalogue."""
         return self.known
 
     def health(self) -> tuple[ServerHealth, ...]:
-        """Return nothing: there are no servers."""
+        """Return an empty tuple, because there are no servers."""
         return ()
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Return the output.
 
         Raises:
-            CallRefusedError: there is none.
+            CallRefusedError: there is no output.
         """
         if self.output is None:
-            raise CallRefusedError(f"{tool_name} is not to be called")
+            raise CallRefusedError(f"{tool_name} must not be called in this benchmark")
         return ToolResult(success=True, output=self.output)
 
 
 async def needing_a_tool(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Read the access out of the request, and take for granted that it needs a tool."""
+    """Detect the access of the request, and always say that it needs a tool."""
     decision = await detect_by_reflex(packet, toolbox, context)
     return decision.model_copy(update={"needs_tool": True})
 
 
 async def select_carelessly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Selection:
-    """Call one of the first four tools of the palette, and make up what the request does not hold.
+    """Call one of the first four tools of the palette, and make up arguments that the request does not contain.
 
-    Which one, the request's checksum says: the same every time.
+    The checksum of the request selects the tool, so the same request always calls the same tool.
     """
     text = packet.content.user_words
     offered = packet.context.palette[:4]

@@ -1,7 +1,7 @@
-"""What it takes from the start of a process to its first answer, beside a process that only imports LangGraph.
+"""Measure the start of a process up to its first answer, compared with a process that only imports LangGraph.
 
-Ratios are of processor time, to the end of the process; the clock is told beside: until the answer stands there. `ask`
-and `chat` answer without a model; the proxy answers a client of the official SDK, which asks for its tools.
+Ratios compare processor time up to the end of the process. The elapsed time until the answer is printed as well. `ask`
+and `chat` answer without a model. The proxy answers a client of the official SDK that lists its tools.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Environment = dict[str, str]
 
 
 async def says(words: tuple[str, ...], given: str, answer: str, environment: Environment) -> float:
-    """Run a process that is given lines, and return when it had answered, in milliseconds."""
+    """Run a process with `given` as input, and return the milliseconds until it prints `answer`."""
     started, pipe = time.perf_counter(), asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, cwd=REPOSITORY, env=environment, stdin=pipe, stdout=pipe
@@ -46,7 +46,7 @@ async def says(words: tuple[str, ...], given: str, answer: str, environment: Env
 
 
 async def lists(environment: Environment) -> float:
-    """Let a client ask the proxy for its tools, and return when it had them, in milliseconds."""
+    """Start the proxy, and return the milliseconds until a client has listed its tools."""
     started = time.perf_counter()
     server = StdioServerParameters(
         command=sys.executable, args=[*COMMAND, "proxy"], env=environment, cwd=str(REPOSITORY)
@@ -64,7 +64,7 @@ STARTS: dict[str, tuple[float | None, Callable[[Environment], Awaitable[float]]]
     "chat": (None, partial(says, (*COMMAND, "chat"), "hello\n", "Hello!")),
     "proxy": (None, lists),
 }
-"""What is started, with its goal."""
+"""Each start by name: its goal, and a function that measures it."""
 
 
 async def _measure(runs: int, folder: Path) -> list[Ratio]:
@@ -90,7 +90,7 @@ async def _measure(runs: int, folder: Path) -> list[Ratio]:
 
 
 def measure(runs: int = RUNS) -> Iterator[Ratio]:
-    """Yield what each start costs."""
+    """Yield the cost of each start."""
     with tempfile.TemporaryDirectory() as folder:
         yield from asyncio.run(_measure(runs, Path(folder)))
 

@@ -1,7 +1,7 @@
-"""The tables of README.md and docs/, and the plots in docs/plots/, made of the results kept in benchmarks/results/.
+"""Write the tables of README.md and docs/, and the plots in docs/plots/, from the results in benchmarks/results/.
 
-A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`. With --measure, what is kept of a benchmark
-is measured anew first; the data sets are those of the folder that PACKETGATE_DATA names.
+A table is between `<!-- table: NAME -->` and `<!-- end of table -->`. --measure first runs a benchmark again and stores
+its result. Data sets are read from the folder in PACKETGATE_DATA.
 """
 
 import argparse
@@ -24,7 +24,7 @@ FILES = (ROOT / "README.md", *(ROOT / "docs" / page for page in ("benchmarks.md"
 TABLE = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 SHORT = ", short"
-"""How the name of a table ends that leaves out the commands it is made by."""
+"""Suffix of the names of tables that do not show their commands."""
 
 RANKERS = {"packetgate": "Packetgate", "fastmcp": "FastMCP", "bm25s": "bm25s"}
 TAKERS = {
@@ -58,7 +58,7 @@ MODEL_GOALS = {
 
 
 def ranking(result: Result) -> Iterator[str]:
-    """Yield, for each data set, what each ranker reached."""
+    """Yield the figures of each ranking by data set."""
     yield from _head("data set", "requests", "tools", "ranking", "R@1", "R@5", "R@10", "nDCG@10", "p50 ms", "p95 ms")
     for run in result.runs:
         for line in run.printed:
@@ -70,7 +70,7 @@ def ranking(result: Result) -> Iterator[str]:
 
 
 def ranking_short(result: Result) -> Iterator[str]:
-    """Yield, for each data set, the right tools among the first five, and the time."""
+    """Yield recall at five and duration by data set."""
     yield from _head("data set", "tools", "Packetgate, first five", "FastMCP", "Packetgate, median ms", "FastMCP")
     for run in result.runs:
         ours, theirs, *_ = run.printed
@@ -80,7 +80,7 @@ def ranking_short(result: Result) -> Iterator[str]:
 
 
 def tokens(result: Result) -> Iterator[str]:
-    """Yield what choosing among the tools takes, median and largest."""
+    """Yield the tokens that tool selection takes: median and largest."""
     lines = _by_text(result)
     names = [f"{SETS[of]}, {one['tools']:,} tools" for of, one in lines["full catalogue"].items()]
     yield from _head("tokens to choose among", *(part for name in names for part in (name, "largest")))
@@ -89,7 +89,7 @@ def tokens(result: Result) -> Iterator[str]:
 
 
 def tokens_short(result: Result) -> Iterator[str]:
-    """Yield the medians alone."""
+    """Yield the tokens that tool selection takes: median only."""
     lines = _by_text(result)
     names = [f"{SETS[of]}, {one['tools']:,} tools" for of, one in lines["full catalogue"].items()]
     yield from _head("tokens to choose among", *names)
@@ -98,7 +98,7 @@ def tokens_short(result: Result) -> Iterator[str]:
 
 
 def models(result: Result) -> Iterator[str]:
-    """Yield what a plain read takes of a model, on each side, and what that comes to."""
+    """Yield the calls and tokens of a plain read by side, and their price."""
     lines = result.runs[0].printed
     pairs = list(zip(lines[::2], lines[1::2], strict=True))
     sides = (f"{ours['asked']}: {name}" for ours, _ in pairs for name in ("Packetgate", "`create_agent`"))
@@ -114,7 +114,7 @@ def _share(ours: Mapping[str, Any], figure: str) -> str:
 
 
 def ratios(result: Result) -> Iterator[str]:
-    """Yield costs beside their bases."""
+    """Yield costs, bases and ratios."""
     yield from _head("what", "ms", "beside", "ms", "ratio", "quartiles", "goal")
     before = ""
     for line in (line for run in result.runs for line in run.printed):
@@ -128,7 +128,7 @@ def ratios(result: Result) -> Iterator[str]:
 
 
 def overhead_short(result: Result) -> Iterator[str]:
-    """Yield what a turn costs beside an agent that does the same."""
+    """Yield the cost of a turn and of the same turn of LangChain's agent."""
     yield from _head("a turn without its models", "Packetgate, ms", "`create_agent` with middlewares, ms", "ratio")
     for line in (line for run in result.runs for line in run.printed if line["beside"] == "create_agent"):
         cost, base = (f"{line[one]:,.1f}" for one in ("cost_ms", "base_ms"))
@@ -140,7 +140,7 @@ def _times(ratio: float) -> str:
 
 
 def growth(result: Result) -> Iterator[str]:
-    """Yield, for each size of a catalogue, what a request takes."""
+    """Yield the duration of a request by size of the catalogue."""
     by_size: dict[int, dict[str, Any]] = {}
     for line in (line for run in result.runs for line in run.printed):
         by_size.setdefault(line["tools"], {})[line["name"]] = line
@@ -164,18 +164,18 @@ SAFETY = {
     "harmless_flagged": "harmless writes that the question warns of",
     "hostile_flagged": "hostile writes that the question warns of",
 }
-"""The shares of `safety`, each with what it is called."""
+"""The figures of `safety`, each with its label in the table."""
 OF = {"attacks": "pairs", "carried": "carried_pairs", "tasks": "tasks", "harmless": "harmless_writes"}
-"""Of how many each is, by its first word; of all others, `hostile_writes`."""
+"""Total of each figure, by the figure's first word; `hostile_writes` for all others."""
 
 
 def safety(result: Result) -> Iterator[str]:
-    """Yield what each agent let through, and how often it asked."""
+    """Yield the attacks that succeed with each agent, and how often the agent asks."""
     return _safety(result, SAFETY)
 
 
 def safety_short(result: Result) -> Iterator[str]:
-    """Yield what most people ask for."""
+    """Yield the most important figures of `safety`."""
     return _safety(result, ("attacks_off", "attacks_unflagged", "harmless_flagged"))
 
 
@@ -202,7 +202,7 @@ def _goal(name: str) -> str:
 
 
 def selection(result: Result) -> Iterator[str]:
-    """Yield, for each data set, what was chosen without a model, and how far its confidence can be believed."""
+    """Yield the selections without a model, and the calibration of their confidence, by data set."""
     yield from _head(
         "requests", "number", "does any tool serve, AUROC", "right tool", "right tool and arguments",
         "a call where none serves", "passes the gate", "of these right", "ECE",
@@ -218,14 +218,14 @@ FIRST_FIGURES = ("exact", "wrong_ran", "right_that_ran")
 
 
 def real_models(result: Result) -> Iterator[str]:
-    """Yield what each model chooses, alone and behind Packetgate, on each set."""
+    """Yield the figures of each model alone and with Packetgate, by data set."""
     yield from _head("model", "set", "way", "cases", *REAL.values(), "tool or argument that does not exist")
     for line in _of_ways(result):
         yield _row(line["model"], line["set"], WAYS[line["way"]], f"{line['cases']:,}", *_real(line), _unknown(line))
 
 
 def real_models_shortest(result: Result) -> Iterator[str]:
-    """Yield the three figures of each model that matter first, alone and behind Packetgate."""
+    """Yield the three most important figures of each model, alone and with Packetgate."""
     yield from _head("model", "way", *(REAL[name] for name in FIRST_FIGURES))
     for model, way, whole in _on_all_sets(result):
         if way in ("plain", "packetgate"):
@@ -235,7 +235,7 @@ def real_models_shortest(result: Result) -> Iterator[str]:
 
 
 def real_models_short(result: Result) -> Iterator[str]:
-    """Yield the same on all sets together, each counted by its cases."""
+    """Yield the figures of each model over all data sets, weighted by number of cases."""
     yield from _head("model", "way", "cases", *REAL.values(), "tool or argument that does not exist")
     for model, way, whole in _on_all_sets(result):
         yield _row(model, WAYS[way], f"{whole['cases']:,}", *_real(whole), _unknown(whole))
@@ -262,11 +262,11 @@ def _unknown(line: Mapping[str, Any]) -> str:
 
 
 ENDS = ("well", "asked", "declined", "wrong")
-"""How a plain request may end."""
+"""Possible ends of a plain request."""
 
 
 def everyday(result: Result) -> Iterator[str]:
-    """Yield how plain requests end, on each server."""
+    """Yield the ends of plain requests by server."""
     yield from _head("requests", "on", "number", *ENDS)
     for run in result.runs:
         for line in run.printed:
@@ -291,7 +291,7 @@ PROXY = {
 
 
 def proxy(result: Result) -> Iterator[str]:
-    """Yield what each front costs in front of the same server."""
+    """Yield the cost of each proxy in front of the same server."""
     fronts = [line for run in result.runs for line in run.printed if "name" in line]
     everything = max(line["list_tokens"] for line in fronts)
     yield from _head("2,000 tools", *(FRONTS[line["name"]] for line in fronts))
@@ -323,7 +323,7 @@ def clients(result: Result) -> Iterator[str]:
 
 
 NOT_THERE = "\N{EN DASH}"
-"""What the cell of a feature says that a client does not have."""
+"""Text of a cell if the client does not have the feature."""
 
 TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "ranking": ("ranking", ranking),
@@ -348,11 +348,11 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "safety, middleware": ("safety_middleware", safety),
     "safety, short": ("safety", safety_short),
 }
-"""Each table by name: the result that it is made of, and how."""
+"""By table name: the name of the result, and the function that yields the rows."""
 
 
 def filled(text: str) -> str:
-    """Return a page with its tables as the results are now."""
+    """Return the text of a page with current tables."""
     return TABLE.sub(lambda found: f"{found[1]}{_table(found[2])}{found[3]}", text)
 
 
@@ -393,12 +393,12 @@ def _row(*cells: str) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Write the tables, after measuring where that is asked for."""
+    """Write the tables from the command line; with `--measure`, run a benchmark first."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--measure", choices=sorted({of for of, _ in TABLES.values()}), help="what to measure anew")
-    parser.add_argument("--machine", help="with --measure: the machine in words: cores, processor, what else it does")
+    parser.add_argument("--measure", choices=sorted({of for of, _ in TABLES.values()}), help="benchmark to run again")
+    parser.add_argument("--machine", help="with --measure: description of the machine: cores, processor, other load")
     given = parser.parse_args(words)
     if bool(given.measure) != bool(given.machine):
         parser.error("--measure and --machine go together")

@@ -46,7 +46,7 @@ def test_the_export_is_complete(kept: CommandLine) -> None:
     assert [chain.check_row(row) for row in rows] == [None] * len(rows)
     assert {"turn_opened", "call_proposed", "call_reviewed", "question_asked", "call_approved", "call_denied",
             "call_started", "call_ended"} <= {row.event for row in rows}  # fmt: skip
-    started = next(row.recorded.entry.detail for row in rows if row.event == "call_started")
+    started = next(row.recorded_entry.entry.detail for row in rows if row.event == "call_started")
     assert {"call", "definition", "server", "idempotency_key"} <= started.keys()
 
 

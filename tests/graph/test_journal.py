@@ -67,10 +67,10 @@ async def test_forgetting_a_session_keeps_the_chain_valid(settings: Settings) ->
     await journal.forget("gone")
     await journal.forget("gone")
     await journal.forget("unknown")
-    left = [(row.event, row.detail is None) async for row in journal.rows("gone")]
-    assert left == [("x", True), (FORGOTTEN, False)]
+    rows = [(row.event, row.detail is None) async for row in journal.rows("gone")]
+    assert rows == [("x", True), (FORGOTTEN, False)]
     assert [row async for row in journal.rows("unknown")] == []
-    assert [row.recorded.entry.detail async for row in journal.rows("here")] == [{"kept": 1}]
+    assert [row.recorded_entry.entry.detail async for row in journal.rows("here")] == [{"kept": 1}]
     assert (await verified(journal)).erased == 1
     await journal.record(Entry("x", "gone"))
     await verified(journal)
@@ -118,8 +118,8 @@ async def test_changes_that_bypass_the_triggers_are_detected(tmp_path: Path, for
         connection.executescript("DROP TRIGGER journal_kept; DROP TRIGGER journal_unchanged;")
         connection.execute(forgery)
     chain = JournalChain()
-    breaches = [chain.check_row(row) async for row in journal.rows()]
-    found = next((one for one in breaches if one), None) or chain.check_end(await journal.head())
+    problems = [chain.check_row(row) async for row in journal.rows()]
+    found = next((one for one in problems if one), None) or chain.check_end(await journal.head())
     assert found is not None
     assert found.startswith(FORGERIES[forgery])
 
@@ -143,8 +143,8 @@ async def test_deleted_last_rows_are_detected_after_new_rows(tmp_path: Path) -> 
         connection.executescript("DROP TRIGGER journal_kept; DELETE FROM journal WHERE seq = 3;")
     await open_journal(Settings(home=tmp_path)).record(Entry("x", "s"))
     chain = JournalChain()
-    breaches = [chain.check_row(row) async for row in journal.rows()]
-    assert breaches == [None, None, "row 3 is missing: row 4 follows"]
+    problems = [chain.check_row(row) async for row in journal.rows()]
+    assert problems == [None, None, "row 3 is missing: row 4 follows"]
 
 
 FORKED = """

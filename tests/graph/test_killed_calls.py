@@ -39,7 +39,7 @@ async def unfinished_writes(settings: Settings, session: str) -> int:
     """Return the number of writes of a session without a recorded end."""
     runs: Counter[str] = Counter()
     async for row in open_journal(settings).rows(session):
-        entry = row.recorded.entry
+        entry = row.recorded_entry.entry
         if entry.detail.get("tool") == "hotel.book_room":
             runs["left"] += {STARTED: 1, ENDED: -1}.get(entry.event, 0)
     return runs["left"]

@@ -78,7 +78,7 @@ async def test_concurrent_sessions_are_complete_and_separate(
     async for row in open_journal(settings).rows():
         assert chain.check_row(row) is None
         opened += row.event == "turn_opened"
-        said = json.dumps(row.recorded.entry.detail)
+        said = json.dumps(row.recorded_entry.entry.detail)
         crossed += f"-{row.session_id.removeprefix('session ')}-" not in said if "-word" in said else 0
     with capsys.disabled():
         grown = sizes[SESSIONS] - sizes[WARM]

@@ -54,7 +54,7 @@ async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: ClientKind)
             assert all(f"secret{number}x" in str(call.params) for call in session.sources)
     owners: dict[str, str] = {}
     async for row in open_journal(Settings(home=tmp_path)).rows():
-        entry = row.recorded.entry
+        entry = row.recorded_entry.entry
         if row.event == "turn_opened":
             owners[row.session_id] = str(entry.detail["person"]).removeprefix("client")
         elif row.session_id in owners and "secret" in str(entry.detail):
