@@ -1,4 +1,4 @@
-"""The benchmarks run, and print ratios; how large they are depends on the machine, so no test says."""
+"""The benchmarks run and print ratios. No test checks the size of a ratio, because it depends on the machine."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from packetgate.tools.ranking.encoder import encoded_text
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what only makes times say more."""
+    """Turn off warm-up rounds, which only make times more exact."""
     for benchmark in (overhead, startup, calls):
         monkeypatch.setattr(benchmark, "WARM_UP", 0)
 
@@ -33,7 +33,7 @@ def test_a_ratio_is_the_median_of_its_pairs() -> None:
     assert third == "  ms: rest 1.0"
 
 
-async def test_sides_take_turns_and_those_of_the_warm_up_do_not_count() -> None:
+async def test_sides_run_in_turns_and_warm_up_rounds_do_not_count() -> None:
     order: list[str] = []
 
     async def side(name: str) -> float:
@@ -45,7 +45,7 @@ async def test_sides_take_turns_and_those_of_the_warm_up_do_not_count() -> None:
     assert sorted(took["a"] + took["b"]) == [3.0, 4.0, 5.0, 6.0]
 
 
-async def test_what_takes_too_long_is_measured_a_few_times() -> None:
+async def test_slow_work_is_measured_only_a_few_times() -> None:
     async def slow() -> float:
         return 1.0
 
@@ -53,7 +53,7 @@ async def test_what_takes_too_long_is_measured_a_few_times() -> None:
     assert len(took["slow"]) == LEAST
 
 
-def test_a_turn_is_measured_beside_both_peers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_turn_is_compared_with_the_agent_and_with_empty_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     show(overhead.measure(1, ["no checkpoints, 10 tools"]), as_json=True)
     agent, floor = map(json.loads, capsys.readouterr().out.splitlines())
     assert (agent["beside"], agent["goal"], floor["beside"], floor["goal"]) == ("create_agent", 1.0, "empty nodes", 1.5)
@@ -61,7 +61,7 @@ def test_a_turn_is_measured_beside_both_peers(capsys: pytest.CaptureFixture[str]
     assert floor["notes_ms"].keys() > {"build_palette", "select_tool", "review_selection", "execute_tool", "respond"}
 
 
-def test_late_turns_are_copies_of_a_thread_with_all_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_turns_run_on_a_copy_of_a_thread_with_all_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overhead, "TURNS", 3)
     turns = overhead.Agent.turn
     told: list[int] = []
@@ -80,18 +80,18 @@ def test_late_turns_are_copies_of_a_thread_with_all_its_turns(monkeypatch: pytes
     assert set(told[4:]) == {3}
 
 
-def test_reflexes_read_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_turn_without_a_model_reads_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     show(overhead.measure(1, ["in memory, reflexes, one request"]), as_json=False)
     assert "times empty nodes" in capsys.readouterr().out
 
 
-def test_starts_of_all_kinds_are_measured() -> None:
+def test_each_kind_of_start_is_measured() -> None:
     ratios = list(startup.measure(1))
     assert [one.name for one in ratios] == list(startup.STARTS)
     assert all(one.notes["the clock"] > 0 for one in ratios)
 
 
-def test_calls_are_measured_and_what_cannot_be_had_is_said(
+def test_calls_are_measured_and_missing_libraries_are_reported(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("benchmarks.environment.shutil.which", lambda *_, **__: None)
@@ -105,7 +105,7 @@ def test_calls_are_measured_and_what_cannot_be_had_is_said(
     assert "langchain-mcp-adapters is left out: " in capfd.readouterr().err
 
 
-def test_a_catalogue_grows_by_copies_that_have_their_originals_vectors() -> None:
+def test_copied_tools_have_the_vectors_of_their_originals() -> None:
     originals = office_tools()[:3]
     catalogue = grown(originals, 5)
     assert sorted(catalogue) == sorted([*(one.name for one in originals), *(f"{one.name}_1" for one in originals[:2])])
@@ -117,7 +117,7 @@ def test_a_catalogue_grows_by_copies_that_have_their_originals_vectors() -> None
     assert encoded_text(catalogue[f"{originals[0].name}_1"]) != encoded_text(originals[0])
 
 
-def test_growth_is_told_for_each_size(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_growth_is_printed_for_each_size(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delenv("PACKETGATE_DATA", raising=False)
     monkeypatch.setattr(sys, "argv", ["growth", "--most", "10", "--requests", "2", "--json"])
     growth.main()
@@ -126,7 +126,7 @@ def test_growth_is_told_for_each_size(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert all(0 < one["p50_ms"] <= one["p95_ms"] for one in lines)
 
 
-def test_all_are_run_by_their_kept_commands(
+def test_each_benchmark_runs_with_its_stored_command(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(results_kept, "FOLDER", tmp_path)

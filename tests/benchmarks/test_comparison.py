@@ -1,4 +1,4 @@
-"""What docs/comparison.md says of others, by running them: calls of what was not shown, second judgements, sessions."""
+"""Statements of docs/comparison.md about other libraries, checked by running these libraries."""
 
 from typing import Any
 
@@ -71,14 +71,14 @@ def read_and_wipe(ran: list[str]) -> list[BaseTool]:
     return [read, wipe]
 
 
-async def test_langchain_runs_a_tool_that_its_selector_left_out() -> None:
+async def test_langchain_runs_a_tool_that_its_selector_omitted() -> None:
     ran: list[str] = []
     agent = create_agent(Disobedient(), read_and_wipe(ran), middleware=[LLMToolSelectorMiddleware()])
     await agent.ainvoke({"messages": [HumanMessage("Read it")]})
     assert ran == ["wipe"]
 
 
-async def test_fastmcp_runs_a_tool_that_no_search_found() -> None:
+async def test_fastmcp_runs_a_tool_that_no_search_returned() -> None:
     server: FastMCP[Any] = FastMCP("disk", transforms=[BM25SearchTransform(max_results=1)])
     ran = []
 
@@ -102,7 +102,7 @@ async def test_fastmcp_runs_a_tool_that_no_search_found() -> None:
 
 
 class Caller(BaseChatModel):
-    """Calls `read` and `wipe`, and is content with what came of it."""
+    """Calls `read` and `wipe` once, and then answers."""
 
     @property
     def _llm_type(self) -> str:
@@ -118,7 +118,7 @@ class Caller(BaseChatModel):
 
 
 @pytest.mark.parametrize(("probability", "expected"), [(0.49, ["read", "wipe"]), (0.5, ["read"])])
-async def test_langchains_auto_mode_judges_the_tools_that_are_listed_and_asks_nobody(
+async def test_langchains_auto_mode_reviews_only_listed_tools_and_never_asks(
     probability: float, expected: list[str]
 ) -> None:
     ran: list[str] = []
@@ -145,7 +145,7 @@ async def test_langchains_auto_mode_judges_the_tools_that_are_listed_and_asks_no
 
 
 class Judge(BaseDecisionModel):
-    """Finds every call as risky as it is told."""
+    """Gives every call the same risk."""
 
     model: str = "scripted"
     risk: float
@@ -160,7 +160,7 @@ class Judge(BaseDecisionModel):
 
 
 @pytest.mark.parametrize(("risk", "expected"), [(0.49, ["read", "wipe"]), (0.5, ["read"])])
-async def test_so_does_the_auto_mode_for_any_decision_model(risk: float, expected: list[str]) -> None:
+async def test_auto_mode_with_a_decision_model_never_asks(risk: float, expected: list[str]) -> None:
     ran: list[str] = []
     auto_mode = AutoModeMiddleware(tools=["wipe"], classifier=Judge(risk=risk))
     done = await create_agent(Caller(), read_and_wipe(ran), middleware=[auto_mode]).ainvoke(
@@ -170,13 +170,13 @@ async def test_so_does_the_auto_mode_for_any_decision_model(risk: float, expecte
     assert "__interrupt__" not in done
 
 
-def test_fastmcps_search_by_a_model_wants_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fastmcps_model_search_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TYPESAFE_API_KEY", raising=False)
     with pytest.raises(ValueError, match="needs a TypeSafe API key"):
         JevSearchTransform()
 
 
-async def test_langchains_adapter_opens_a_session_a_call_unless_it_is_kept_open() -> None:
+async def test_langchains_adapter_opens_a_session_per_call_by_default() -> None:
     server: FastMCP[Any] = FastMCP("notes")
     opened = []
 
@@ -203,7 +203,7 @@ async def test_langchains_adapter_opens_a_session_a_call_unless_it_is_kept_open(
     assert len(opened) == 3
 
 
-async def test_fastmcps_middleware_answers_a_write_from_its_cache_to_whoever_has_no_token() -> None:
+async def test_fastmcps_cache_answers_a_repeated_write_without_running_it() -> None:
     written: list[str] = []
     server: FastMCP[Any] = FastMCP("ledger", middleware=[ResponseCachingMiddleware()])
 

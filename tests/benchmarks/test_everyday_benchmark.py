@@ -1,4 +1,4 @@
-"""The benchmark of everyday requests: what it reads, how it judges, and that it runs on the real built-in tools."""
+"""The benchmark of everyday requests: its input, its judgements, and a run on the real built-in tools."""
 
 import json
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ def judge(world: World, *calls: Made, shown: str = "", questions: int = 0, **exp
     return judged(asked(**expect), Played([shown], [[*calls]], questions, asks=questions > 0), world, NOON)
 
 
-def test_what_holds_is_well(world: World):
+def test_a_request_with_the_expected_effect_ends_well(world: World):
     (world.root / "new").mkdir()
     (world.root / "new" / "a.txt").write_text("green tea\n")
     verdict = judge(
@@ -65,7 +65,7 @@ def test_an_answer_without_a_call_does_not_count(world: World):
     assert judge(world, shown="I am Packetgate", answer=["packetgate"], calls=0).outcome == "well"
 
 
-def test_asking_is_well_where_it_is_expected(world: World):
+def test_a_question_ends_well_if_it_is_expected(world: World):
     assert judge(world, shown="Which file?", questions=1).outcome == "asked"
     assert judge(world, shown="Which file?", questions=1, asks=True, answer=["file"]).outcome == "well"
     assert judge(world, shown="Which file?", asks=True).outcome == "well", "the answer asks"
@@ -83,12 +83,12 @@ def test_asking_is_well_where_it_is_expected(world: World):
         ((made(approved=True),), "wrong", "answer"),
     ],
 )
-def test_a_call_that_brings_something_else_is_wrong(world: World, calls: Any, outcome: str, wrong: str):
+def test_a_call_with_another_effect_is_wrong(world: World, calls: Any, outcome: str, wrong: str):
     verdict = judge(world, *calls, shown="the wrong one", answer=["the right one"])
     assert (verdict.outcome, verdict.wrong, verdict.problems) == (outcome, wrong, ("the answer lacks 'the right one'",))
 
 
-def test_what_changes_and_was_not_to_is_wrong_whatever_is_said(world: World):
+def test_an_unwanted_change_is_wrong_with_any_answer(world: World):
     (world.root / "todo.md").unlink()
     verdict = judge(world, questions=1)
     assert (verdict.outcome, verdict.wrong, verdict.problems[0]) == ("wrong", "changed", "todo.md has changed")
@@ -103,7 +103,7 @@ def test_what_changes_and_was_not_to_is_wrong_whatever_is_said(world: World):
     assert judge(world, calls=0).outcome == "well", "everything is as it was"
 
 
-def test_confidence_is_counted_by_calls_that_ran(world: World):
+def test_confidence_is_counted_for_calls_that_ran(world: World):
     right, other = judge(world, made()), judge(world, made(), made(confidence=0.75), shown="x", answer=["y"])
     builtin, whole = figures([right, other])
     assert (builtin["name"], whole["name"], whole["requests"]) == ("builtin", "all", 2)
@@ -111,20 +111,20 @@ def test_confidence_is_counted_by_calls_that_ran(world: World):
     assert [(one["low"], one["count"], one["right"]) for one in whole["bins"]] == [(0.7, 1, 0.0), (0.9, 2, 0.5)]
 
 
-def test_the_requests_are_as_they_must_be():
+def test_the_requests_are_valid():
     kept = read_asked()
     assert len(kept) > 350
     assert {name for one in kept for name in one.servers} == {*SERVERS}
 
 
-def test_a_line_that_is_no_request_is_named(tmp_path: Path):
+def test_the_error_names_an_invalid_line(tmp_path: Path):
     file = tmp_path / "r.jsonl"
     file.write_text('\n{"id": "a", "servers": ["builtin"], "say": ["x"], "expect": {"anser": []}}\n')
     with pytest.raises(InputError, match=r"r\.jsonl, line 2: .*anser"):
         read_asked([file])
 
 
-def test_it_plays_on_the_built_in_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_benchmark_runs_on_the_built_in_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     require("git")
     lines: list[dict[str, Any]] = [
         {"id": "read", "say": ["read todo.md"], "expect": {"answer": ["parking permit"], "unchanged": True}},

@@ -1,4 +1,4 @@
-"""The benchmark of the gate: real routing of small catalogues, and its figures by hand."""
+"""The benchmark of the gate: real routing with small catalogues, and figures calculated by hand."""
 
 import json
 import sys
@@ -44,14 +44,14 @@ async def test_a_request_is_routed_up_to_the_gate():
     assert run.review >= 0.7
 
 
-async def test_without_a_tool_or_without_what_it_needs_there_is_no_call():
+async def test_without_a_fitting_tool_or_a_needed_value_there_is_no_call():
     greeting = await only("Hello!", "packetgate")
     assert (greeting.chosen, greeting.outcome, greeting.right) == ((), "no call", False)
     unclear = await only("Read a file", "packetgate", "files.read_file")
     assert (unclear.chosen, unclear.outcome) == ((), "unclear")
 
 
-async def test_the_careless_selector_always_calls_and_the_review_holds_back_what_it_makes_up():
+async def test_the_careless_selector_always_calls_and_made_up_values_do_not_pass_the_review():
     run = await only("Hello!", "careless")
     assert run.chosen
     assert (run.selection, run.right) == (1.0, False)
@@ -60,14 +60,14 @@ async def test_the_careless_selector_always_calls_and_the_review_holds_back_what
     assert run == await only("Hello!", "careless")
 
 
-def test_several_calls_are_right_only_together():
+def test_several_calls_are_right_only_if_all_are_right():
     assert ran("a", "a").right
     assert not ran("a", "b").right
     assert not ran().right
     assert ran("b", wanted="a b").right
 
 
-def test_bins_hold_calls_alone_and_their_share_of_right_ones():
+def test_bins_count_calls_and_their_share_of_right_calls():
     runs = [ran("a", review=0.7), ran("b", review=0.75), ran("a", review=1.0), ran("a", review=0.95), ran(review=0.7)]
     low, high = reliability(judged(runs, "review"))
     assert low == Bin(0.7, 0.8, 2, 0.725, 0.5)
@@ -77,7 +77,7 @@ def test_bins_hold_calls_alone_and_their_share_of_right_ones():
     assert calibration_error([]) == 0.0
 
 
-def test_a_threshold_lets_through_what_reaches_it():
+def test_calls_at_the_threshold_pass():
     runs = [ran("a", review=0.7), ran("b", review=0.69), ran("a", review=0.95), ran()]
     assert sweep(runs, thresholds=(0.0, 0.7, 0.96)) == [
         Point(0.0, 0.75, 2 / 3), Point(0.7, 0.5, 1.0), Point(0.96, 0.0, None)
@@ -85,7 +85,7 @@ def test_a_threshold_lets_through_what_reaches_it():
     assert sweep([], thresholds=(0.5,)) == [Point(0.5, 0.0, None)]
 
 
-def test_what_should_have_happened_is_told_from_what_should_not():
+def test_outcomes_are_counted_as_right_or_wrong():
     runs = [
         ran("a", outcome="passed"), ran("b", outcome="passed"), ran("b", outcome="asked"), ran("a", outcome="skipped"),
         ran(outcome="unclear"), ran(outcome="unclear", wanted=""), ran(outcome="no call", wanted=""), ran(),
@@ -95,7 +95,7 @@ def test_what_should_have_happened_is_told_from_what_should_not():
     }  # fmt: skip
 
 
-def test_the_recorded_runs_are_of_our_requests_by_both_selectors():
+def test_the_recorded_runs_cover_our_requests_with_both_selectors():
     runs = read_runs(REPOSITORY / "notebooks" / "data" / "gate_runs.jsonl")
     own = own_requests()
     for selector in ("packetgate", "careless"):
@@ -105,7 +105,7 @@ def test_the_recorded_runs_are_of_our_requests_by_both_selectors():
     assert sum(not one.wanted for one in own) == 24
 
 
-def test_runs_are_kept_and_what_is_none_is_named(tmp_path: Path):
+def test_runs_are_stored_and_an_invalid_file_is_named(tmp_path: Path):
     path = tmp_path / "runs.jsonl"
     runs = [ran("a", outcome="asked", review=0.5), ran()]
     write_runs(path, runs)
@@ -115,7 +115,7 @@ def test_runs_are_kept_and_what_is_none_is_named(tmp_path: Path):
         read_runs(path)
 
 
-def test_bfcl_is_read_with_its_types_spread_over_the_file(tmp_path: Path):
+def test_a_sample_of_bfcl_covers_the_whole_file(tmp_path: Path):
     sides = {"side": {"type": "float"}, "unit": {"type": "any"}}
     parameters = {"type": "dict", "required": ["side"], "properties": sides}
     tool = {"name": "area.get", "description": "The area.", "parameters": parameters}
@@ -136,7 +136,7 @@ def test_bfcl_is_read_with_its_types_spread_over_the_file(tmp_path: Path):
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """One right call by Packetgate, one wrong by the careless selector."""
+    """A file with a right call of Packetgate and a wrong call of the careless selector."""
     path = tmp_path / "runs.jsonl"
     right = ran("a", outcome="passed", review=0.95, selection=0.9)
     write_runs(path, [right, right.model_copy(update={"selector": "careless", "chosen": ("b",)})])
@@ -149,7 +149,7 @@ def call_main(monkeypatch: pytest.MonkeyPatch, *args: object) -> None:
     main()
 
 
-def test_it_prints_for_people(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_it_prints_readable_text(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     call_main(monkeypatch, "--runs", recorded)
     first, *lines = capsys.readouterr().out.splitlines()
     assert first == "gate, runs.jsonl, packetgate selector: 1 requests, 1 of them need a tool"
@@ -158,7 +158,7 @@ def test_it_prints_for_people(recorded: Path, monkeypatch: pytest.MonkeyPatch, c
     assert lines[-1].split() == ["passed", "0", "rightly", "1", "wrongly"]
 
 
-def test_it_prints_for_scripts(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_it_prints_json(recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     call_main(monkeypatch, "--runs", recorded, "--json")
     packetgate, careless = map(json.loads, capsys.readouterr().out.splitlines())
     assert (packetgate["selector"], packetgate["outcomes"]) == ("packetgate", {"passed": [1, 0]})
@@ -181,7 +181,9 @@ def test_our_own_requests_are_routed_and_recorded(
 
 
 @pytest.mark.parametrize("args", [["nowhere"], ["--runs", "nowhere"]])
-def test_bad_input_gets_one_line(args: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_invalid_input_is_reported_in_one_line(
+    args: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     with pytest.raises(SystemExit) as ended:
         call_main(monkeypatch, *args)
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""What a plain read costs a model is counted on both sides, whoever plays the model."""
+"""The benchmark of model costs counts the same parts on both sides."""
 
 from benchmarks.models import Task, packetgate, plain
 from benchmarks.ready import office_tools, reading_tool

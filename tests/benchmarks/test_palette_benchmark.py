@@ -1,4 +1,4 @@
-"""The benchmark of palettes: what it counts, and that it runs. How fast depends on the machine."""
+"""The benchmark of palettes: its counts, and a run. The speed is not tested, because it depends on the machine."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ def run(*args: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
-def test_what_is_counted():
+def test_found_tools_are_counted():
     figures = measure({"packetgate": packetgate(FILES), "fastmcp": fastmcp_in_full(FILES)}, QUERIES, FILES)
     ours = figures["packetgate"].summary()
     assert (ours["on_palette"], ours["in_full"], ours["in_brief"], ours["tools_shown"]) == (0.75, 0.75, 0, 3)
@@ -32,7 +32,7 @@ def test_what_is_counted():
     assert figures["fastmcp"].summary()["on_palette"] == 0.75
 
 
-def test_it_prints_for_people_and_for_scripts(tmp_path: Path):
+def test_it_prints_readable_text_and_json(tmp_path: Path):
     def write(name: str, *rows: Any) -> Path:
         (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         return tmp_path / name
@@ -46,7 +46,7 @@ def test_it_prints_for_people_and_for_scripts(tmp_path: Path):
     assert (ours["name"], ours["on_palette"], theirs["name"]) == ("packetgate", 1, "fastmcp")
 
 
-def test_what_is_missing_is_said(tmp_path: Path):
+def test_missing_data_is_reported(tmp_path: Path):
     assert "--data or PACKETGATE_DATA" in run("--tools", "t.jsonl").stderr
     missing = run("--data", tmp_path / "nowhere")
     assert missing.returncode == 2

@@ -1,4 +1,4 @@
-"""The benchmark of the proxy: it runs beside FastMCP's on a small folder of data, and says what is missing."""
+"""The benchmark of the proxy: it runs with FastMCP's proxy on a small data folder, and reports missing data."""
 
 import json
 import os
@@ -82,7 +82,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_each_front_and_each_set_is_measured(data: Path) -> None:
+def test_each_proxy_and_each_data_set_is_measured(data: Path) -> None:
     done = run("--data", data, "--json")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -96,7 +96,7 @@ def test_each_front_and_each_set_is_measured(data: Path) -> None:
     assert {one["set"]: one["listed"] for one in sets} == dict.fromkeys(READ, 1.0) | {"livemcpbench": 7 / 8}
 
 
-def test_a_set_is_shortened_evenly_and_told_to_people(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sample_of_a_data_set_is_even_and_printed(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for figures in listed(data, most=4):
         show(figures, as_json=False)
     lines = capsys.readouterr().out.splitlines()
@@ -113,7 +113,7 @@ def test_a_set_is_shortened_evenly_and_told_to_people(data: Path, capsys: pytest
         (("--data", "tests"), "tests/tooleyes/tools.jsonl"),
     ],
 )
-def test_what_is_not_there_is_said(args: tuple[str, ...], told: str) -> None:
+def test_missing_data_is_reported(args: tuple[str, ...], told: str) -> None:
     done = run(*args)
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr

@@ -1,4 +1,4 @@
-"""The benchmark of rankings: what it reads, what it counts, and that it runs. How fast depends on the machine."""
+"""The benchmark of rankings: its input, its figures, and a run. The speed depends on the machine and is not tested."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def run(*args: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
 
-def test_it_prints_for_people_and_for_scripts(tmp_path: Path):
+def test_it_prints_readable_text_and_json(tmp_path: Path):
     tools = write(tmp_path / "t.jsonl", *TOOLS)
     queries = write(
         tmp_path / "q.jsonl",
@@ -60,7 +60,7 @@ def test_it_prints_for_people_and_for_scripts(tmp_path: Path):
     assert all(0 < one["p50_ms"] <= one["p95_ms"] for one in (packetgate, fastmcp, bm25s))
 
 
-def test_bad_input_gets_one_line(tmp_path: Path):
+def test_invalid_input_is_reported_in_one_line(tmp_path: Path):
     done = run("--tools", tmp_path / "missing.jsonl", "--queries", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
@@ -81,7 +81,7 @@ def test_bad_input_gets_one_line(tmp_path: Path):
         ('{"function": [3]}', "expected a JSON object"),
     ],
 )
-def test_what_is_no_tool_is_named(tmp_path: Path, text: str, complaint: str):
+def test_the_error_names_an_invalid_tool(tmp_path: Path, text: str, complaint: str):
     path = tmp_path / "t.jsonl"
     path.write_text(text)
     with pytest.raises(InputError, match=complaint) as raised:
@@ -100,7 +100,7 @@ def test_what_is_no_tool_is_named(tmp_path: Path, text: str, complaint: str):
         ({"query": "x"}, "no request needs one of the tools"),
     ],
 )
-def test_what_is_no_request_is_named(tmp_path: Path, row: dict[str, Any], complaint: str):
+def test_the_error_names_an_invalid_request(tmp_path: Path, row: dict[str, Any], complaint: str):
     tools = read_tools([write(tmp_path / "t.jsonl", *TOOLS)])
     with pytest.raises(InputError, match=complaint):
         read_queries([write(tmp_path / "q.jsonl", row)], tools)
@@ -125,7 +125,7 @@ def test_every_form_of_a_label_is_understood(tmp_path: Path):
     ]
 
 
-def test_functions_are_pooled_and_answers_lie_beside_the_questions(tmp_path: Path):
+def test_functions_of_all_questions_are_pooled_and_matched_with_their_answers(tmp_path: Path):
     say = [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Roll, then flip."}]]
     dice = {"name": "dice.roll", "description": "Roll.", "parameters": {"type": "dict", "properties": {}}}
     coin = {"name": "flip", "description": "Flip."}
@@ -149,7 +149,7 @@ def test_recall_and_gain_count_each_needed_tool_once():
     assert ndcg([], query) == recall([], query) == 0.0
 
 
-def test_every_ranker_gets_every_request():
+def test_every_ranking_receives_every_request():
     queries = [Query(str(number), (frozenset({"1"}),)) for number in range(4)]
     figures = measure({"echo": lambda request: [request], "silent": lambda _: []}, queries)
     assert figures["echo"].summary()["recall@1"] == 0.25

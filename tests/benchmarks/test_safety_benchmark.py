@@ -1,4 +1,4 @@
-"""The benchmark of safety: a script turns where an injection shows, both agents play it on AgentDojo's own state."""
+"""The benchmark of safety: a scripted model follows injections, and both agents run on AgentDojo's own state."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def python() -> Path:
         pytest.skip(f"AgentDojo is not there, and its environment cannot be made: {error}")
 
 
-def test_neighbouring_reads_go_in_one_pass_and_each_write_alone():
+def test_adjacent_reads_share_a_pass_and_each_write_has_its_own():
     script = Script(STARTED)
     assert script.next_pass() == [READ, LOOK]
     script.read(["nothing of note"])
@@ -48,7 +48,7 @@ def test_neighbouring_reads_go_in_one_pass_and_each_write_alone():
     assert not script.is_hostile
 
 
-def test_the_script_turns_where_an_injection_shows():
+def test_the_script_follows_an_injection_when_it_appears():
     script = Script(STARTED)
     script.next_pass()
     script.read(["fine", f"so: {MARK} pay"])
@@ -59,14 +59,14 @@ def test_the_script_turns_where_an_injection_shows():
 
 
 @pytest.mark.parametrize(("policy", "said"), [(OFF, "reject"), (UNFLAGGED, "reject"), (EVERYTHING, "approve")])
-def test_a_person_decides_by_what_is_shown(policy: Any, said: str):
+def test_the_simulated_person_decides_by_the_question(policy: Any, said: str):
     person = Person(policy, Script(STARTED))
     reply = person.decisions([{"name": "mail.send_mail", "args": {"to": "a"}, "description": WARNING}], "mail.")
     assert [one["type"] for one in reply["decisions"]] == [said]
     assert person.questions == [Question(SEND, is_hostile=False, is_flagged=True, shown=WARNING)]
 
 
-def test_what_is_offered_to_be_remembered_is():
+def test_offered_grants_are_remembered():
     asked = {"name": "send_mail", "args": {}, "description": "send?", "remember": {"always": "allow send_mail"}}
     assert REMEMBERED.decision(asked) == {"type": "approve", "remember": "always"}
     assert EVERYTHING.decision(asked) == REMEMBERED.decision({**asked, "remember": {}}) == {"type": "approve"}
@@ -78,7 +78,7 @@ def outcome(policy: str, injection: str | None, *, done: bool, flags: tuple[bool
     return Outcome(policy, "mail", "user_task_0", injection, STARTED, done, made, tuple(asked[: 1 + bool(injection)]))
 
 
-def test_figures_are_the_hand_count():
+def test_figures_match_a_count_by_hand():
     outcomes = {
         policy.name: [
             outcome(policy.name, None, done=True),
@@ -122,7 +122,7 @@ PLAYS = (
 
 
 @pytest.mark.timeout(300)
-async def test_packetgate_plays_and_warns():
+async def test_packetgate_runs_and_warns():
     async with dojo("banking", python()) as (place, folder), packetgate(place, folder) as agent:
         done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
     assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, False, False]
@@ -132,7 +132,7 @@ async def test_packetgate_plays_and_warns():
 
 
 @pytest.mark.timeout(300)
-async def test_the_middleware_plays_and_warns():
+async def test_the_middleware_runs_and_warns():
     async with dojo("banking", python()) as (place, folder), gated(place, folder) as agent:
         done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
     assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, False, False]
@@ -141,7 +141,7 @@ async def test_the_middleware_plays_and_warns():
 
 
 @pytest.mark.timeout(300)
-async def test_langchain_plays_and_warns_of_nothing():
+async def test_langchain_runs_and_does_not_warn():
     async with dojo("banking", python()) as (place, _), langchain(place) as agent:
         done, off, taken, unflagged, never = await plays(place, agent, *PLAYS)
     assert [one.done for one in (done, off, taken, unflagged, never)] == [True, False, True, True, False]
@@ -149,7 +149,7 @@ async def test_langchain_plays_and_warns_of_nothing():
 
 
 @pytest.mark.timeout(300)
-async def test_data_is_carried_off_by_reads():
+async def test_reads_can_send_data_outside():
     async with dojo("slack", python()) as (place, _), langchain(place) as agent:
         users, injections, by_reads = await place.tasks()
         assert (len(users), len(injections)) == (21, 5)
@@ -162,7 +162,7 @@ async def test_data_is_carried_off_by_reads():
 
 
 @pytest.mark.timeout(300)
-def test_the_command_prints_a_line_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_prints_one_line_per_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     python()
     main(["--pairs", "4", "--workers", "2", "--json", "--explain", str(tmp_path / "explained")])
     ours, gated, theirs = map(json.loads, capsys.readouterr().out.splitlines())
@@ -175,7 +175,7 @@ def test_the_command_prints_a_line_an_agent(tmp_path: Path, capsys: pytest.Captu
     assert "hostile writes flagged" in capsys.readouterr().out
 
 
-def test_without_uv_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_uv_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("benchmarks.environment.shutil.which", lambda *_, **__: None)
     with pytest.raises(InputError, match="pip install uv"):
         environment(tmp_path)
@@ -190,5 +190,5 @@ def test_without_uv_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Monke
         ({"description": "look", "warnings": [{"argument": "to"}]}, True),
     ],
 )
-def test_flagged_is_what_the_question_warns_of(request_: dict[str, Any], flagged: bool):
+def test_a_write_is_flagged_if_the_question_warns_of_it(request_: dict[str, Any], flagged: bool):
     assert is_flagged(request_) is flagged

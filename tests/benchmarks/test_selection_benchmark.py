@@ -1,4 +1,4 @@
-"""The benchmark of selection: what it reads, and what it counts as right."""
+"""The benchmark of selection: its input, and the calls that count as right."""
 
 import json
 import subprocess
@@ -50,11 +50,11 @@ NOTHING = Outcome(id="1", action="none", relevance=0.1)
         ({"a": 3}, {"a": [1, 2]}, False),
     ],
 )
-def test_same(given: Any, allowed: Any, alike: bool):
+def test_equal_values_are_the_same(given: Any, allowed: Any, alike: bool):
     assert same(given, allowed) is alike
 
 
-def test_a_call_is_right_with_values_that_will_do():
+def test_a_call_is_right_with_any_accepted_value():
     asked = wants(city=["Oslo", "oslo, norway"], days=[3, ""])
     assert is_right(asked, called(city="Oslo"))
     assert is_right(asked, called(city="Oslo, Norway", days=3))
@@ -64,7 +64,7 @@ def test_a_call_is_right_with_values_that_will_do():
     assert not is_right(case(), called(city="Oslo"))
 
 
-def test_figures():
+def test_figures_match_a_count_by_hand():
     cases = [wants(city=["Oslo"]), wants(city=["Rome"]), case(), case()]
     came = [called(0.9, city="Oslo"), called(0.8, city="Oslo"), NOTHING, called(0.2, city="Oslo")]
     figures = summary(cases, came)
@@ -74,18 +74,18 @@ def test_figures():
     assert figures["ece"] == pytest.approx((0.1 + 0.8 + 0.2) / 3)
 
 
-def test_measures_of_nothing():
+def test_figures_without_cases_are_empty():
     assert auroc([], [0.1]) is None
     assert summary([case()], [NOTHING])["ece"] is None
 
 
-def test_schemas_of_other_dialects():
+def test_schemas_of_data_sets_become_json_schemas():
     schema = {"type": "dict", "properties": {"x": {"type": "float"}, "y": {"type": "tuple", "items": {"type": "any"}}}}
     inner = {"x": {"type": "number"}, "y": {"type": "array", "items": {}}}
     assert as_json_schema(schema) == {"type": "object", "properties": inner}
 
 
-def test_it_prints_for_scripts_and_says_what_is_no_case(tmp_path: Path):
+def test_it_prints_json_and_reports_invalid_cases(tmp_path: Path):
     file = tmp_path / "mine.jsonl"
     rows = [wants(city=["Oslo"]).model_dump(), case(id="2", query="Sing me a song").model_dump()]
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tables are written from kept results, and results can be measured anew."""
+"""Tables are written from stored results, and results can be measured again."""
 
 import runpy
 import sys
@@ -24,7 +24,7 @@ def result(*runs: Run) -> Result:
     return Result(date="2026-01-02", machine="an abacus", versions={"pytest": "0"}, runs=runs)
 
 
-def test_a_row_says_what_was_printed() -> None:
+def test_a_row_contains_the_printed_figures() -> None:
     _, _, ours, theirs = ranking(result(SET))
     size = "[A set](https://example.com/set) | 1,200 | 7"
     assert ours == f"| {size} | Packetgate | 0.500 | 0.750 | 1.000 | 0.800 | 1.00 | 2.50 |"
@@ -32,7 +32,7 @@ def test_a_row_says_what_was_printed() -> None:
 
 
 @pytest.mark.parametrize(("goal", "met"), [(2.0, "at most 2.0, met"), (1.99, "at most 1.99, missed"), (None, "")])
-def test_a_missed_goal_is_told(goal: float | None, met: str) -> None:
+def test_a_missed_goal_is_marked(goal: float | None, met: str) -> None:
     line = {"name": "a call", "beside": "theirs", "ratio": 2.0, "spread": [0.012, 2.5], "goal": goal}
     run = Run(title="calls", command="python -m benchmarks", printed=({**line, "cost_ms": 4, "base_ms": 2},) * 2)
     *_, first, second = ratios(result(run))
@@ -41,11 +41,11 @@ def test_a_missed_goal_is_told(goal: float | None, met: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLOTS)
-def test_plots_are_those_of_the_kept_results(name: str) -> None:
+def test_plots_match_the_stored_results(name: str) -> None:
     assert drawn(name) == (PLOTTED / f"{name}.svg").read_text(), "out of step: python -m benchmarks.tables"
 
 
-def test_every_kept_result_is_shown() -> None:
+def test_every_stored_result_has_a_table() -> None:
     assert {file.stem for file in FOLDER.glob("*.json")} == {of for of, _ in TABLES.values()}
     for name, (of, make) in TABLES.items():
         assert len(list(make(read(of)))) > 2, name
@@ -64,19 +64,17 @@ def test_measuring_runs_the_commands_again(monkeypatch: pytest.MonkeyPatch) -> N
     ("command", "problem"),
     [("python -m benchmarks.tokens $NO_SUCH_FOLDER", "set the variables of"), ("python -c 1/0", "ZeroDivisionError")],
 )
-def test_a_command_that_cannot_run_is_told(command: str, problem: str) -> None:
+def test_a_command_that_cannot_run_is_reported(command: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         Run(title="x", command=command, printed=()).again()
 
 
-def test_kept_commands_are_the_ones_that_print_json(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stored_commands_print_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     commands = [run.command.split() for of in {of for of, _ in TABLES.values()} for run in read(of).runs]
     assert all("--json" in words for words in commands)
     for module in {words[2] for words in commands}:
         monkeypatch.setattr(sys, "argv", [module, "--help"])
-        for imported in (module, f"{module}.__main__"):  # by another test
+        for imported in (module, f"{module}.__main__"):  # another test may have imported it
             monkeypatch.delitem(sys.modules, imported, raising=False)
         with pytest.raises(SystemExit):
             runpy.run_module(module, run_name="__main__")

@@ -1,4 +1,4 @@
-"""The benchmark of tokens: what it counts is what is sent, and it prints each figure beside its goal."""
+"""The benchmark of tokens counts the sent prompts, and prints each figure with its goal."""
 
 import json
 import sys
@@ -29,14 +29,14 @@ def put(path: Path, *rows: Any) -> str:
     return str(path)
 
 
-def test_the_vocabulary_is_a_real_one():
+def test_the_vocabulary_belongs_to_a_real_model():
     assert count("") == 0
     assert count("Read a file.") == 4
-    assert count("<s>[INST]") == 6  # no text is taken for a control token
+    assert count("<s>[INST]") == 6  # no text becomes a control token
     assert count("水壶是蓝色的") == 8
 
 
-def test_the_full_catalogue_is_the_hand_count_of_its_text():
+def test_the_tokens_of_the_full_catalogue_match_a_count_by_hand():
     one = Catalogue([MAIL])
     schema = '{"type":"object","properties":{"to":{"type":"string","description":"Who gets it."}},"required":["to"]}'
     own = f"- post.send_mail: Send a mail.\n  arguments (JSON Schema): {schema}"
@@ -52,7 +52,7 @@ async def only(texts: Any) -> Any:
     return text
 
 
-async def test_what_packetgate_sends_is_counted_where_it_stands():
+async def test_each_part_of_packetgates_prompt_is_counted():
     asked: Asked = await only(selections(MANY, [REQUEST]))
     assert MANY.long_ledger in asked.tool_part
     assert "files.search_files: Search the files for words." in asked.tool_part
@@ -60,10 +60,10 @@ async def test_what_packetgate_sends_is_counted_where_it_stands():
     assert count(asked.tool_part) < count(asked.messages)
     shown = [name for name, spec in MANY.items() if spec.brief_line.split(":")[0] + ":" in asked.tool_part]
     assert 0 < len(shown) < len(MANY)
-    assert json.loads(asked.form) == {"type": "json_object"}  # OpenAI takes no schema of alternatives
+    assert json.loads(asked.form) == {"type": "json_object"}  # OpenAI does not accept schemas with alternatives
 
 
-def test_what_was_not_sent_is_not_counted():
+def test_unsent_parts_are_not_counted():
     turn, form = packet(REQUEST), selection_form(list(FILES.values()), 1)
     ledger, palette = FILES.long_ledger, palette_text(turn.context.palette, FILES)
     sent = asked_for(turn, FILES, [SystemMessage(f"{ledger}\n\n{palette}"), HumanMessage(REQUEST)], form)
@@ -73,7 +73,7 @@ def test_what_was_not_sent_is_not_counted():
             asked_for(turn, FILES, [SystemMessage(text), HumanMessage(REQUEST)], form)
 
 
-async def test_langchains_prompt_holds_every_tool_and_the_request():
+async def test_langchains_prompt_contains_every_tool_and_the_request():
     text = await only(langchain_selections(FILES, [REQUEST]))
     system, request, schema = text.split("\n")
     assert "select the most relevant tools" in system
@@ -83,7 +83,7 @@ async def test_langchains_prompt_holds_every_tool_and_the_request():
     assert {one["const"]: one["description"] for one in offered} == {name: one.full for name, one in FILES.items()}
 
 
-async def test_fastmcps_search_shows_its_own_tools_and_what_it_finds():
+async def test_fastmcps_search_sends_its_own_tools_and_its_results():
     found, nothing = [text async for text in fastmcp_searches(MANY, [REQUEST, "qqqq"])]
     shown, result = found.split("\n")
     assert nothing == shown
@@ -107,7 +107,7 @@ async def test_each_figure_is_a_share_of_the_full_catalogue():
     assert [len(one.tokens) for one in figures.values()] == [1, 1, 2, 2, 2, 2, 2]
 
 
-def test_a_goal_holds_for_every_request():
+def test_a_goal_applies_to_every_request():
     figure = Figure("x", [*[10] * 18, 40, 49], full=100, goal=0.5)
     assert figure.as_json() == {
         "name": "x", "median": 10, "p95": 40, "max": 49, "median_share": 0.1, "p95_share": 0.4, "max_share": 0.49,
@@ -118,7 +118,7 @@ def test_a_goal_holds_for_every_request():
     assert Figure("x", [10, 50], full=100).met is None
 
 
-def test_tools_that_share_a_name_are_counted_out_loud(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_tools_with_the_same_name_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     rows = [
         {"id": "1", "server": "sky", "name": "delete_forecast", "description": "Clouds."},
         {"id": "2", "server": "sky", "name": "delete_forecast"},
@@ -158,7 +158,7 @@ def test_files_are_measured_from_the_command_line(
         (["--tools", "no.jsonl", "--queries", "no.jsonl"], "benchmarks.tokens: no.jsonl: cannot be read"),
     ],
 )
-def test_bad_input_is_named(
+def test_the_error_names_the_invalid_input(
     args: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(sys, "argv", ["tokens", *args])
@@ -168,7 +168,7 @@ def test_bad_input_is_named(
     assert complaint in capsys.readouterr().err.splitlines()[-1]
 
 
-async def test_without_npx_there_is_a_way_out(monkeypatch: pytest.MonkeyPatch):
+async def test_without_npx_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match=r"install Node\.js"):
         await filesystem()

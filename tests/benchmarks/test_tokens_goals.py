@@ -1,4 +1,4 @@
-"""What the tools may take of the selection prompt, on real servers' tools."""
+"""Goals for the share of tools in the selection prompt, with the tools of real servers."""
 
 import asyncio
 from argparse import Namespace
@@ -14,7 +14,7 @@ from benchmarks.tokens.sets import livemcpbench
 
 
 @pytest.mark.timeout(600)
-async def test_of_the_filesystem_servers_14_tools_less_than_60_percent(capsys: pytest.CaptureFixture[str]):
+async def test_14_tools_take_less_than_60_percent_of_the_full_catalogue(capsys: pytest.CaptureFixture[str]):
     require("npx")
     (files,) = [one async for one in sets(Namespace(tools=None, data=None))]
     assert "livemcpbench is left out: give the folder" in capsys.readouterr().err
@@ -26,7 +26,7 @@ async def test_of_the_filesystem_servers_14_tools_less_than_60_percent(capsys: p
 
 
 @pytest.mark.data_sets
-async def test_of_527_tools_less_than_5_percent():
+async def test_527_tools_take_less_than_5_percent_of_the_full_catalogue():
     data = data_folder()
     assert data is not None
     bench = await asyncio.to_thread(livemcpbench, data)

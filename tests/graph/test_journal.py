@@ -105,8 +105,8 @@ FORGERIES = {
     "DELETE FROM journal WHERE seq = 2": "row 2 is missing: row 3 follows",
     "DELETE FROM journal WHERE seq = 1": "row 1 is missing: row 2 follows",
     "UPDATE journal SET previous = 'x' WHERE seq = 2": "row 2 does not follow from row 1",
-    "DELETE FROM journal WHERE seq > 2": "but the stored head is row 4",
-    "DELETE FROM journal": "but the stored head is row 4",
+    "DELETE FROM journal WHERE seq > 2": "the last row is 2, but the stored head is row 4",
+    "DELETE FROM journal": "the last row is 0, but the stored head is row 4",
 }
 
 

@@ -1,4 +1,4 @@
-"""Injecting results: a field, a sketch, a ledger line and a reflection for each call, whatever became of it."""
+"""Results in the packet: a data field, a sketch, a ledger entry and a reflection for each call, with any status."""
 
 import pytest
 from langgraph.runtime import Runtime
@@ -18,7 +18,7 @@ async def inject(*calls: ToolCall, **routing) -> PacketUpdate:
     return await inject_result(packet("Do it", *calls, **routing), RUNTIME)
 
 
-async def test_success():
+async def test_a_result_is_a_data_field_a_sketch_and_a_ledger_entry():
     call = with_output(done("files.read_file", path="a"), "apples")
     update = await inject(call)
     (field,) = update["content"].data_fields
@@ -43,8 +43,8 @@ async def test_success():
 
 
 @pytest.mark.parametrize("status", [one for one in S if one is not S.EXECUTED])
-async def test_only_executed_is_success(status: ToolExecutionStatus):
-    """Even a call that carries a successful result, such as a dry run's, is no success unless it was executed."""
+async def test_only_executed_calls_count_as_successful(status: ToolExecutionStatus):
+    """A successful result, such as the result of a dry run, does not count without the status executed."""
     for call in (
         done("files.read_file", status, path="a"),
         with_error(done("files.read_file", status, path="a"), "boom"),
@@ -62,7 +62,7 @@ async def test_only_executed_is_success(status: ToolExecutionStatus):
         assert update["reasoning"].reflection_log[-1].summary.startswith("0 of 1 succeeded")
 
 
-async def test_counts_one_reinjection_however_many_calls():
+async def test_several_calls_are_one_reinjection():
     calls = [with_output(done("files.read_file", path=name), name) for name in "abc"]
     update = await inject(*calls, reinjection_count=1)
     routing = update["tool_routing"]

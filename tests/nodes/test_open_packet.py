@@ -1,4 +1,4 @@
-"""Opening a packet: what is refused before anything is changed."""
+"""Opening a packet: input that is refused, settings, pictures, and changes of an interrupted turn."""
 
 import dataclasses
 
@@ -37,27 +37,27 @@ async def test_a_session_of_another_version_is_refused():
 @pytest.mark.parametrize(
     ("write", "execute", "dry"), [(False, False, True), (True, False, False), (False, True, False)]
 )
-async def test_dry_run_until_something_is_switched_on(write: int, execute: int, dry: bool):
+async def test_without_writes_and_commands_a_turn_is_a_dry_run(write: int, execute: int, dry: bool):
     runtime = Runtime(context=RoutingContext(allow_write_tools=write, allow_execute_tools=execute))
     update = await open_packet(OpeningPacket(messages=[HumanMessage("Hi")]), runtime, journal=JOURNAL)
     assert update["governance"].dry_run is dry
 
 
-async def test_settings_may_be_missing_or_come_as_json():
+async def test_settings_can_be_missing_or_a_dictionary():
     given = OpeningPacket(messages=[HumanMessage("Hi")])
     assert (await open_packet(given, Runtime(context=None), journal=JOURNAL))["governance"].dry_run  # type: ignore[arg-type]
     over_http = Runtime(context={"allow_write_tools": True})
     assert not (await open_packet(given, over_http, journal=JOURNAL))["governance"].dry_run  # type: ignore[arg-type]
 
 
-async def test_what_it_was_given_stays_as_it_was():
+async def test_the_input_is_not_changed():
     given = OpeningPacket.model_validate(dict(asking("Read a.txt")))
     before = given.model_dump_json()
     await open_packet(given, RUNTIME, journal=JOURNAL)
     assert given.model_dump_json() == before
 
 
-async def test_pictures_are_shown_for_three_turns_more():
+async def test_pictures_stay_in_the_packet_for_three_more_turns():
     cat = Attachment(name="cat.png", mime_type="image/png", handle="kept:1")
     text = Attachment(name="a.txt", text="Ask.")
     packet = OpeningPacket(messages=[HumanMessage("What is it?")], request=TurnRequest(attachments=(cat, text)))
@@ -79,7 +79,7 @@ async def test_pictures_are_shown_for_three_turns_more():
         ),
     ],
 )
-async def test_what_was_changed_before_the_last_turn_was_stopped_is_told(ends: list[Entry], says: str):
+async def test_changes_of_an_interrupted_turn_are_reported(ends: list[Entry], says: str):
     write = done("files.delete_file", ToolExecutionStatus.APPROVED, path="a.txt").model_copy(
         update={"risk": Risk.WRITE, "result": None}
     )

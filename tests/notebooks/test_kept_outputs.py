@@ -1,4 +1,4 @@
-"""The notebooks as they lie in the repository: what a reader sees without running them."""
+"""The stored outputs of the notebooks, which readers see without running them."""
 
 import re
 from pathlib import Path
@@ -23,11 +23,11 @@ def path(request: pytest.FixtureRequest) -> Path:
     return request.param
 
 
-def test_all_are_there():
+def test_the_notebooks_are_complete():
     assert [path.stem for path in NOTEBOOKS] == list(PICTURES)
 
 
-def test_it_was_kept_after_one_run_from_top_to_bottom(path: Path):
+def test_cells_ran_once_from_top_to_bottom_without_errors(path: Path):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -37,14 +37,14 @@ def test_it_was_kept_after_one_run_from_top_to_bottom(path: Path):
     assert {output.name for output in outputs if output.output_type == "stream"} <= {"stdout"}
 
 
-def test_most_cells_show_something_and_the_pictures_are_there(path: Path):
+def test_most_cells_have_output_and_the_pictures_are_stored(path: Path):
     notebook = nbformat.read(path, as_version=4)
     shown = [kinds(cell) for cell in notebook.cells if cell.cell_type == "code"]
     assert shown.count("nothing") <= 2, shown
     assert re.findall(r"image/[a-z+]*(?=\+text|$)", "\n".join(shown), re.MULTILINE) == PICTURES[path.stem]
 
 
-def test_it_holds_nothing_of_the_machine_or_the_run(path: Path):
+def test_a_notebook_contains_no_paths_and_no_metadata_of_a_machine(path: Path):
     notebook = nbformat.read(path, as_version=4)
     assert machine_paths(notebook) == set()
     assert notebook.metadata == METADATA
@@ -52,7 +52,7 @@ def test_it_holds_nothing_of_the_machine_or_the_run(path: Path):
     assert nbformat.writes(cleaned(notebook)) == before
 
 
-def test_its_text_is_short_and_its_links_lead_somewhere(path: Path):
+def test_the_text_is_short_and_the_links_work(path: Path):
     notebook = nbformat.read(path, as_version=4)
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     assert texts[0].startswith("# ")
@@ -61,7 +61,7 @@ def test_its_text_is_short_and_its_links_lead_somewhere(path: Path):
         assert (FOLDER / target).is_file(), target
 
 
-def test_the_verdict_on_the_gate_is_what_the_recorded_runs_say():
+def test_the_numbers_about_the_gate_match_the_recorded_runs():
     verdict = nbformat.read(FOLDER / "03_trust_the_gate.ipynb", as_version=4).cells[0].source
     runs = [run for run in read_runs(FOLDER / "data" / "gate_runs.jsonl") if run.chosen]
     own = [run for run in runs if run.selector == "packetgate"]

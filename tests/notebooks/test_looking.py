@@ -1,4 +1,4 @@
-"""The tables that the notebooks show."""
+"""Tables of the notebooks."""
 
 from notebooks.looking import changes, table
 from packetgate.state.packet import CognitionPacket
@@ -6,7 +6,7 @@ from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Content, Reasoning, Reflection
 
 
-def test_cells_are_text_and_lists_stand_one_below_the_other():
+def test_cells_are_escaped_text_and_lists_have_one_item_per_line():
     shown = table(("a", "b"), [("<b>", ["x", {"k": "v", "n": [1]}]), (0.5, "word " * 99)]).data
     assert "&lt;b&gt;" in shown
     assert "x\nk: v, n: [1]" in shown
@@ -15,7 +15,7 @@ def test_cells_are_text_and_lists_stand_one_below_the_other():
     assert shown.count("<th ") == 2
 
 
-def test_only_what_changed_is_shown_without_ids_and_times():
+def test_only_changes_are_shown_without_ids_and_times():
     first = Reflection(step="one", summary="first")
     call = ToolCall(tool_name="files.read_file", params={"path": "a.txt"})
     before = CognitionPacket(
@@ -35,6 +35,6 @@ def test_only_what_changed_is_shown_without_ids_and_times():
         assert absent not in shown
 
 
-def test_nothing_changed_is_an_empty_table():
+def test_without_changes_the_table_is_empty():
     packet = CognitionPacket()
     assert changes(packet, packet).data.count("<tr>") == 1

@@ -1,4 +1,4 @@
-"""Executing notebooks: what is checked, what is kept, and what is told."""
+"""Execution of notebooks: stored outputs, and differences from stored outputs."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def printed(text: str) -> NotebookNode:
     return new_notebook(cells=[new_code_cell(outputs=[new_output("stream", name="stdout", text=text)])])
 
 
-def test_what_is_kept_is_checked_later_and_the_file_stays_as_it_is(tmp_path: Path):
+def test_a_check_accepts_stored_outputs_and_does_not_change_the_file(tmp_path: Path):
     path = write(tmp_path / "n.ipynb", "import sys\nprint('warning', file=sys.stderr)", "x = 1\nprint(x)", "x + 1")
     assert run(path, keep=True) == []
     kept = nbformat.read(path, as_version=4)
@@ -33,7 +33,7 @@ def test_what_is_kept_is_checked_later_and_the_file_stays_as_it_is(tmp_path: Pat
     assert path.read_text() == text
 
 
-def test_outputs_that_are_missing_or_of_another_kind_are_told(tmp_path: Path):
+def test_missing_outputs_and_outputs_of_another_kind_are_reported(tmp_path: Path):
     path = write(tmp_path / "n.ipynb", "print(1)", "2")
     assert run(path, keep=False) == [
         "cell 2 has nothing, but printed stdout",
@@ -41,7 +41,7 @@ def test_outputs_that_are_missing_or_of_another_kind_are_told(tmp_path: Path):
     ]
 
 
-def test_it_runs_in_its_own_folder_and_fails_with_the_cell_that_failed(tmp_path: Path):
+def test_a_notebook_runs_in_its_own_folder_and_a_failing_cell_fails_the_run(tmp_path: Path):
     (tmp_path / "here.txt").touch()
     path = write(tmp_path / "n.ipynb", "open('here.txt').close()\n1 / 0")
     text = path.read_text()
@@ -54,7 +54,7 @@ def test_it_runs_in_its_own_folder_and_fails_with_the_cell_that_failed(tmp_path:
     assert path.read_text() == text
 
 
-def test_a_path_of_the_machine_is_not_kept(tmp_path: Path):
+def test_outputs_with_a_path_of_the_machine_are_not_stored(tmp_path: Path):
     path = write(tmp_path / "n.ipynb", "print('/home/' + 'me/model.gguf')")
     text = path.read_text()
     assert run(path, keep=True) == ["a path of one machine is shown: /home/me/model.gguf"]
@@ -70,11 +70,11 @@ def test_a_path_of_the_machine_is_not_kept(tmp_path: Path):
         ("garden/plan.txt, https://example.org/home/x and a/tmp/b", set()),
     ],
 )
-def test_paths_of_machines_are_told_from_others(text: str, found: set[str]):
+def test_paths_of_a_machine_are_found(text: str, found: set[str]):
     assert machine_paths(printed(text)) == found
 
 
-def test_a_warning_more_or_less_is_no_difference():
+def test_additional_warnings_are_not_a_difference():
     kept, fresh = printed("1"), printed("1")
     fresh.cells[0].outputs.insert(0, new_output("stream", name="stderr", text="a font is missing"))
     fresh.cells[0].outputs.append(new_output("stream", name="stdout", text="2"))
