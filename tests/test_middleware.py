@@ -139,7 +139,7 @@ def test_an_answer_counts_once_if_the_thread_is_rewound() -> None:
     state = agent.invoke(Command(resume="approve"), asked.config)
     assert "already answered" in state["__interrupt__"][0].value["problem"]
     assert office.sent == ["mia@example.org"]
-    agent.invoke(Command(resume="approve"), asked.config)  # who is told that, and approves, wants it done anew
+    agent.invoke(Command(resume="approve"), asked.config)
     assert office.sent == ["mia@example.org"] * 2
 
 

@@ -46,10 +46,10 @@ async def test_of_two_concurrent_approvals_one_counts(
         ends = await race(settings, name, "yes", "yes")
         assert (settings.root / "log.txt").read_text() == "x\n" * number, name
         assert min(ends) == FINISHED < max(ends) <= REFUSED, ends
-        assert await became(settings, name) is ToolExecutionStatus.EXECUTED
+        assert await final_status(settings, name) is ToolExecutionStatus.EXECUTED
 
 
-async def became(settings: Settings, name: str) -> ToolExecutionStatus:
+async def final_status(settings: Settings, name: str) -> ToolExecutionStatus:
     """Return the status of the call of a session's finished turn."""
     async with open_sessions(settings) as sessions:
         state = await sessions.state(name)
@@ -63,12 +63,12 @@ async def history(talk: Session) -> list[StateSnapshot]:
     return [one async for one in talk.graph.aget_state_history(talk.config)]
 
 
-async def waiting(talk: Session) -> Any:
+async def open_question_config(talk: Session) -> Any:
     """Return the configuration of the newest checkpoint with an open question."""
     return next(one.config for one in await history(talk) if one.next == ("ask_user",))
 
 
-async def resumed(talk: Session, where: Any, given: Any) -> list[str]:
+async def problems_after_resume(talk: Session, where: Any, given: Any) -> list[str]:
     """Run the graph from a checkpoint; return the problems of the repeated questions."""
     out = await talk.graph.ainvoke(given, where, context=talk.context)
     return [one.value["problem"] for one in out.get("__interrupt__", ())]
@@ -80,15 +80,15 @@ async def test_a_fork_asks_again(notebook: Notebook, first: str, then: Any) -> N
     """LangGraph passes the accepted answer to a fork."""
     async with session(scripted(WRITE, none(), WRITE), notebook, allow_write_tools=True) as talk:
         question = (await talk.ask(ASK)).question
-        where = await waiting(talk)
+        where = await open_question_config(talk)
         await talk.reply(first)
         before = list(notebook.calls)
         if then is None:  # a replay
             out = await talk.graph.ainvoke(None, where, context=talk.context)
             assert [one.value["question_id"] for one in out["__interrupt__"]] == [question["question_id"]]
-            (problem,) = await resumed(talk, talk.config, Command(resume="yes"))
+            (problem,) = await problems_after_resume(talk, talk.config, Command(resume="yes"))
         else:
-            (problem,) = await resumed(talk, where, Command(resume=then))
+            (problem,) = await problems_after_resume(talk, where, Command(resume=then))
         assert problem == TAKEN
         assert notebook.calls == before
         while (again := (await Sessions(talk.graph).state(talk.name)).question) is not None:
@@ -112,7 +112,7 @@ async def test_a_replay_does_not_run_a_finished_call_again(notebook: Notebook) -
 
 @pytest.mark.slow
 async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Settings) -> None:
-    """It died between claim and checkpoint: the answer is lost, and nothing runs."""
+    """The process dies between claim and checkpoint: the answer is lost, and nothing runs."""
     asked = await ask(settings, "s", APPEND)
     assert await open_journal(settings).claim(asked.question["question_id"])
     again = (await events(settings, "s", Reply("yes")))[-1]
@@ -121,10 +121,10 @@ async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Set
         assert again.question["problem"] == TAKEN
         again = (await events(settings, "s", Reply("yes")))[-1]
     assert (settings.root / "log.txt").read_text() == "x\n"
-    assert await became(settings, "s") is ToolExecutionStatus.EXECUTED
+    assert await final_status(settings, "s") is ToolExecutionStatus.EXECUTED
 
 
-async def in_doubt(talk: Session, journal: Journal) -> dict[str, Any]:
+async def question_after_kill(talk: Session, journal: Journal) -> dict[str, Any]:
     """Kill a process during the approved call; return the question of the process that continues."""
     await talk.ask(ASK)
     packet = await talk.until_stopped(Reply("yes"))
@@ -149,7 +149,7 @@ async def test_a_write_interrupted_by_a_crash_is_asked_about(
 ) -> None:
     journal = open_journal(settings)
     async with session(scripted(WRITE, none(), none()), notebook, journal=journal, **STOPPING) as talk:
-        question = await in_doubt(talk, journal)
+        question = await question_after_kill(talk, journal)
         (request,), (config,) = question["action_requests"], question["review_configs"]
         assert re.search(rf"{DOUBT}: run it again\?", request["description"])
         assert config["allowed_decisions"] == ["approve", "reject", "respond"]
@@ -169,7 +169,7 @@ async def test_a_write_interrupted_by_a_crash_is_asked_about(
 async def test_a_call_that_may_have_run_cannot_be_edited(settings: Settings, notebook: Notebook) -> None:
     journal = open_journal(settings)
     async with session(scripted(WRITE), notebook, journal=journal, **STOPPING) as talk:
-        await in_doubt(talk, journal)
+        await question_after_kill(talk, journal)
         edit = {"type": "edit", "edited_action": {"name": "notebook.write_note", "args": {"name": "b", "text": "b"}}}
         asked = await talk.ask_again({"decisions": [edit]})
     assert "cannot be edited: it was started at" in asked.question["problem"]

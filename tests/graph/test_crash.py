@@ -25,7 +25,7 @@ READ_STAGES = "open_packet detect_intent build_palette select_tool review_select
 ASK_STAGES = "open_packet detect_intent build_palette select_tool review_selection".split()
 WRITE_STAGES = [*ASK_STAGES, "ask_user", "execute_tool", "inject_result", "detect_intent", "respond"]
 
-# LangGraph tells of a turn's first checkpoint before any stage, then of each stage and of the checkpoint after it.
+# LangGraph reports a turn's first checkpoint before any stage, then each stage and the checkpoint after it.
 READ_EVENTS = 20
 ASK_EVENTS = 13
 ANSWER_EVENTS = 11

@@ -63,7 +63,7 @@ async def at_work(deciders: Deciders, folder: Path, **context: object) -> AsyncI
     """Open a session on the built-in tools with records, as on the server."""
     async with await open_hub(McpConfig(), folder, folder.parent / "logs", None, patience_s=30) as hub:
         graph = build_graph(deciders, hub).compile(InMemorySaver(serde=PacketSerializer()), store=InMemoryStore())
-        yield Session(graph, RoutingContext.model_validate({"confidence_threshold": 0.1, **context}))  # all are to run
+        yield Session(graph, RoutingContext.model_validate({"confidence_threshold": 0.1, **context}))  # all calls run
 
 
 def ran(packet: CognitionPacket) -> list[tuple[str, ToolExecutionStatus]]:

@@ -47,7 +47,7 @@ def post(channel: str, text: str) -> Selection:
 
 
 @dataclass(frozen=True)
-class Granted:
+class GrantCase:
     """A request whose call is always approved, and the terms of its grant."""
 
     said: str
@@ -55,34 +55,34 @@ class Granted:
     terms: str
 
 
-SEND = Granted(
+SEND = GrantCase(
     "Send a mail to everybody whom you find",
     (PEOPLE, mail("ann@office.example")),
     'allow desk.send_mail with to "ann@office.example" or from your words or a field of desk, any body, '
     "cc from your words",
 )
-CANCEL = Granted(
+CANCEL = GrantCase(
     "Cancel event 24",
     (EVENTS, cancel("24")),
     "allow desk.cancel_event with event_id from your words or a field of desk",
 )
-CREATE = Granted(
+CREATE = GrantCase(
     "Create an event on 2026-05-01 10:00 called Lunch",
     (event("Lunch", "2026-05-01 10:00"),),
     "allow desk.create_event with any title, any start, any location, invitees from your words",
 )
-PAY = Granted(
+PAY = GrantCase(
     "Send money to Ann, 12.5",
     (pay("Ann", 12.5),),
     "allow desk.send_money with speed from your words, recipient from your words or a field of desk, "
     "amount any number that does not come only from free text",
 )
-TABLE = Granted(
+TABLE = GrantCase(
     "Update the rows as I said yesterday",
     (call("desk.update_table", statement="INSERT INTO t VALUES (1)"),),
     'allow desk.update_table with statement "INSERT INTO t VALUES (1)" or from your words',
 )
-POST = Granted(
+POST = GrantCase(
     "Post hello in the first channel",
     (CHANNELS, post("general", "hello")),
     'allow desk.post_message with message "{"channel": "general", "text": "hello"}" or from your words or a field of '
@@ -91,7 +91,7 @@ POST = Granted(
 
 
 @dataclass
-class Playing:
+class RepeatingSelector:
     """Selects one call per pass, and repeats it after objections."""
 
     selections: tuple[Selection, ...]
@@ -112,7 +112,7 @@ class Playing:
 
 async def run(said: str, calls: tuple[Selection, ...], journal: MemoryJournal, word: str = "") -> dict[str, Any] | None:
     """Run a turn and return the question, which `word` answers; None if every call runs."""
-    desk, playing = Desk(), Playing(calls)
+    desk, playing = Desk(), RepeatingSelector(calls)
     deciders = replace(scripted(intent=playing.detect), selector=playing)
     servers = desk.connection(), Desk("other").connection()
     async with session(deciders, *servers, preferences=RULES, journal=journal, allow_write_tools=True) as talk:
@@ -128,7 +128,7 @@ async def run(said: str, calls: tuple[Selection, ...], journal: MemoryJournal, w
         return dict(last.question["action_requests"][0])
 
 
-async def granted(given: Granted) -> MemoryJournal:
+async def journal_with_approval(given: GrantCase) -> MemoryJournal:
     """Return a journal with a call's approval."""
     journal = MemoryJournal()
     await run(given.said, given.calls, journal, "always")
@@ -138,7 +138,7 @@ async def granted(given: Granted) -> MemoryJournal:
 @pytest.mark.parametrize(
     "given", [SEND, CANCEL, CREATE, PAY, TABLE, POST], ids=lambda given: given.calls[-1].calls[0].tool_name
 )
-async def test_the_displayed_terms_are_the_stored_terms(given: Granted):
+async def test_the_displayed_terms_are_the_stored_terms(given: GrantCase):
     journal = MemoryJournal()
     shown = await run(given.said, given.calls, journal, "always")
     assert shown is not None
@@ -172,7 +172,7 @@ COVERED = {
 @pytest.mark.parametrize("case", COVERED)
 async def test_a_covered_call_runs_without_a_question_and_uses_the_grant(case: str):
     given, said, calls = COVERED[case]
-    journal = await granted(given)
+    journal = await journal_with_approval(given)
     assert await run(said, calls, journal) is None
     (standing,) = await Grants(journal).all()
     assert standing.used == 1
@@ -231,7 +231,7 @@ ASKED = {
 @pytest.mark.parametrize("case", ASKED)
 async def test_a_call_outside_the_grant_is_asked_about(case: str):
     given, said, calls = ASKED[case]
-    journal = await granted(given)
+    journal = await journal_with_approval(given)
     assert await run(said, calls, journal) is not None
     (standing,) = await Grants(journal).all()
     assert standing.used == 0
@@ -251,7 +251,7 @@ LOUD = {
 @pytest.mark.parametrize("case", LOUD)
 async def test_a_value_from_free_text_is_flagged_despite_grants_and_cannot_be_granted(case: str):
     given, said, calls = LOUD[case]
-    journal = await granted(given)
+    journal = await journal_with_approval(given)
     shown = await run(said, calls, journal)
     assert shown is not None
     assert shown["warnings"]
@@ -259,7 +259,7 @@ async def test_a_value_from_free_text_is_flagged_despite_grants_and_cannot_be_gr
 
 
 async def test_a_grant_of_fields_ends_with_its_count_or_when_revoked():
-    journal = await granted(CANCEL)
+    journal = await journal_with_approval(CANCEL)
     for _ in range(3):
         assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is None
     assert await run("Cancel all events", (EVENTS, cancel("25")), journal, "always") is not None
@@ -270,7 +270,7 @@ async def test_a_grant_of_fields_ends_with_its_count_or_when_revoked():
 
 
 async def test_a_changed_definition_is_asked_about(monkeypatch: pytest.MonkeyPatch):
-    journal = await granted(CANCEL)
+    journal = await journal_with_approval(CANCEL)
 
     async def cancel_event(self: Desk, event_id: str, refund: bool = False) -> str:
         """Cancel an event of the calendar."""

@@ -83,7 +83,7 @@ async def test_a_hostile_decider_runs_nothing_unapproved(
                 break
             one.name = f"session {turn // 5}"
             packet = await play(one, decider, approver, turn)
-            counts.update(judged(packet, approver))
+            counts.update(counted_events(packet, approver))
             after = contents(place.root)
             counts["unapproved changes on disk"] += len(unapproved(before, after, approver))
             counts["changes on disk"] += sum(1 for _ in changed(before, after))
@@ -167,7 +167,7 @@ async def forge(one: Session, decider: HostileDecider, *, at_rest: bool) -> None
     decider.counts["forged by a client"] += 1
 
 
-def judged(packet: CognitionPacket, approver: Approver) -> Iterator[str]:
+def counted_events(packet: CognitionPacket, approver: Approver) -> Iterator[str]:
     """Yield the events of a turn that the test counts."""
     approved = {*approver.shown}
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
@@ -237,7 +237,7 @@ def recorded(recording: Path) -> list[tuple[str, str]]:
 
 
 def is_write(tool: str, arguments: str) -> bool:
-    """Whether a call of the recording server changes something."""
+    """Return whether a call of the recording server changes something."""
     return "output_path" in json.loads(arguments) if tool == "hotel.get_page" else tool != "hotel.get_price"
 
 

@@ -45,7 +45,7 @@ async def unfinished_writes(settings: Settings, session: str) -> int:
     return runs["left"]
 
 
-async def checked(settings: Settings, hotel: Hotel, session: str, room: str, text: str) -> Counter[str]:
+async def finish_and_count(settings: Settings, hotel: Hotel, session: str, room: str, text: str) -> Counter[str]:
     """Continue a turn after a kill; check its end, and return the counted events."""
     doubtful = await unfinished_writes(settings, session)
     was_booked = hotel.counted(room)["booked"] > 0
@@ -68,7 +68,7 @@ async def checked(settings: Settings, hotel: Hotel, session: str, room: str, tex
     return Counter(turns=1, asked=end.doubts, booked=done["booked"], checked_again=max(done["checked"] - 1, 0))
 
 
-async def chain_holds(settings: Settings) -> int:
+async def chain_is_valid(settings: Settings) -> int:
     chain = JournalChain()
     async for row in open_journal(settings).rows():
         assert chain.check_row(row) is None
@@ -83,7 +83,7 @@ async def test_a_turn_killed_at_a_random_point_completes(
 ) -> None:
     url = request.getfixturevalue("postgres") if database == "postgres" else None
     settings = hotel.settings(tmp_path / "home", url)
-    chance, counts = random.Random(11), Counter[str]()  # the places are by chance, and the same in every run
+    chance, counts = random.Random(11), Counter[str]()  # random points, but the same in every run
     for number in range(KILLS[database]):
         session = room = f"r{number}"
         where = chance.choice(["before", "after", "before", "after", "any"])
@@ -99,9 +99,9 @@ async def test_a_turn_killed_at_a_random_point_completes(
         else:
             hotel.hold(where)
             await killed_in_call(hotel, room, where, started(settings, session, turn))
-        counts += await checked(settings, hotel, session, room, text)
+        counts += await finish_and_count(settings, hotel, session, room, text)
         counts[f"killed {where}"] += 1
-    counts["entries"] = await chain_holds(settings)
+    counts["entries"] = await chain_is_valid(settings)
     with capsys.disabled():
         print(f"\n{database}: {dict(counts)}")  # noqa: T201  the figures are the point
     assert counts["turns"] == KILLS[database]
@@ -119,15 +119,15 @@ async def test_killing_the_winner_of_two_concurrent_answers_runs_nothing_twice(
         await asked(settings, session, text)
         hotel.hold(where)
         await killed_in_call(hotel, room, where, *(started(settings, session, Reply("yes")) for _ in range(2)))
-        counts += await checked(settings, hotel, session, room, text)
-    await chain_holds(settings)
+        counts += await finish_and_count(settings, hotel, session, room, text)
+    await chain_is_valid(settings)
     with capsys.disabled():
         print(f"\nraces: {dict(counts)}")  # noqa: T201
     assert counts["asked"] == counts["booked"] == RACES
 
 
 async def test_no_new_turn_starts_over_an_interrupted_write(settings: Settings, hotel: Hotel) -> None:
-    """Nor the same request, repeated by a user who saw no answer."""
+    """The same request, repeated by a user who saw no answer, starts no turn either."""
     text = 'Book the room "r1"'
     await asked(settings, "s", text)
     hotel.hold("after")
@@ -146,7 +146,7 @@ async def test_no_new_turn_starts_over_an_interrupted_write(settings: Settings, 
 async def test_an_unwritable_journal_ends_the_turn_without_an_unknown_call(
     settings: Settings, hotel: Hotel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call's outcome is not lost either: on continuing, the user is asked, as after a kill."""
+    """When the turn continues, the user is asked about the call, as after a kill."""
     monkeypatch.setattr("packetgate.graph.journal.SQLITE_TIMEOUT_S", 0.2)
     await asked(settings, "s", 'Book the room "r1"')
     hotel.hold("after")
@@ -169,7 +169,7 @@ async def test_lost_checkpoints_do_not_repeat_calls(settings: Settings, hotel: H
     assert isinstance((await events(settings, "s", Reply("yes")))[-1], Finished)
     with closing(sqlite3.connect(settings.database)) as database, database:
         ids = [one for (one,) in database.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id")]
-        lost = [(one,) for one in ids[-5:]]  # all since the user's word: the run, the result, the intent, the answer
+        lost = [(one,) for one in ids[-5:]]  # all checkpoints since the user's approval
         database.executemany("DELETE FROM checkpoints WHERE checkpoint_id = ?", lost[1:])
         database.executemany("DELETE FROM writes WHERE checkpoint_id = ?", lost)
     end = (await events(settings, "s", Continue()))[-1]

@@ -62,7 +62,7 @@ async def test_an_injection_in_a_result_stays_inside_the_fence(by_model: Decider
 async def test_with_all_models_down_a_turn_still_answers(
     by_model: Deciders, notebook: Notebook, scripted_openai: ScriptedOpenAI
 ):
-    """No model answers: the rule-based fallback decides, but no review succeeds, so nothing runs."""
+    """No model answers, so `reflex` decides. No review succeeds, so nothing runs."""
     scripted_openai.script(*[HttpError(500)] * 10)
     packet = await run_once(by_model, "Read note name=a", notebook)
     assert notebook.calls == []

@@ -45,14 +45,14 @@ async def test_the_second_turn_evaluates_little(load: Load, notebook: Notebook, 
     async with session(load(), notebook, on_low_confidence="skip") as talk:
         first, second = [await talk.say(text) for text in ("Tell me of the sea", "Tell me of the sea")]
     assert first.context.palette == second.context.palette, "whose tools are shown alike"
-    whole, again = evaluated(first), evaluated(second)
+    whole, again = evaluated_tokens(first), evaluated_tokens(second)
     with capsys.disabled():
         print(f"\nprompt tokens evaluated: {whole} in the first turn, {again} in the second")  # noqa: T201
     assert second.metrics.token_usage.keys() >= {"select_tool", "respond"}
     assert again <= 0.2 * whole
 
 
-def evaluated(packet: CognitionPacket) -> int:
+def evaluated_tokens(packet: CognitionPacket) -> int:
     """Return how many prompt tokens of the turn were evaluated."""
     return sum(usage.input_tokens - usage.cached_tokens for usage in packet.metrics.token_usage.values())
 

@@ -42,7 +42,7 @@ def statuses(packet: CognitionPacket) -> list[str]:
 async def test_an_allow_rule_replaces_the_question_and_is_recorded(notebook: Notebook):
     rules = policy(of("allow", arguments={"name": "a", "text": "**"}))
     async with session(scripted(WRITE, OTHER), notebook, preferences=rules, allow_write_tools=True) as talk:
-        asked = await talk.ask(ASK)  # about the other, which no rule names
+        asked = await talk.ask(ASK)  # asks about the other tool, which no rule names
     assert notebook.notes["a"] == "avocado"
     assert notebook.notes["b"] == "bread"
     (approval,) = asked.packet.governance.approvals

@@ -52,7 +52,8 @@ async def test_an_unusable_database_is_one_line_without_the_password(url: str, s
 
 
 async def test_a_process_uses_few_connections_and_replaces_broken_ones(postgres: str) -> None:
-    settings, most = Settings(database_url=postgres), MAX_CONNECTIONS + 3  # of leases there are two here
+    settings = Settings(database_url=postgres)
+    max_open = MAX_CONNECTIONS + 3  # two lease connections and one of the journal
     journal = open_journal(settings)
     async with (
         open_checkpointer(settings) as checkpointer,
@@ -76,19 +77,19 @@ async def test_a_process_uses_few_connections_and_replaces_broken_ones(postgres:
         async with leases.hold("a"):
             seen: list[int] = []
             await asyncio.gather(*(one(number) for number in range(60)))
-            assert max(seen) <= most
+            assert max(seen) <= max_open
             assert await connections("pg_terminate_backend(pid)") > 2
-            while await connections():  # noqa: ASYNC110  the database does not tell
+            while await connections():  # noqa: ASYNC110  the database sends no event
                 await asyncio.sleep(0.01)
             await asyncio.gather(*(one(number) for number in range(60, 70)))
-            assert await leases.take("b")  # and takes `a` again, on the way
+            assert await leases.take("b")  # the new connection also takes the lock of `a` again
             assert await others.is_taken("a")
             assert await others.is_taken("b")
         assert not await others.is_taken("a")
 
 
 async def test_a_lock_is_taken_again_if_its_connection_breaks_during_a_turn(postgres: str) -> None:
-    """Even if the turn uses no connection in the meantime."""
+    """The lock is taken again even if the turn does not use the database meanwhile."""
     settings = Settings(database_url=postgres)
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'packetgate-leases'"
     async with open_leases(settings) as ours, ours.hold("a"):

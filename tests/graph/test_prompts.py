@@ -61,7 +61,7 @@ async def test_twenty_turns_leave_one_palette_and_one_ledger(by_model: Deciders,
                 assert prompt.count("\nTools:\n") == 1
                 assert 0 < len(listed) == len({line.split(":")[0] for line in listed}) <= 40
             scripted_openai.requests.clear()
-        assert len(ledgers) == 2  # to choose tools by, and to answer with
+        assert len(ledgers) == 2  # one for tool selection, one for answers
 
 
 async def test_the_constant_part_of_prompts_is_identical_and_comes_first(

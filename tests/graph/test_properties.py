@@ -162,11 +162,11 @@ def test_every_turn_ends_within_its_limits_by_valid_transitions(turn: Turn):
         assert CognitionPacket.model_validate_json(state.model_dump_json()) == state
         for call in state.tool_routing.all_calls if state.tool_routing else ():
             earlier = before.get(call.call_id, "pending")
-            assert call.status == earlier or reaches(earlier, call.status), (earlier, call.status)
+            assert call.status == earlier or can_reach(earlier, call.status), (earlier, call.status)
             before[call.call_id] = call.status
 
 
-def reaches(before: str, after: str) -> bool:
-    """Whether a status may follow another, directly or through one that no checkpoint shows."""
+def can_reach(before: str, after: str) -> bool:
+    """Return whether a status can follow another, directly or through a status that no checkpoint has."""
     direct = {str(one) for one in STATUSES[before]}  # type: ignore[index]
     return after in direct or any(after in {str(one) for one in STATUSES[way]} for way in STATUSES[before])  # type: ignore[index]

@@ -40,7 +40,7 @@ async def test_tool_output_of_earlier_turns_is_still_tool_output():
     notebook = poisoned()
     async with session(scripted(READ), notebook, allow_write_tools=True) as talk:
         await talk.say("Read note a")
-    # the same thread goes on below, with deciders that send a letter
+    # the same thread continues below, with deciders that send a letter
     deciders = scripted(READ, clarify("?"), LETTER)
     async with session(deciders, notebook, allow_write_tools=True) as talk:
         await talk.ask("Read note a")

@@ -122,7 +122,7 @@ async def test_a_tool_off_the_palette_is_not_run_but_joins_it(notebook: Notebook
 
 
 async def test_a_model_cannot_set_dry_run(notebook: Notebook):
-    """If a trusted server supports it, only the gate sets it."""
+    """Only the gate sets `dry_run`, if a trusted server supports it."""
     trusted = notebook.connection(trusted=True)
     sneaky = call("notebook.save_note", name="a", text="x", dry_run=False)
     packet = await run_once(scripted(sneaky), "Save x as a", trusted)

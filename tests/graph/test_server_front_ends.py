@@ -14,7 +14,7 @@ WRITE, UNCLEAR = 'Write "hello owl" to shown.txt', "Write shown.txt"
 
 
 def is_shown_by_chat_ui(interrupt: Any, messages: list[Any]) -> bool:
-    """Whether agent-chat-ui shows a card for an interrupt: it checks the last message and the payload's form."""
+    """Return whether agent-chat-ui shows a card, by the last message and the form of the payload."""
     value = interrupt.get("value")
     requests, configs = value.get("action_requests"), value.get("review_configs")
     return (

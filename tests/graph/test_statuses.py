@@ -21,7 +21,7 @@ Scenario = Callable[[Notebook, Path], Awaitable[CognitionPacket]]
 
 
 async def pending(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
-    """The process stops between selection and review."""
+    """Stop the turn between selection and review."""
     async with session(scripted(READ), notebook, interrupt_before=["review_selection"]) as talk:
         return await talk.until_stopped(Say("Read a"))
 
@@ -38,7 +38,7 @@ async def awaiting_approval(notebook: Notebook, tmp_path: Path) -> CognitionPack
 
 
 async def approved(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
-    """The process stops between the approval and the call."""
+    """Stop the turn between approval and call."""
     async with session(scripted(WRITE), notebook, interrupt_before=["execute_tool"], allow_write_tools=True) as talk:
         await talk.ask("Write avocado to a")
         return await talk.until_stopped(Reply("yes"))
@@ -63,7 +63,7 @@ async def user_denied(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
 
 
 async def unknown(notebook: Notebook, tmp_path: Path) -> CognitionPacket:
-    """The server dies during the call."""
+    """Kill the server during the call."""
     send = scripted(call("mail.send_mail", text="Dear all"))
     async with session(send, dying(tmp_path / "sent"), allow_write_tools=True) as talk:
         await talk.ask("Send a mail saying Dear all")

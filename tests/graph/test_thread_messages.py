@@ -20,8 +20,8 @@ EDIT = {"type": "edit", "edited_action": {"name": "notebook.write_note", "args":
 RAN = "The user approved it, and it ran."
 
 
-def are_valid(messages: Sequence[AnyMessage]) -> bool:
-    """Whether each tool call is followed by its tool message, as providers require, except at the end."""
+def are_valid_messages(messages: Sequence[AnyMessage]) -> bool:
+    """Return whether each tool call is followed by its tool message, as providers require, except at the end."""
     open_ids: list[str] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -78,7 +78,7 @@ async def test_a_question_in_a_second_turn_has_valid_messages(notebook: Notebook
         assert [one.type for one in asks.history] == ["human", "ai"], "what prompts show of earlier turns"
         packet = await talk.reply(reply)
     assert kinds(packet.messages) == ["human", "ai", "human", "call", "tool", "ai"]
-    assert are_valid(packet.messages)
+    assert are_valid_messages(packet.messages)
     assert closings(packet) == [closed]
     assert [one.type for one in packet.conversation] == ["human", "ai", "human", "ai"], "what was said, without calls"
 
@@ -88,7 +88,7 @@ async def test_each_of_two_calls_is_closed_by_a_tool_message(notebook: Notebook)
         await talk.ask(ASK)
         packet = await talk.reply({"decisions": [{"type": "approve"}, {"type": "reject"}]})
     assert kinds(packet.messages) == ["human", "call", "tool", "tool", "ai"]
-    assert are_valid(packet.messages)
+    assert are_valid_messages(packet.messages)
     assert closings(packet) == [RAN, "The user denied it; it did not run."]
 
 
@@ -112,7 +112,7 @@ async def test_a_message_during_a_question_follows_the_closed_call(
         out = await talk.graph.ainvoke({"messages": [claims, HumanMessage(words)]}, talk.config, context=talk.context)
     messages = out["messages"]
     assert kinds(messages) == ["human", "call", "tool", "human", *then]
-    assert are_valid(messages)
+    assert are_valid_messages(messages)
     assert messages[2].text == closed
 
 
@@ -124,6 +124,6 @@ async def test_a_fork_that_asks_again_has_a_valid_thread(notebook: Notebook) -> 
         await talk.reply("yes")
         out = await talk.graph.ainvoke(Command(resume="yes"), waiting, context=talk.context)
         assert out["__interrupt__"][0].value["problem"]
-        assert are_valid(out["messages"])
+        assert are_valid_messages(out["messages"])
         packet = await talk.reply({"decisions": [{"type": "reject"}]})
-    assert are_valid(packet.messages)
+    assert are_valid_messages(packet.messages)

@@ -35,7 +35,7 @@ def called(packet: CognitionPacket) -> list[tuple[str, object, str]]:
     return [(one.tool_name, one.params.get("path"), one.status.value) for one in calls]
 
 
-async def said(sessions: Sessions, request: str, words: str, *, as_message: bool) -> list[object]:
+async def outcome_of_message(sessions: Sessions, request: str, words: str, *, as_message: bool) -> list[object]:
     """Send a request that causes a question, send a message, and return the outcome."""
     asked = [event async for event in run_turn(sessions, Say(request), "s", WRITES)][-1]
     assert isinstance(asked, Asked)
@@ -59,7 +59,7 @@ async def said(sessions: Sessions, request: str, words: str, *, as_message: bool
 async def test_a_new_request_runs_and_the_question_stays_open(
     sessions: Sessions, request_: str, words: str, *, as_message: bool
 ) -> None:
-    *_, aside, asked = await said(sessions, request_, words, as_message=as_message)
+    *_, aside, asked = await outcome_of_message(sessions, request_, words, as_message=as_message)
     assert isinstance(aside, Aside)
     assert [status for _, _, status in called(aside.packet)] == ["executed"]
     assert isinstance(asked, Asked)
@@ -86,7 +86,7 @@ async def test_a_new_request_runs_and_the_question_stays_open(
 async def test_an_unclear_message_leaves_the_question_open(
     sessions: Sessions, request_: str, words: str, told: str
 ) -> None:
-    asked = (await said(sessions, request_, words, as_message=False))[-1]
+    asked = (await outcome_of_message(sessions, request_, words, as_message=False))[-1]
     assert isinstance(asked, Asked)
     assert told in asked.question["problem"]
     assert not [one for one in called(asked.packet) if one[2] == "executed"]
@@ -96,7 +96,7 @@ async def test_an_unclear_message_leaves_the_question_open(
 
 @pytest.mark.parametrize("words", ["yes but to b.txt", "write it to b.txt instead", "no, to b.txt", "path=b.txt"])
 async def test_a_correction_is_asked_about_again(sessions: Sessions, words: str) -> None:
-    asked = (await said(sessions, WRITE, words, as_message=False))[-1]
+    asked = (await outcome_of_message(sessions, WRITE, words, as_message=False))[-1]
     assert isinstance(asked, Asked)
     assert called(asked.packet)[-1] == ("ai.write", "b.txt", "awaiting_approval")
 
