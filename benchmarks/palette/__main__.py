@@ -70,7 +70,7 @@ def packetgate(catalogue: Catalogue) -> Choose:
         wanted = PaletteRequest(
             request, access_of(request), size=DEFAULTS.palette_size, token_budget=DEFAULTS.palette_token_budget
         )
-        return {entry.tool_name: entry.shown for entry in choose_palette(wanted, catalogue).entries}
+        return {entry.tool_name: entry.detail for entry in choose_palette(wanted, catalogue).entries}
 
     return choose
 

@@ -86,7 +86,7 @@ async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, An
 async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[str, Any]:
     """Return what Packetgate chooses, and which of it passes its gate."""
     palette = tuple(
-        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )
     packet = CognitionPacket(
         content=Content(original_prompt=case.query), context=Context(palette=palette), tool_routing=ToolRouting()

@@ -21,7 +21,7 @@ async def outcomes(cases: Sequence[Case], deciders: Deciders) -> list[Outcome]:
 async def _outcome(case: Case, deciders: Deciders) -> Outcome:
     catalogue = Catalogue(tool.spec for tool in case.tools)
     palette = tuple(
-        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )
     packet = CognitionPacket(
         content=Content(original_prompt=case.query), context=Context(palette=palette), tool_routing=ToolRouting()

@@ -173,7 +173,7 @@ async def _collect(name: str, asked: Sequence[Question], known: Collection[tuple
 def _asked(question: Question) -> tuple[CognitionPacket, Catalogue]:
     catalogue = Catalogue(question.tools.values())
     palette = tuple(
-        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )
     content, context = Content(original_prompt=question.words), Context(palette=palette)
     return CognitionPacket(content=content, context=context, tool_routing=ToolRouting()), catalogue

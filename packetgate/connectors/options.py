@@ -128,7 +128,7 @@ def run_settings_from(
 
 def context_for_others(run_settings: "RunSettings") -> "RoutingContext":
     """Return the settings for other users' runs, and print which values are limited for other users."""
-    for where in run_settings.set_aside:
+    for where in run_settings.ignored_sources:
         typer.echo(f"packetgate: {where}: applies to other users only where it restricts them", err=True)
     return run_settings.for_others
 

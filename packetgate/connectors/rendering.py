@@ -93,16 +93,16 @@ def _warn(shown: Text, warning: dict[str, str], width: int) -> None:
     shown.append("Look at this:\n", style="bold red")
     what = f"{warning['argument']}: " if warning.get("argument") else ""
     _quote(shown, f"{what}{warning.get('why', '')}", width, lambda _: "red")
-    passage, marked = warning.get("sentence") or warning.get("marked", ""), warning.get("marked", "")
+    passage, flagged_part = warning.get("passage") or warning.get("flagged_part", ""), warning.get("flagged_part", "")
     start = len(shown)
     _quote(shown, passage, width)
-    if marked:
-        _highlight(shown, escaped(marked), start)
+    if flagged_part:
+        _highlight(shown, escaped(flagged_part), start)
 
 
-def _highlight(shown: Text, marked: str, start: int) -> None:
+def _highlight(shown: Text, flagged_part: str, start: int) -> None:
     rows = f"\n{re.escape(_FOLDED_BAR)}"
-    pattern = f"(?:{rows})?".join(re.escape(char) for char in marked)
+    pattern = f"(?:{rows})?".join(re.escape(char) for char in flagged_part)
     for match in re.finditer(pattern, shown.plain[start:]):
         shown.stylize("bold reverse red", start + match.start(), start + match.end())
 

@@ -37,7 +37,7 @@ class RunSettings:
     """The source of each setting that is not a default."""
 
     @property
-    def set_aside(self) -> tuple[str, ...]:
+    def ignored_sources(self) -> tuple[str, ...]:
         """Sources with values that would allow other users more. Such values are ignored for other users."""
         return tuple(
             where

@@ -96,7 +96,7 @@ class Finished:
     packet: CognitionPacket
 
     @property
-    def status(self) -> int:
+    def exit_status(self) -> int:
         """The exit status: 1 if a call of the last pass failed or may have failed."""
         routing = self.packet.tool_routing
         last = (routing.calls or routing.past_calls[-1:]) if routing else ()

@@ -70,7 +70,7 @@ class StageChange:
             escalated=tuple([call.tool_name for call in self.calls if call.status.awaits_user]),
             escalation=self._escalation(),
             calls=Counter([call.status.value for call in self.calls]),
-            corrections=tuple([correction.problem for correction in corrections if not correction.mended]),
+            corrections=tuple([correction.problem for correction in corrections if not correction.is_repaired]),
             reinjection_count=routing.reinjection_count,
             violations=after.metrics.violations - before.metrics.violations,
             errors=_added(before.metrics.errors, after.metrics.errors),

@@ -13,7 +13,7 @@ def after_opening(packet: CognitionPacket) -> Literal["detect_intent", "ask_user
 
 def after_intent(packet: CognitionPacket) -> Literal["build_palette", "respond"]:
     """Build a palette if a tool is needed and the cap allows a pass."""
-    return "build_palette" if packet.intent.needs_tool and not packet.routing.capped else "respond"
+    return "build_palette" if packet.intent.needs_tool and not packet.routing.is_at_reinjection_limit else "respond"
 
 
 def after_selection(packet: CognitionPacket) -> Literal["review_selection", "build_palette", "ask_user", "respond"]:
@@ -57,7 +57,7 @@ def after_execution(packet: CognitionPacket) -> Literal["ask_user", "inject_resu
 
 def after_answering(packet: CognitionPacket) -> Literal["put_back", "__end__"]:
     """Go to `put_back` if a question is parked."""
-    return "put_back" if packet.parked else "__end__"
+    return "put_back" if packet.parked_turns else "__end__"
 
 
 def _run_or_respond(packet: CognitionPacket) -> Literal["execute_tool", "respond"]:

@@ -49,7 +49,7 @@ async def build_palette(
             recent=_recent(packet),
             described=routing.described_tools,
             missed=routing.missed_tools + routing.objections,
-            seen=packet.context.palette_names if routing.widened and not guarded else (),
+            seen=packet.context.palette_names if routing.palette_widened and not guarded else (),
             guarded=guarded,
             tokens=counter,
             learned=await learned(packet, runtime.store) if learned else None,
@@ -68,17 +68,17 @@ async def build_palette(
     )
     if READER in catalogue and _mentions_stored_result(packet):
         context = context.with_tool(
-            PaletteEntry(tool_name=READER, shown="full", reason="kept", risk=catalogue[READER].risk)
+            PaletteEntry(tool_name=READER, detail="full", reason="kept", risk=catalogue[READER].risk)
         )
     for step in (call.tool_name for call in routing.queued_calls if call.chain and call.tool_name in catalogue):
         context = context.with_tool(
-            PaletteEntry(tool_name=step, shown="name", reason="chain", risk=catalogue[step].risk)
+            PaletteEntry(tool_name=step, detail="name", reason="chain", risk=catalogue[step].risk)
         )
     summary = _summary(palette, len(catalogue), context.shift, exact=counter.is_exact)
     return {
         "context": context,
         "metrics": packet.metrics.with_server_problems(_STAGE, servers),
-        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
+        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
     }
 
 

@@ -24,12 +24,12 @@ async def respond(
 
         clean = strip_markup(answer.text, packet.session_words)
         text, violations = clean.text or NOTHING_LEFT, clean.violations
-    dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.dropped)
+    dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.unanswered_questions)
     notes = _result_notes(packet)
     shown = with_inert_links(dropped + (answer.markdown or text) + answer.appendix, packet.session_words) + notes
     model_text = {MODEL_TEXT: text} if answer.appendix else {}
     removed = f", {violations} pieces of tool markup removed" if violations else ""
-    metrics = packet.metrics.with_tokens(_STAGE, answer.usage).failed(*answer.errors(_STAGE))
+    metrics = packet.metrics.with_tokens(_STAGE, answer.usage).with_errors(*answer.errors(_STAGE))
     return {
         "response": Response(
             candidate=dropped + answer.text + notes if answer.markdown else shown, confidence=answer.confidence
@@ -37,7 +37,9 @@ async def respond(
         "messages": [AIMessage(shown, id=answer.message_id, additional_kwargs=model_text)],
         "metrics": metrics.changed(violations=metrics.violations + violations),
         "status": Status(state=PacketState.COMPLETED),
-        "reasoning": packet.reasoning.noted(answer.reflection(_STAGE, f"{len(shown):,} characters{removed}")),
+        "reasoning": packet.reasoning.with_reflections(
+            answer.reflection(_STAGE, f"{len(shown):,} characters{removed}")
+        ),
     }
 
 

@@ -150,11 +150,11 @@ def _outcome(routing: Mapping[str, Any]) -> dict[str, Any]:
     result = routing.get("execution_result")
     if isinstance(result, Mapping):
         output = result.get("output")
-        restated = output if isinstance(output, dict) else None
+        structured = output if isinstance(output, dict) else None
         result = {
             **{name: result[name] for name in ("success", "error", "execution_time_ms") if name in result},
             "output": _text(output),
-            "restated": restated,
+            "structured_in_output": structured,
         }
     return {
         "selection_confidence_source": ConfidenceSource.STATED,

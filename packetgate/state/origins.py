@@ -45,9 +45,9 @@ class Origin(Section):
     is_flagged: bool = False
     """Flagged: the user is always asked, even about a read, whatever they allowed beforehand."""
     why: str = ""
-    sentence: str = ""
+    passage: str = ""
     """The passage of the output, control characters replaced by names."""
-    marked: str = ""
+    flagged_part: str = ""
     """The part of the passage that the flag is about, such as an address."""
 
     @property

@@ -28,7 +28,7 @@ from packetgate.state.sections import (
     Header,
     Intent,
     Metrics,
-    Parked,
+    ParkedTurn,
     Reasoning,
     Response,
     Status,
@@ -80,7 +80,7 @@ class CognitionPacket(BaseModel):
     metrics: Metrics = Field(default_factory=Metrics)
     status: Status = Field(default_factory=Status)
     tool_routing: ToolRouting | None = None
-    parked: tuple[Parked, ...] = ()
+    parked_turns: tuple[ParkedTurn, ...] = ()
     """Turns with open questions, the latest last. These turns continue after the current turn."""
     messages: Messages = Field(default_factory=list)
 
@@ -119,7 +119,7 @@ class CognitionPacket(BaseModel):
 
         return packet_card(self)
 
-    def merged(self, update: "PacketUpdate") -> "CognitionPacket":
+    def with_update(self, update: "PacketUpdate") -> "CognitionPacket":
         """Return the packet with a node's update applied, as the graph does."""
         changed: dict[str, Any] = dict(update)
         if "messages" in changed:
@@ -140,7 +140,7 @@ class PacketUpdate(TypedDict, total=False):
     metrics: Metrics
     status: Status
     tool_routing: ToolRouting | None
-    parked: tuple[Parked, ...]
+    parked_turns: tuple[ParkedTurn, ...]
     messages: list[AnyMessage | RemoveMessage]
     request: TurnRequest
 

@@ -62,8 +62,8 @@ class ToolResult(Section):
     """Text of the answer; other parts are named in brackets."""
     structured: dict[str, JsonValue] | None = None
     """Structured content that the text does not contain completely; `output` ends with this content as JSON."""
-    restated: dict[str, JsonValue] | None = None
-    wrapped_as: str = ""
+    structured_in_output: dict[str, JsonValue] | None = None
+    output_field: str = ""
     """Name of the only field in the structured content, if the field's value equals the text."""
     parts: tuple[dict[str, JsonValue], ...] = ()
     """Content as the server sent it, for clients of the proxy; empty if `output` holds the complete content.
@@ -87,9 +87,9 @@ class ToolResult(Section):
     @property
     def fields(self) -> dict[str, JsonValue] | None:
         """The structured content, wherever it is stored."""
-        if self.wrapped_as:
-            return {self.wrapped_as: self.output}
-        return self.restated if self.structured is None else self.structured
+        if self.output_field:
+            return {self.output_field: self.output}
+        return self.structured_in_output if self.structured is None else self.structured
 
     @property
     def server_text(self) -> str:
@@ -184,29 +184,29 @@ class ToolCall(Section):
         return Risk.READ if self.is_unconfirmed_read else self.risk
 
     @property
-    def doubt(self) -> str:
+    def unfinished_run_text(self) -> str:
         """Description of a run whose end was not recorded."""
         return f"it was started at {self.started_at:%Y-%m-%d %H:%M:%S} UTC, and it is not known whether it finished"
 
-    def same_call(self, other: "ToolCall") -> bool:
+    def is_same_call(self, other: "ToolCall") -> bool:
         """Whether both have the same tool and arguments."""
         return self.tool_name == other.tool_name and self.params == other.params
 
-    def decided(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":
+    def with_decision(self, status: ToolExecutionStatus, why: str = "") -> "ToolCall":
         """Return the call with the user's decision; `why` replaces the review's reasoning.
 
         A call that may have run becomes `unknown` if the decision does not run it again.
         """
         if self.started_at is not None and status is not ToolExecutionStatus.APPROVED:
-            again = f"{self.doubt}; it was not run again" + (f", as {why}" if why else "")
+            again = f"{self.unfinished_run_text}; it was not run again" + (f", as {why}" if why else "")
             return self.changed(status=ToolExecutionStatus.UNKNOWN, review_reasoning=again)
         return self.changed(status=status, review_reasoning=why or self.review_reasoning)
 
-    def in_doubt(self, started_at: datetime) -> "ToolCall":
+    def with_unfinished_run(self, started_at: datetime) -> "ToolCall":
         """Return the call with status `awaiting_approval`, because an earlier run has no recorded end."""
         return self.changed(status=ToolExecutionStatus.AWAITING_APPROVAL, started_at=started_at)
 
-    def ended(self, status: ToolExecutionStatus, result: ToolResult) -> "ToolCall":
+    def with_result(self, status: ToolExecutionStatus, result: ToolResult) -> "ToolCall":
         """Return the call with its result."""
         return self.changed(status=status, result=result)
 
@@ -233,7 +233,7 @@ class Correction(Section):
     can be repaired, `alias`, `wrapper`, `misspelt_parameter`, `coerced` or `named_nearly`.
     """
     message: str
-    mended: bool = False
+    is_repaired: bool = False
     better_tool: str = ""
     """Canonical name of the tool to call instead, if known."""
 
@@ -263,13 +263,13 @@ class ToolRouting(Section):
     """Canonical names near to a requested tool that does not exist."""
     missed_tools: tuple[str, ...] = ()
     """Selected names that are not on the palette, oldest first."""
-    widened: bool = False
+    palette_widened: bool = False
     """Whether a miss has widened the palette: the next miss ends the pass."""
     described_tools: tuple[str, ...] = ()
     """Tools whose full description the selection requested."""
     describe_rounds: int = 0
     question: str | None = None
-    asks_for: tuple[str, ...] = ()
+    asked_argument: tuple[str, ...] = ()
     """Tool and parameter, if the question is about one argument."""
     pass_status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     note: str = ""
@@ -336,7 +336,7 @@ class ToolRouting(Section):
         return self.first_call.review_confidence if self.first_call else 0.0
 
     @property
-    def capped(self) -> bool:
+    def is_at_reinjection_limit(self) -> bool:
         """Whether all reinjections are used."""
         return self.reinjection_count >= self.max_reinjections
 
@@ -359,13 +359,13 @@ class ToolRouting(Section):
             max_reinjections=self.max_reinjections,
         )
 
-    def stopped_at_cap(self) -> "ToolRouting":
+    def stopped_at_limit(self) -> "ToolRouting":
         """Return the routing of a turn that may have no further pass; the note names the calls not made."""
         rest = f" ({', '.join(map(_written, self.queued_calls))})" if self.queued_calls else ""
         note = f"the rest was skipped{rest}: the limit is {self.max_reinjections} rounds of tool calls per turn"
         return self.changed(queued_calls=(), pass_status=ToolExecutionStatus.SKIPPED, note=note)
 
-    def selected(
+    def for_new_selection(
         self, alternatives: tuple[Alternative, ...] = (), corrections: tuple[Correction, ...] = ()
     ) -> "ToolRouting":
         """Return the routing prepared for the result of another selection: its calls move to `past_calls`."""
@@ -378,27 +378,27 @@ class ToolRouting(Section):
             question=None,
         )
 
-    def corrected(self, *corrections: Correction) -> "ToolRouting":
+    def with_corrections(self, *corrections: Correction) -> "ToolRouting":
         """Return the routing with more corrections."""
         return self.changed(corrections=self.corrections + corrections)
 
-    def called(
+    def with_calls(
         self, calls: tuple[ToolCall, ...], limit: int, note: str = "", *, complete: bool | None = None
     ) -> "ToolRouting":
-        """Return the routing with these calls: the first `most` in this pass, the others in later passes."""
+        """Return the routing with these calls: the first `limit` in this pass, the others in later passes."""
         return self.changed(
             outcome="call", calls=calls[:limit], queued_calls=calls[limit:], note=note, complete=complete
         )
 
-    def asked(self, question: str, asks_for: tuple[str, ...] = ()) -> "ToolRouting":
+    def with_question(self, question: str, asked_argument: tuple[str, ...] = ()) -> "ToolRouting":
         """Return the routing with a question for the user."""
-        return self.changed(outcome="clarify", question=question, asks_for=asks_for)
+        return self.changed(outcome="clarify", question=question, asked_argument=asked_argument)
 
-    def answered(self) -> "ToolRouting":
+    def after_answer(self) -> "ToolRouting":
         """Return the routing for a selection after the user's answer."""
         return self.changed(outcome="pending", question=None, queued_calls=())
 
-    def described(self, names: tuple[str, ...], suggestions: tuple[str, ...] = ()) -> "ToolRouting":
+    def with_described_tools(self, names: tuple[str, ...], suggestions: tuple[str, ...] = ()) -> "ToolRouting":
         """Return the routing for a selection that receives the full descriptions of these tools."""
         return self.changed(
             outcome="describe",
@@ -407,14 +407,16 @@ class ToolRouting(Section):
             suggestions=suggestions,
         )
 
-    def missed(self, names: tuple[str, ...] = (), suggestions: tuple[str, ...] = ()) -> "ToolRouting":
+    def after_miss(self, names: tuple[str, ...] = (), suggestions: tuple[str, ...] = ()) -> "ToolRouting":
         """Return the routing for a selection from a wider palette; the second miss ends the pass."""
         missed = self.changed(missed_tools=self.missed_tools + names, suggestions=suggestions or self.suggestions)
-        if not self.widened:
-            return missed.changed(outcome="miss", widened=True)
-        return missed.ended(f"unknown tool: {', '.join(map(repr, _unique(names)))}" if names else "no tool fits")
+        if not self.palette_widened:
+            return missed.changed(outcome="miss", palette_widened=True)
+        return missed.ended_without_call(
+            f"unknown tool: {', '.join(map(repr, _unique(names)))}" if names else "no tool fits"
+        )
 
-    def objected(self, corrections: tuple[Correction, ...]) -> "ToolRouting":
+    def with_objections(self, corrections: tuple[Correction, ...]) -> "ToolRouting":
         """Return the routing for a selection that receives the objections, with the better tools on its palette."""
         return self.changed(
             outcome="miss",
@@ -423,12 +425,12 @@ class ToolRouting(Section):
             objections=self.objections + _unique(tuple(correction.better_tool for correction in corrections)),
         )
 
-    def ended(self, note: str) -> "ToolRouting":
+    def ended_without_call(self, note: str) -> "ToolRouting":
         """Return the routing of a pass that makes no call, with the reason."""
         skipped = ToolExecutionStatus.SKIPPED
         return self.changed(outcome="none", calls=(), queued_calls=(), question=None, pass_status=skipped, note=note)
 
-    def injected(self) -> "ToolRouting":
+    def with_reinjection(self) -> "ToolRouting":
         """Return the routing with one more reinjection counted; a chain counts once, with its last step."""
         if self.queued_calls and self.queued_calls[0].chain:
             return self

@@ -103,7 +103,7 @@ class PaletteEntry(Section):
     """A tool that the turn may use."""
 
     tool_name: str
-    shown: PaletteDetail
+    detail: PaletteDetail
     reason: Literal["permanent", "recent", "default", "ranked", "widened", "described", "kept", "chain"]
     """`kept`: only to read the rest of a long result. `chain`: for a step of a called chain."""
     risk: Risk
@@ -121,7 +121,7 @@ class LedgerEntry(Section):
     summary: str
     server_part: str | None = None
     """The part of the summary that the server wrote; None: the complete summary."""
-    fields: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     """Addresses that were complete structured fields: later turns may send to them."""
     at: datetime = Field(default_factory=now)
 
@@ -135,7 +135,7 @@ class ServerHealth(Section):
     problem: str = ""
 
     @property
-    def trouble(self) -> str:
+    def problem_line(self) -> str:
         """The server's name and problem; empty without a problem."""
         problem = self.problem or ("still starting" if self.state == "connecting" else "")
         return problem and f"{self.name}: {problem}"
@@ -200,7 +200,7 @@ class Context(Section):
             return self
         return self.changed(palette=(*others, entry))
 
-    def is_only_to_read_on(self, tool_name: str) -> bool:
+    def is_limited_to_results(self, tool_name: str) -> bool:
         """Whether a tool may only read the rest of a long result."""
         return any(entry.tool_name == tool_name and entry.reason == "kept" for entry in self.palette)
 
@@ -227,7 +227,7 @@ class Context(Section):
             shift=self.shift or shift,
         )
 
-    def with_session_of(self, newer: "Context") -> "Context":
+    def with_session_fields_of(self, newer: "Context") -> "Context":
         """Return the section with the session's fields of `newer`."""
         names = ("context_type", "subject", "recent_tools", "result_ledger", "earlier_pictures")
         return self.changed(**{name: getattr(newer, name) for name in names})
@@ -259,7 +259,7 @@ class Content(Section):
         """Everything that the user wrote this turn."""
         return "\n".join((self.original_prompt, *self.clarifications))
 
-    def clarified(self, *answers: str) -> "Content":
+    def with_answers(self, *answers: str) -> "Content":
         """Return the section with more answers of the user."""
         return self.changed(clarifications=self.clarifications + answers)
 
@@ -308,11 +308,11 @@ class Reasoning(Section):
     sketchpad: tuple[Sketch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
 
-    def noted(self, *entries: Reflection) -> "Reasoning":
+    def with_reflections(self, *entries: Reflection) -> "Reasoning":
         """Return the section with more log entries."""
         return self.changed(reflection_log=self.reflection_log + entries)
 
-    def timed(self, entry: int, latency_ms: float) -> "Reasoning":
+    def with_duration(self, entry: int, latency_ms: float) -> "Reasoning":
         """Return the section with the duration of a log entry, if it exists."""
         if entry >= len(self.reflection_log):
             return self
@@ -371,11 +371,11 @@ class OpenQuestion(Section):
     """The answer, if the user sent it as a message."""
 
     @property
-    def has_lapsed(self) -> bool:
+    def has_expired(self) -> bool:
         """Whether the question has expired."""
         return now() > self.expires_at
 
-    def again(self, problem: str) -> "OpenQuestion":
+    def repeat(self, problem: str) -> "OpenQuestion":
         """Return a new question about the same calls."""
         return OpenQuestion(expires_at=self.expires_at, calls=self.calls, problem=problem)
 
@@ -436,7 +436,7 @@ class Governance(Section):
     audit: tuple[AuditEntry, ...] = ()
 
     @property
-    def dropped(self) -> tuple[str, ...]:
+    def unanswered_questions(self) -> tuple[str, ...]:
         """Questions of earlier turns that the user did not answer."""
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
 
@@ -445,11 +445,11 @@ class Governance(Section):
         off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})
         return self.changed(settings=off)
 
-    def audited(self, *entries: AuditEntry) -> "Governance":
+    def with_audit_entries(self, *entries: AuditEntry) -> "Governance":
         """Return the section with more audit entries."""
         return self.changed(audit=self.audit + entries)
 
-    def decided(self, *approvals: Approval) -> "Governance":
+    def with_approvals(self, *approvals: Approval) -> "Governance":
         """Return the section with these decisions, also in the audit trail."""
         trail = (
             AuditEntry(
@@ -459,7 +459,7 @@ class Governance(Section):
             )
             for approval in approvals
         )
-        return self.changed(approvals=self.approvals + approvals).audited(*trail)
+        return self.changed(approvals=self.approvals + approvals).with_audit_entries(*trail)
 
 
 class StageError(Section):
@@ -490,9 +490,11 @@ class Metrics(Section):
 
     def with_server_problems(self, stage: str, servers: Iterable[ServerHealth]) -> "Metrics":
         """Return the section with the problems of servers."""
-        return self.failed(*(StageError(stage=stage, message=server.trouble) for server in servers if server.trouble))
+        return self.with_errors(
+            *(StageError(stage=stage, message=server.problem_line) for server in servers if server.problem_line)
+        )
 
-    def failed(self, *errors: StageError) -> "Metrics":
+    def with_errors(self, *errors: StageError) -> "Metrics":
         """Return the section with these errors. An error that occurs twice is listed once."""
         new = tuple([error for error in errors if error not in self.errors])
         return self.changed(errors=self.errors + new) if new else self
@@ -514,7 +516,7 @@ class Status(Section):
     next_steps: tuple[str, ...] = ()
 
 
-class Parked(Section):
+class ParkedTurn(Section):
     """Sections of a packet with an open question, while the user asks for something else."""
 
     header: Header

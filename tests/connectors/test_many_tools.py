@@ -10,7 +10,7 @@ from packetgate.state.sections import MAX_NAMED_TOOLS, Content, Context, Palette
 
 def packet(tools: int) -> CognitionPacket:
     """Return a packet whose palette was chosen from so many tools."""
-    shown = PaletteEntry(tool_name="shelf.item_00000", shown="full", reason="ranked", risk="read")  # type: ignore[arg-type]
+    shown = PaletteEntry(tool_name="shelf.item_00000", detail="full", reason="ranked", risk="read")  # type: ignore[arg-type]
     names = {f"shelf.item_{number:05}": number for number in range(tools)}
     context = Context().with_palette((shown,), tokens=9, left_out=0, available=names, servers=(), subject=(), shift="")
     return CognitionPacket(messages=[], context=context, content=Content(original_prompt="get it"))

@@ -223,7 +223,7 @@ def test_a_variable_cannot_clear_the_allow_list_for_others(monkeypatch: pytest.M
     found = run_settings(file)
     assert found.context.allowed_tools == ()
     assert found.for_others.allowed_tools == ("ai.read",)
-    assert found.set_aside == ("PACKETGATE_ALLOWED_TOOLS",)
+    assert found.ignored_sources == ("PACKETGATE_ALLOWED_TOOLS",)
 
 
 def test_variables_only_restrict_other_users(monkeypatch: pytest.MonkeyPatch):
@@ -242,7 +242,7 @@ def test_variables_only_restrict_other_users(monkeypatch: pytest.MonkeyPatch):
         "allowed_tools": ("ai.*",),
         "palette_size": 7,
     }
-    assert found.set_aside == ("PACKETGATE_ALLOW_WRITE_TOOLS", "PACKETGATE_CONFIDENCE_THRESHOLD")
+    assert found.ignored_sources == ("PACKETGATE_ALLOW_WRITE_TOOLS", "PACKETGATE_CONFIDENCE_THRESHOLD")
 
 
 @pytest.mark.parametrize(("written", "holds"), [("true", set()), ("false", {"allow_write_tools"})])

@@ -38,8 +38,10 @@ def test_the_first_objection_adds_the_better_tool_to_the_palette():
     routing = settled(WRONG)
     assert (routing.outcome, routing.calls) == ("miss", ())
     assert (routing.missed_tools, routing.objections) == ((), (IMAGE,))
-    assert [(one.problem, one.better_tool, one.mended) for one in routing.corrections] == [("wrong_kind", IMAGE, False)]
-    assert not routing.widened
+    assert [(one.problem, one.better_tool, one.is_repaired) for one in routing.corrections] == [
+        ("wrong_kind", IMAGE, False)
+    ]
+    assert not routing.palette_widened
 
 
 @pytest.mark.parametrize(

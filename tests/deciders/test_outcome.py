@@ -48,7 +48,7 @@ def test_a_call_is_repaired_before_it_is_checked():
         {"path": "a.txt"},
         {"path": "user"},
     )
-    assert [(one.problem, one.mended) for one in routing.corrections] == [
+    assert [(one.problem, one.is_repaired) for one in routing.corrections] == [
         ("wrapper", True),
         ("misspelt_parameter", True),
     ]
@@ -75,7 +75,7 @@ def test_a_check_by_the_decider_is_repeated(name: str):
         (describe("files.read_file"), packet("Read", describe_rounds=1), "describe"),
         (describe("files.read_file"), packet("Read", describe_rounds=2), "none"),
         (call("files.burn"), packet("Read"), "miss"),
-        (call("files.burn"), packet("Read", missed_tools=("files.shred",), widened=True), "none"),
+        (call("files.burn"), packet("Read", missed_tools=("files.shred",), palette_widened=True), "none"),
         (call("files.burn"), packet("Read", missed_tools=("files.shred",)), "miss"),
         (call("files.read_file"), packet("Read"), "none"),
         (calls(), packet("Read"), "none"),
@@ -102,7 +102,7 @@ def test_calls_are_limited_to_the_maximum():
 
 def from_queue(routing: ToolRouting) -> ToolRouting:
     """Return the routing of the pass after this one."""
-    given = packet("Read").merged({"tool_routing": routing.injected().next_pass()})
+    given = packet("Read").with_update({"tool_routing": routing.with_reinjection().next_pass()})
     return routing_from_queue(given, FILES, CONTEXT)
 
 
@@ -113,14 +113,14 @@ def test_the_next_pass_makes_the_remaining_calls():
     assert [call.params["path"] for call in second.calls] == ["4.txt", "5.txt", "6.txt", "7.txt"]
     assert [call.params["path"] for call in second.queued_calls] == ["8.txt"]
     assert (second.outcome, second.step, second.past_calls, second.step_calls) == ("call", 0, ran, ran + second.calls)
-    last = from_queue(second).injected()
+    last = from_queue(second).with_reinjection()
     assert (last.queued_calls, last.step, len(last.all_calls)) == ((), 0, 9)
     assert (last.next_pass().step, last.next_pass().step_calls) == (1, ())
 
 
 def test_calls_beyond_the_last_pass_are_named():
     routing = settled(calls(*(wanted("files.read_file", path=f"{number}.txt") for number in range(6))))
-    stopped = routing.stopped_at_cap()
+    stopped = routing.stopped_at_limit()
     assert "files.read_file(path=4.txt), files.read_file(path=5.txt)" in stopped.note
     assert stopped.queued_calls == ()
 
@@ -141,8 +141,8 @@ def test_describe_accepts_aliases_and_suggests_near_names():
     ],
 )
 def test_no_choice_from_a_narrow_palette_widens_it_once(decided_by: str, left_out: int, widened: bool, outcome: str):
-    given = packet("Read a.txt", widened=widened)
+    given = packet("Read a.txt", palette_widened=widened)
     given = given.model_copy(update={"context": given.context.model_copy(update={"palette_left_out": left_out})})
     routing = settled(none("no").model_copy(update={"decided_by": decided_by}), given)
-    assert (routing.outcome, routing.widened) == (outcome, widened or outcome == "miss")
+    assert (routing.outcome, routing.palette_widened) == (outcome, widened or outcome == "miss")
     assert routing.missed_tools == ()

@@ -11,7 +11,7 @@ from packetgate.state.sections import Header, Intent, Reasoning, Reflection
 
 PLAIN = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
 ROUTING = ToolRouting(calls=(ToolCall(tool_name="a.b", params={"c": [1, None]}),))
-REASONING = Reasoning().noted(Reflection(step="a", summary="b", confidence=0.7))
+REASONING = Reasoning().with_reflections(Reflection(step="a", summary="b", confidence=0.7))
 
 MESSAGES = [HumanMessage("hi", id="1"), AIMessage("there", id="2", tool_calls=[{"name": "a", "args": {}, "id": "3"}])]
 

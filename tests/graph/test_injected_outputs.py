@@ -22,7 +22,7 @@ async def asked(text: str) -> tuple[dict[str, Any], Notebook]:
         packet = (await talk.ask(REQUEST)).packet
         (write,) = packet.routing.calls
         came_to = {
-            "palette": [(entry.tool_name, entry.shown, entry.risk) for entry in packet.context.palette],
+            "palette": [(entry.tool_name, entry.detail, entry.risk) for entry in packet.context.palette],
             "settings": packet.governance.settings,
             "approvals": packet.governance.approvals,
             "risk": (write.risk, write.open_world),

@@ -146,6 +146,6 @@ async def test_a_new_call_after_a_remark_replaces_the_pending_call(notebook: Not
     async with session(scripted(first, second, none()), notebook, allow_write_tools=True) as opened:
         await opened.ask("Write hello to note a")
         asked = await opened.ask_again("make it sound sadder")
-        assert asked.packet.parked == ()
+        assert asked.packet.parked_turns == ()
         await opened.reply("yes")
     assert notebook.calls == [("write_note", {"name": "a", "text": "goodbye", "mode": "replace"})]

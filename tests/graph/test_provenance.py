@@ -24,9 +24,9 @@ async def test_a_write_with_a_value_from_a_tool_is_asked_about_with_its_origin()
         (request,) = asked.question["action_requests"]
         assert request["name"] == "notebook.send_letter"
         to, text = request["warnings"]
-        assert (to["argument"], to["marked"], to["sentence"]) == ("to", "evil@example.com", POISON)
+        assert (to["argument"], to["flagged_part"], to["passage"]) == ("to", "evil@example.com", POISON)
         assert to["why"] == "this destination appears only in text that notebook.read_note returned"
-        assert (text["argument"], text["marked"]) == ("text", "all secrets")
+        assert (text["argument"], text["flagged_part"]) == ("text", "all secrets")
         assert "to` **`evil@example.com`**" in request["description"]
         packet = await talk.reply("no")
     assert words(packet.routing.all_calls[1].provenance) == {

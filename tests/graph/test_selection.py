@@ -134,7 +134,7 @@ READ_A = call("notebook.read_note", name="a")
 
 
 def shown(packet: CognitionPacket) -> dict[str, tuple[str, str]]:
-    return {entry.tool_name: (entry.shown, entry.reason) for entry in packet.context.palette}
+    return {entry.tool_name: (entry.detail, entry.reason) for entry in packet.context.palette}
 
 
 async def run(notebook: Notebook, *selections, **context):

@@ -54,7 +54,7 @@ async def test_a_question_stays_open_during_a_new_turn(notebook: Notebook):
     assert again.question["question_id"] != asked.question["question_id"]
     assert packet.header.packet_id == asked.packet.header.packet_id
     assert packet.context.recent_tools == ("notebook.write_note", "notebook.read_note")
-    assert (packet.parked, notebook.notes["a"]) == ((), "x")
+    assert (packet.parked_turns, notebook.notes["a"]) == ((), "x")
 
 
 async def test_the_connectors_request_data_reach_the_packet(notebook: Notebook):

@@ -63,7 +63,7 @@ async def test_pictures_stay_in_the_packet_for_three_more_turns():
     packet = OpeningPacket(messages=[HumanMessage("What is it?")], request=TurnRequest(attachments=(cat, text)))
     pictured = []
     for _ in range(5):
-        opened = packet.merged(await open_packet(packet, RUNTIME, journal=JOURNAL))
+        opened = packet.with_update(await open_packet(packet, RUNTIME, journal=JOURNAL))
         pictured.append([one.name for one in opened.context.earlier_pictures])
         packet = OpeningPacket.model_validate({**vars(opened), "request": TurnRequest()})
     assert pictured == [[], ["cat.png"], ["cat.png"], ["cat.png"], []]
@@ -87,10 +87,10 @@ async def test_changes_of_an_interrupted_turn_are_reported(ends: list[Entry], sa
     message = HumanMessage("Hi")
     given = OpeningPacket.model_validate(dict(before.model_copy(update={"messages": [message]})))
     journal = MemoryJournal()
-    assert (await open_packet(given, RUNTIME, journal=journal))["governance"].dropped == ()
+    assert (await open_packet(given, RUNTIME, journal=journal))["governance"].unanswered_questions == ()
     for entry in (Entry(STARTED, detail={"attempt": 1}), *ends):
         at = {"packet_id": given.header.packet_id, "call_id": write.call_id}
         await journal.record(dataclasses.replace(entry, **at))
-    (told,) = (await open_packet(given, RUNTIME, journal=journal))["governance"].dropped
+    (told,) = (await open_packet(given, RUNTIME, journal=journal))["governance"].unanswered_questions
     assert told.startswith("files.delete_file: ")
     assert says in told

@@ -25,8 +25,8 @@ def test_only_changes_are_shown_without_ids_and_times():
     )
     second = Reflection(step="two", summary="second", confidence=2 / 3)
     judged = call.model_copy(update={"review_reasoning": "it fits"})
-    after = before.merged(
-        {"reasoning": before.reasoning.noted(second), "tool_routing": ToolRouting(calls=(judged,))},
+    after = before.with_update(
+        {"reasoning": before.reasoning.with_reflections(second), "tool_routing": ToolRouting(calls=(judged,))},
     )
     shown = changes(before, after).data
     assert "step: two, summary: second, confidence: 0.67" in shown

@@ -101,7 +101,7 @@ def test_what_is_read_stands_where_the_stages_look_for_it():
     )
     assert (call.selection_confidence, call.review_confidence, call.review_reasoning) == (0.9, 0.85, "harmless")
     assert call.result
-    assert call.result.restated == PACKET["tool_routing"]["execution_result"]["output"]
+    assert call.result.structured_in_output == PACKET["tool_routing"]["execution_result"]["output"]
     assert "Water the roses" in call.result.output
     assert [one.line for one in packet.routing.alternative_tools] == [
         "embedding.query(query=roses, top_k=5): it finds passages"

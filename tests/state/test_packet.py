@@ -81,7 +81,7 @@ def test_another_version_is_refused_before_anything_else(version: object, unknow
         ('{"header": {"colour": "red"}}', "header.colour"),
         ('{"intent": {"confidence": 1.01}}', "intent.confidence"),
         ('{"intent": {"access": "teleport"}}', "intent.access"),
-        ('{"context": {"palette": [{"tool_name": "a.b"}]}}', "context.palette.0.shown"),
+        ('{"context": {"palette": [{"tool_name": "a.b"}]}}', "context.palette.0.detail"),
         ('{"tool_routing": {"calls": [{"tool_name": "a.b", "status": "done"}]}}', "tool_routing.calls.0.status"),
         ('{"messages": [{"type": "nobody", "content": ""}]}', "messages.0"),
         ('{"messages": [null]}', "messages"),
@@ -102,7 +102,7 @@ def test_merged_replaces_sections_and_adds_messages():
         "tool_routing": None,
         "messages": [AIMessage("Corrected.", id="m2"), HumanMessage("And?", id="m3")],
     }
-    merged = packet.merged(update)
+    merged = packet.with_update(update)
     assert merged.response.candidate == "Other."
     assert merged.tool_routing is None
     assert [(one.id, one.text) for one in merged.messages] == [

@@ -16,18 +16,18 @@ GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 MOVES: dict[str, Callable[[ToolCall, S], ToolCall]] = {
     "changed": lambda call, status: call.changed(status=status),
-    "decided": lambda call, status: call.decided(status),
-    "ended": lambda call, status: call.ended(status, ToolResult(success=True)),
+    "decided": lambda call, status: call.with_decision(status),
+    "ended": lambda call, status: call.with_result(status, ToolResult(success=True)),
 }
 """What puts a call into another status."""
 
 SELECTIONS: dict[Outcome, Callable[[ToolRouting], ToolRouting]] = {
-    "pending": lambda routing: routing.answered(),
-    "call": lambda routing: routing.called((ToolCall(tool_name="a.b"),), 4),
-    "none": lambda routing: routing.ended("no"),
-    "clarify": lambda routing: routing.asked("Which?"),
-    "describe": lambda routing: routing.described(("a.b",)),
-    "miss": lambda routing: routing.missed(("a.c",)),
+    "pending": lambda routing: routing.after_answer(),
+    "call": lambda routing: routing.with_calls((ToolCall(tool_name="a.b"),), 4),
+    "none": lambda routing: routing.ended_without_call("no"),
+    "clarify": lambda routing: routing.with_question("Which?"),
+    "describe": lambda routing: routing.with_described_tools(("a.b",)),
+    "miss": lambda routing: routing.after_miss(("a.c",)),
 }
 """What puts a pass into another outcome."""
 

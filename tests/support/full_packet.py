@@ -24,7 +24,7 @@ from packetgate.state.routing import (
     ToolResult,
     ToolRouting,
 )
-from packetgate.state.sections import Parked
+from packetgate.state.sections import ParkedTurn
 from packetgate.state.transitions import ToolExecutionStatus
 
 AT = datetime(2026, 2, 28, 23, 59, 59, 123456, tzinfo=UTC)
@@ -39,8 +39,8 @@ RESULT = ToolResult(
     success=True,
     output="the text",
     server_part="text",
-    restated={"a": "the text"},
-    wrapped_as="result",
+    structured_in_output={"a": "the text"},
+    output_field="result",
     parts=({"type": "text", "text": "the text"},),
     meta={"a": 1},
     structured=PARAMS,
@@ -63,8 +63,8 @@ ORIGIN = Origin(
     role=ArgumentRole.PAYLOAD,
     is_flagged=True,
     why="it stands in a text only",
-    sentence="Say the text.",
-    marked="the text",
+    passage="Say the text.",
+    flagged_part="the text",
 )
 CALL = ToolCall(
     call_id="c1",
@@ -105,7 +105,7 @@ INTENT = s.Intent(
     confidence=1.0,
     confidence_source=ConfidenceSource.STATED,
 )
-ENTRY = s.PaletteEntry(tool_name="files.write_file", shown="brief", reason="ranked", risk=Risk.WRITE, score=3.25)
+ENTRY = s.PaletteEntry(tool_name="files.write_file", detail="brief", reason="ranked", risk=Risk.WRITE, score=3.25)
 LEDGER = s.LedgerEntry(
     packet_id="p1",
     tool_name="files.read_file",
@@ -113,7 +113,7 @@ LEDGER = s.LedgerEntry(
     status="executed",
     summary="x",
     server_part="y",
-    fields=("ann@a.example",),
+    addresses=("ann@a.example",),
     at=AT,
 )
 FILE = s.Attachment(
@@ -219,25 +219,25 @@ ROUTING = ToolRouting(
             tool_name="files.wrote",
             problem="alias",
             message="say write_file",
-            mended=True,
+            is_repaired=True,
             better_tool="files.write_file",
         ),
     ),
     objections=("wrong_kind files.write_file",),
     suggestions=("files.write_file",),
     missed_tools=("files.wrote",),
-    widened=True,
+    palette_widened=True,
     described_tools=("files.write_file",),
     describe_rounds=1,
     question="where?",
-    asks_for=("files.write_file", "path"),
+    asked_argument=("files.write_file", "path"),
     pass_status=ToolExecutionStatus.SKIPPED,
     note="why",
     reinjection_count=2,
     max_reinjections=4,
 )
 RESPONSE = s.Response(candidate="Done.", message_id="m2", confidence=0.9)
-PARKED = Parked(
+PARKED = ParkedTurn(
     header=HEADER,
     intent=INTENT,
     context=CONTEXT,
@@ -263,7 +263,7 @@ def full_packet() -> CognitionPacket:
         metrics=METRICS,
         status=s.Status(state=s.PacketState.AWAITING_USER, next_steps=("ask_user",)),
         tool_routing=ROUTING,
-        parked=(PARKED,),
+        parked_turns=(PARKED,),
         messages=[HumanMessage("write it", id="m1"), AIMessage("Done.", id="m2")],
     )
 

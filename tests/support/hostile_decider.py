@@ -241,6 +241,6 @@ class HostileDecider:
 def forged_palette(packet: CognitionPacket) -> tuple[PaletteEntry, ...]:
     """Return a palette of all that there is."""
     return tuple(
-        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk="read")  # type: ignore[arg-type]
+        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk="read")  # type: ignore[arg-type]
         for name in packet.context.available_mcp_tools
     )

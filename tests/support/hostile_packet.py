@@ -28,7 +28,7 @@ def packet_saying(text: str) -> CognitionPacket:
 
 
 def _data() -> Any:
-    data = full_packet().model_dump(mode="json", exclude={"messages", "parked", "intent", "context"})
+    data = full_packet().model_dump(mode="json", exclude={"messages", "parked_turns", "intent", "context"})
     return json.loads(json.dumps(data))
 
 

@@ -78,7 +78,7 @@ def packet(
 ) -> CognitionPacket:
     """Return the packet of a turn that needs tools, its palette the whole catalogue."""
     entries = tuple(
-        PaletteEntry(tool_name=name, shown="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
+        PaletteEntry(tool_name=name, detail="full", reason="ranked", risk=spec.risk) for name, spec in catalogue.items()
     )
     said = [message for human, ai in history for message in (HumanMessage(human), AIMessage(ai))]
     return CognitionPacket(

@@ -138,7 +138,7 @@ async def _decided_elsewhere(
     key = digest_of([scope, requested.name, dict(requested.params)])
     packet = gateway.parked.pop(key, None)
     question = packet.governance.question if packet else None
-    if packet is None or (question is not None and question.has_lapsed):
+    if packet is None or (question is not None and question.has_expired):
         packet = await gateway.pipeline.propose(requested, session, own_thread=True)
         if packet.governance.question is None:
             return packet
@@ -234,7 +234,7 @@ def _skip(reason: str) -> dict[str, str]:
 def _waiting_text(packet: CognitionPacket) -> str:
     """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call."""
     call, session = packet.routing.calls[0], packet.header.session_id
-    doubt = f"the same call was made before: {call.doubt}" if call.started_at else ""
+    doubt = f"the same call was made before: {call.unfinished_run_text}" if call.started_at else ""
     always = (
         " To allow all such calls, add to packetgate.toml\n"
         f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'

@@ -92,7 +92,7 @@ def is_small(catalogue: Catalogue, limit: int) -> bool:
 def all_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
     """Return a palette of all tools in full."""
     return tuple(
-        PaletteEntry(tool_name=spec.name, shown="full", reason="permanent", risk=spec.risk)
+        PaletteEntry(tool_name=spec.name, detail="full", reason="permanent", risk=spec.risk)
         for spec in catalogue.values()
     )
 
@@ -106,7 +106,7 @@ def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, 
 def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     """Return the entries in a stable order: permanent tools first, then by level of detail and name."""
     levels = {"full": 0, "brief": 1, "name": 2}
-    return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.shown], entry.tool_name))
+    return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.detail], entry.tool_name))
 
 
 def without_texts(schema: Any) -> Any:

@@ -86,7 +86,7 @@ class Recorder:
         state = await self._sessions.state(packet.header.session_id)
         call_id = packet.routing.calls[0].call_id
         calls = tuple(call for call in state.packet.routing.all_calls if call.call_id == call_id)
-        return packet.merged({"tool_routing": packet.routing.changed(calls=calls)}) if calls else packet
+        return packet.with_update({"tool_routing": packet.routing.changed(calls=calls)}) if calls else packet
 
     async def written(self) -> None:
         """Wait until all records are written."""

@@ -48,8 +48,8 @@ def call_result(
     if _bytes_of(text) > MAX_RESULT_TEXT_BYTES:
         text = f"{text[: MAX_RESULT_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all{_reading_on(call)}]"
     structured: Any = None
-    if result and result.wrapped_as:
-        structured = {result.wrapped_as: result.error if is_error else text}
+    if result and result.output_field:
+        structured = {result.output_field: result.error if is_error else text}
     elif result and _bytes_of(result.fields) <= MAX_RESULT_TEXT_BYTES:
         structured = result.fields
     room = limit - 2 * _bytes_of(text) - _bytes_of(structured) if limit else None
@@ -76,7 +76,7 @@ def call_result(
             "status": call.status.value,
             "text": text,
             "structured": structured,
-            "corrections": [correction.message for correction in packet.routing.corrections if correction.mended],
+            "corrections": [correction.message for correction in packet.routing.corrections if correction.is_repaired],
         }
     elif output_schema and not is_error and (flaw := result_error(output_schema, structured)):
         content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content is unusable: {flaw}]"))

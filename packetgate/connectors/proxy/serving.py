@@ -67,7 +67,7 @@ class PaletteProvider(Provider):
         await self._gateway.announcer.remember_shown(get_context())
         catalogue = await self._gateway.catalogue(session)  # later changes are announced
         entries = in_order(await self._gateway.listed(session, catalogue))
-        tools = [listed_tool(catalogue[entry.tool_name], entry.shown, self._call) for entry in entries]
+        tools = [listed_tool(catalogue[entry.tool_name], entry.detail, self._call) for entry in entries]
         return [*{tool.name: tool for tool in tools}.values()]  # some clients reject a list that contains a name twice
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:

@@ -157,7 +157,7 @@ class _Chat:
         for entry in packet.context.palette:
             score = f", score {entry.score:.2f}" if entry.score else ""
             risk = rendering.safe_text(entry.risk.value, rendering.RISK_STYLE[entry.risk.value])
-            table.add_row(printable(entry.tool_name), risk, entry.shown, f"{entry.reason}{score}")
+            table.add_row(printable(entry.tool_name), risk, entry.detail, f"{entry.reason}{score}")
         rendering.console().print(table)
         count = f"{len(packet.context.palette):,} of {packet.context.available_count:,} tools"
         say(f"{count} for {packet.content.original_prompt[:80]!r}; `packetgate tools` lists all")

@@ -92,7 +92,7 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
             about = Text(labels, style="magenta").append(printable(spec.brief), style="default")
             listed.add_row(spec.name, safe_text(spec.risk.value, rendering.RISK_STYLE[spec.risk.value]), about)
         out.print(listed)
-    problems = [server.trouble for server in health if server.trouble]
+    problems = [server.problem_line for server in health if server.problem_line]
     for problem in [*problems, *(unmatched(catalogue, settings.preferences_path) if name is None else [])]:
         out.print(safe_text(f"! {problem}", "yellow"))
 
@@ -223,7 +223,7 @@ async def settings(
     if as_json:
         parts = {"settings": rows, "models": models}
         shown = {key: [dict(zip(("name", "value", "from"), row, strict=True)) for row in parts[key]] for key in parts}
-        write_json({**shown, "set_aside_for_others": list(run_settings.set_aside)})
+        write_json({**shown, "set_aside_for_others": list(run_settings.ignored_sources)})
         return 0
     listed = table("setting", "value", "from", "description", wrapped=(1, 2, 3))
     for name, value, where in [*rows, *models]:
@@ -233,6 +233,6 @@ async def settings(
         style = "dim" if where == _DEFAULT else ""
         listed.add_row(name, safe_text(text, style), safe_text(where, style), safe_text(about, "dim"))
     rendering.console().print(listed)
-    for where in run_settings.set_aside:
+    for where in run_settings.ignored_sources:
         say(f"{where}: on Discord and for the proxy only its restrictions apply")
     return 0

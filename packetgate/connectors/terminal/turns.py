@@ -281,7 +281,7 @@ class Terminal:
                 event = await self._until_end(turn)
                 if isinstance(event, Finished):
                     self._show(event)
-                    return event.status
+                    return event.exit_status
                 if not self.interactive:
                     self._show_pending(event)
                     return WAITING

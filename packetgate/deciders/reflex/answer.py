@@ -39,7 +39,9 @@ def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
     if not is_small_talk(request) and steps_in(request):
         for heading, is_ready in (("Some servers are not available", False), ("Some tools are not available", True)):
             troubles = [
-                one.trouble for one in packet.context.servers if one.trouble and (one.state == "ready") is is_ready
+                one.problem_line
+                for one in packet.context.servers
+                if one.problem_line and (one.state == "ready") is is_ready
             ]
             parts += [(f"{heading}: {'; '.join(troubles)}.", "")] if troubles else []
     if packet.content.attachments:

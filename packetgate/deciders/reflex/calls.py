@@ -123,7 +123,7 @@ def _of_the_right_kind(best: Fit, part: _Part, catalogue: Catalogue) -> tuple[Fi
         return best, ()
     fits = best_fits(part.text, catalogue, part.now, also=wrong.better_tool)
     better = next(fit for fit in fits if fit.spec.name == wrong.better_tool)
-    return (best, ()) if better.missing else (better, (wrong.changed(mended=True),))
+    return (best, ()) if better.missing else (better, (wrong.changed(is_repaired=True),))
 
 
 def _answered(

@@ -69,7 +69,7 @@ def _classified(text: str, packet: CognitionPacket, catalogue: Catalogue) -> Typ
     message = _Message(text.strip(), packet, catalogue)
     if packet.routing.outcome != "clarify":
         return _on_calls(message, [call for call in packet.routing.calls if call.status.awaits_user])
-    name, parameter = packet.routing.asks_for or ("", "")
+    name, parameter = packet.routing.asked_argument or ("", "")
     spec = catalogue.get(name)
     return _on_argument(message, spec, parameter) if spec else TypedReply("reply", text)
 

@@ -108,7 +108,7 @@ def review_again(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
 def expire_question(packet: CognitionPacket) -> PacketUpdate:
     """Return the update for a question that expired: no waiting call may run."""
     if packet.routing.outcome == "clarify":
-        return {"tool_routing": packet.routing.ended(_EXPIRED)}
+        return {"tool_routing": packet.routing.ended_without_call(_EXPIRED)}
     reply = CallReply(ApprovalOutcome.EXPIRED)
     return _decided(packet, {call.call_id: reply for call in packet.routing.calls if call.status.awaits_user}, None)
 
@@ -117,8 +117,8 @@ def _update(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> Packet
     if packet.routing.outcome == "clarify":
         answer = parse_answer(reply)
         if answer is None:
-            return {"tool_routing": packet.routing.ended("you did not answer the question")}
-        return {"tool_routing": packet.routing.answered(), "content": packet.content.clarified(answer)}
+            return {"tool_routing": packet.routing.ended_without_call("you did not answer the question")}
+        return {"tool_routing": packet.routing.after_answer(), "content": packet.content.with_answers(answer)}
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
     replies = _in_words(reply, packet, waiting) if isinstance(reply, str) else parse_replies(reply, len(waiting))
     by_id = dict(zip((call.call_id for call in waiting), replies, strict=True))
@@ -180,9 +180,9 @@ def _decided(packet: CognitionPacket, replies: dict[str, CallReply], catalogue: 
     ran_or_runs = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
     goes_on = any(call.status in ran_or_runs for call in calls)
     return {
-        "tool_routing": routing if goes_on or not comments else routing.answered(),
-        "governance": packet.governance.decided(*approvals),
-        "content": packet.content.clarified(*dict.fromkeys(comments)),
+        "tool_routing": routing if goes_on or not comments else routing.after_answer(),
+        "governance": packet.governance.with_approvals(*approvals),
+        "content": packet.content.with_answers(*dict.fromkeys(comments)),
     }
 
 
@@ -190,12 +190,14 @@ def _after(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue:
     if reply.outcome is ApprovalOutcome.EDITED and catalogue is not None:
         return _edited(call, reply, packet, catalogue)
     comment = reply.comment if reply.outcome is ApprovalOutcome.SKIPPED else ""
-    return call.decided(_STATUS[reply.outcome], comment or _WHY.get(reply.outcome, ""))
+    return call.with_decision(_STATUS[reply.outcome], comment or _WHY.get(reply.outcome, ""))
 
 
 def _edited(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:
     if call.started_at is not None:
-        message = f"{call.tool_name} cannot be edited: {call.doubt}; approve it to run it again, or reject it"
+        message = (
+            f"{call.tool_name} cannot be edited: {call.unfinished_run_text}; approve it to run it again, or reject it"
+        )
         raise RequestError(message, Code.EDIT_REFUSED)
     name = reply.tool_name or call.tool_name
     params = _typed(reply.params or {}, name, catalogue)

@@ -15,7 +15,7 @@ from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import code_span, escaped, fenced
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import AskedCall, OpenQuestion, PacketState, Parked, Status
+from packetgate.state.sections import AskedCall, OpenQuestion, PacketState, ParkedTurn, Status
 from packetgate.tools.approval.remembering import remember_offers
 from packetgate.tools.approval.replies import ANSWER
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -103,31 +103,31 @@ def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: 
     }
 
 
-def parked_turns(packet: CognitionPacket) -> tuple[Parked, ...]:
+def parked_turns(packet: CognitionPacket) -> tuple[ParkedTurn, ...]:
     """Return the parked turns when a new turn begins, including this packet if its question is open."""
     question = packet.governance.question
-    if question is None or question.has_lapsed:
-        return packet.parked
-    sections = {name: getattr(packet, name) for name in Parked.model_fields}
-    return (*packet.parked, Parked(**sections))
+    if question is None or question.has_expired:
+        return packet.parked_turns
+    sections = {name: getattr(packet, name) for name in ParkedTurn.model_fields}
+    return (*packet.parked_turns, ParkedTurn(**sections))
 
 
 def drop_replaced_calls(packet: CognitionPacket) -> PacketUpdate:
     """Return the update that drops this turn's parked calls, because a new call was selected in their place."""
-    return {"parked": packet.parked[:-1]} if _is_parked_itself(packet) else {}
+    return {"parked_turns": packet.parked_turns[:-1]} if _is_parked_itself(packet) else {}
 
 
 def unpark_last(packet: CognitionPacket) -> PacketUpdate:
     """Return the sections of the last parked turn, with its question asked again."""
-    last = packet.parked[-1]
+    last = packet.parked_turns[-1]
     governance = last.governance
     if governance.question is not None:
-        governance = governance.changed(question=governance.question.again(STILL_WAITS))
+        governance = governance.changed(question=governance.question.repeat(STILL_WAITS))
     newest = packet if _is_parked_itself(packet) else last
     return {
         "header": last.header,
         "intent": last.intent,
-        "context": last.context.with_session_of(packet.context),
+        "context": last.context.with_session_fields_of(packet.context),
         "content": last.content,
         "reasoning": newest.reasoning,
         "response": last.response,
@@ -135,12 +135,12 @@ def unpark_last(packet: CognitionPacket) -> PacketUpdate:
         "metrics": newest.metrics,
         "tool_routing": last.tool_routing,
         "status": Status(state=PacketState.AWAITING_USER, next_steps=("ask_user",)),
-        "parked": packet.parked[:-1],
+        "parked_turns": packet.parked_turns[:-1],
     }
 
 
 def _is_parked_itself(packet: CognitionPacket) -> bool:
-    return bool(packet.parked) and packet.parked[-1].header.packet_id == packet.header.packet_id
+    return bool(packet.parked_turns) and packet.parked_turns[-1].header.packet_id == packet.header.packet_id
 
 
 def _preview(call: ToolCall, dry_run: ToolCall | None) -> str:
@@ -155,7 +155,7 @@ def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> 
     offered = "\n".join(f"`{word}` remembers: {line}" for word, line in remember.items())
     about = "\n\n".join(filter(None, (_about(call), offered)))
     warnings = [
-        {"argument": name, **origin.model_dump(mode="json", include={"why", "tool", "sentence", "marked"})}
+        {"argument": name, **origin.model_dump(mode="json", include={"why", "tool", "passage", "flagged_part"})}
         for name, origin in call.provenance.items()
         if origin.is_flagged
     ]
@@ -180,10 +180,10 @@ def _request(
 
 def _in_markdown(warning: dict[str, str]) -> str:
     argument = f"{code_span(warning['argument'])}: " if warning["argument"] else ""
-    marked = warning["marked"]
-    passage = warning["sentence"] or marked
-    before, _, after = passage.partition(marked) if marked else (passage, "", "")
-    spans = [code_span(part) if part.strip() else "" for part in (before, marked, after)]
+    flagged_part = warning["flagged_part"]
+    passage = warning["passage"] or flagged_part
+    before, _, after = passage.partition(flagged_part) if flagged_part else (passage, "", "")
+    spans = [code_span(part) if part.strip() else "" for part in (before, flagged_part, after)]
     quoted = " ".join(filter(None, (spans[0], spans[1] and f"**{spans[1]}**", spans[2])))
     return f"**Look at this.** {argument}{warning['why']}" + (f"\n\n> {quoted}" if quoted else "")
 
@@ -204,6 +204,6 @@ def _about(call: ToolCall) -> str:
             for name, origin in call.unstated_origins.items()
             if origin.role is ArgumentRole.DESTINATION and not origin.is_flagged
         ),
-        f"{call.doubt}: run it again?" if call.started_at else "",
+        f"{call.unfinished_run_text}: run it again?" if call.started_at else "",
     ]
     return "\n".join(filter(None, lines))

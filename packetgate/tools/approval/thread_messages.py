@@ -39,7 +39,7 @@ def with_thread_messages(before: CognitionPacket, update: PacketUpdate) -> Packe
     question = before.governance.question or update.get("governance", before.governance).question
     if question is None and not any(map(_is_question, before.messages)):
         return update
-    after = before.merged(update)
+    after = before.with_update(update)
     wanted = _messages(before, after)
     if wanted == after.messages:
         return update

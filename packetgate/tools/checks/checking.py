@@ -53,7 +53,7 @@ class CheckedCall:
 
     def repaired(self, problem: str, message: str, about: str = "", **changes: Any) -> "CheckedCall":
         """Return the call with changes, and the repair that explains them."""
-        note = Correction(tool_name=about or self.tool_name, problem=problem, message=message, mended=True)
+        note = Correction(tool_name=about or self.tool_name, problem=problem, message=message, is_repaired=True)
         return replace(self, repairs=(*self.repairs, note)[:MAX_CORRECTIONS], **changes)
 
 

@@ -145,7 +145,7 @@ class CallLog:
             detail = row.entry.detail
             if self._identity.items() <= detail.items():
                 status = ToolExecutionStatus(str(detail["status"]))
-                return self.call.ended(status, ToolResult.model_validate(detail["result"]))
+                return self.call.with_result(status, ToolResult.model_validate(detail["result"]))
         return None
 
     @property
@@ -200,7 +200,7 @@ async def interrupted_writes(packet: CognitionPacket, journal: Journal) -> list[
             ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
             status = ended.get(starts[-1].entry.detail.get("attempt"))
             known = f"it ended as {status}, but the result was not reported"
-            outcomes.append((call, known if status else call.in_doubt(starts[-1].at).doubt))
+            outcomes.append((call, known if status else call.with_unfinished_run(starts[-1].at).unfinished_run_text))
     return outcomes
 
 

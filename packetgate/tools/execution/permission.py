@@ -55,7 +55,7 @@ def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
     if corrections:
         message = " ".join(correction.message for correction in corrections)
         raise CallRefusedError(message, code=code_of(corrections[0]))
-    if packet.context.is_only_to_read_on(name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
+    if packet.context.is_limited_to_results(name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
         message = f"{name} can read only stored results here: its path must begin with {HANDLE_PREFIX!r}."
         raise CallRefusedError(message, code=Code.TOOL_NOT_OFFERED)
     spec = catalogue[name]

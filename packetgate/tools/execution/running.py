@@ -57,7 +57,7 @@ async def run_dry_runs(
     waiting = [call for call in calls if call.status.awaits_user and _has_dry_run(call, catalogue)]
     if not waiting:
         return packet, {}
-    dry = packet.merged({"governance": packet.governance.as_dry_run()})
+    dry = packet.with_update({"governance": packet.governance.as_dry_run()})
     ends: dict[str, ToolCall] = {}
 
     async def rehearsed(call: ToolCall) -> None:
@@ -72,7 +72,7 @@ async def run_dry_runs(
         AuditEntry(event=_rehearsal_event(ends.get(call.call_id)), detail=call.tool_name, call_id=call.call_id)
         for call in waiting
     )
-    return packet.merged({"governance": packet.governance.audited(*trail)}), ends
+    return packet.with_update({"governance": packet.governance.with_audit_entries(*trail)}), ends
 
 
 def result_text(call: ToolCall) -> str:
@@ -97,9 +97,9 @@ async def _execute(
         if spec.has_dry_run:
             return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
     except CallRefusedError as error:
-        return call.ended(ToolExecutionStatus.FAILED, _failure(error))
+        return call.with_result(ToolExecutionStatus.FAILED, _failure(error))
     output = _why_read_is_off(call) or f"it was not called, because {call.risk} tools are switched off"
-    return call.ended(
+    return call.with_result(
         ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=output, dry_run=True, server_part="")
     )
 
@@ -112,7 +112,7 @@ async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCal
         if log.end is not None:
             return log.end
         if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
-            return call.in_doubt(log.unfinished)
+            return call.with_unfinished_run(log.unfinished)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
             message = "the remembered approval was revoked, is used up or has expired: approve the call again"
             raise CallRefusedError(message, code=Code.GRANT_OVER)
@@ -144,12 +144,12 @@ async def _sent(
     except ToolCallError as error:
         may_have_changed = isinstance(error, LostCallError) and not dry_run and call.risk is not Risk.READ
         status = ToolExecutionStatus.UNKNOWN if may_have_changed else ToolExecutionStatus.FAILED
-        return call.ended(status, _failure(error))
+        return call.with_result(status, _failure(error))
     if not result.success:
-        return call.ended(ToolExecutionStatus.FAILED, result)
+        return call.with_result(ToolExecutionStatus.FAILED, result)
     if dry_run:
-        return call.ended(ToolExecutionStatus.SKIPPED, result.changed(dry_run=True))
-    return call.ended(ToolExecutionStatus.EXECUTED, result)
+        return call.with_result(ToolExecutionStatus.SKIPPED, result.changed(dry_run=True))
+    return call.with_result(ToolExecutionStatus.EXECUTED, result)
 
 
 def _rehearsal_event(dry_run: ToolCall | None) -> str:
@@ -169,7 +169,9 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     _logger.error("call %s of %s failed: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
     status = ToolExecutionStatus.FAILED if call.risk is Risk.READ else ToolExecutionStatus.UNKNOWN
     why = redacted(f"the call failed: {type(error).__name__}: {error}")
-    return call.ended(status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL, code=Code.INTERNAL))
+    return call.with_result(
+        status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL, code=Code.INTERNAL)
+    )
 
 
 def _failure(error: ToolCallError) -> ToolResult:

@@ -105,7 +105,7 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
         return chosen
     unlearned = _choose(_Candidates(request, catalogue, hits, subject))
     room, names = _Room(request, catalogue), {entry.tool_name for entry in chosen.entries}
-    missing = [entry.changed(shown="name") for entry in unlearned.entries if entry.tool_name not in names]
+    missing = [entry.changed(detail="name") for entry in unlearned.entries if entry.tool_name not in names]
     return replace(
         chosen,
         entries=(*chosen.entries, *missing),
@@ -255,7 +255,7 @@ def _choose(candidates: _Candidates) -> Palette:
     entries = [
         PaletteEntry(
             tool_name=name,
-            shown=room.shown[name],
+            detail=room.shown[name],
             reason=reason,
             risk=catalogue[name].risk,
             score=scores.get(name, 0.0),
@@ -292,13 +292,13 @@ def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, brief
     """
     shown = sorted(
         (entry for entry in entries if entry.tool_name in catalogue),
-        key=lambda entry: (entry.reason != "permanent", LEVELS.index(entry.shown), entry.tool_name),
+        key=lambda entry: (entry.reason != "permanent", LEVELS.index(entry.detail), entry.tool_name),
     )
     lines: dict[str, str] = {}
     for entry in shown:
         spec = catalogue[entry.tool_name]
-        if entry.shown == "full" or (briefs and entry.shown == "brief"):
-            lines[spec.name] = tool_text(spec, entry.shown)
+        if entry.detail == "full" or (briefs and entry.detail == "brief"):
+            lines[spec.name] = tool_text(spec, entry.detail)
         elif not catalogue.names_all:
             line, name = f"- {spec.server}, by name: ", spec.name.removeprefix(f"{spec.server}.")
             lines[line] = f"{lines[line]}, {name}" if line in lines else line + name

@@ -28,9 +28,9 @@ def inside(prompt: str) -> str:
 
 async def test_a_description_contains_no_control_tokens(model: ModelSource, scripted_openai: ScriptedOpenAI):
     catalogue = Catalogue([a_tool("web.get_page", HOSTILE)])
-    entry = PaletteEntry(tool_name="web.get_page", shown="full", reason="ranked", risk=Risk.READ)
+    entry = PaletteEntry(tool_name="web.get_page", detail="full", reason="ranked", risk=Risk.READ)
     given = packet("Get the page")
-    given = given.merged({"context": given.context.model_copy(update={"palette": (entry,)})})
+    given = given.with_update({"context": given.context.model_copy(update={"palette": (entry,)})})
     scripted_openai.script(selection("none"))
     await language_deciders(model, model).selector(given, catalogue, CONTEXT)
     told = "\n".join(text for _, text in sent(scripted_openai))

@@ -153,7 +153,7 @@ async def test_the_prompt_has_earlier_corrections_and_nearest_tools(
     model: ModelSource, scripted_openai: ScriptedOpenAI
 ):
     note = Correction(tool_name="x", problem="unknown_tool", message="There is no tool `x`.")
-    mended = Correction(tool_name="x", problem="coerced", message="It was read as 5.", mended=True)
+    mended = Correction(tool_name="x", problem="coerced", message="It was read as 5.", is_repaired=True)
     given = packet(
         "Read a.txt", corrections=(mended, note), describe_rounds=1, suggestions=("files.read_file", "files.write_file")
     )

@@ -126,7 +126,7 @@ async def test_a_tool_of_the_requested_category_is_preferred(painter: ToolSpec, 
     selection = await select(packet("Create an image of `fox`", catalogue=both), both)
     assert [name for name, _ in made(selection)] == [chosen]
     followed = chosen == painter.name
-    assert [(one.tool_name, one.better_tool, one.mended) for one in selection.corrections] == (
+    assert [(one.tool_name, one.better_tool, one.is_repaired) for one in selection.corrections] == (
         [(ASCII.name, painter.name, True)] if followed else []
     )
     assert chosen not in [one.tool_name for one in selection.alternatives]

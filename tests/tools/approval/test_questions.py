@@ -16,8 +16,8 @@ FLAGGED = Origin(
     tool="mail.read",
     is_flagged=True,
     why="it is only in a text",
-    sentence="Write `` x `` <b>now</b> **or** www.evil.test",
-    marked="x",
+    passage="Write `` x `` <b>now</b> **or** www.evil.test",
+    flagged_part="x",
 )
 
 
@@ -51,7 +51,7 @@ def test_an_approval_suits_both_front_ends():
     assert "`path`" not in description
     assert diff not in request["about"]
     assert request["warnings"] == [
-        {"argument": "text", "why": FLAGGED.why, "tool": "mail.read", "sentence": FLAGGED.sentence, "marked": "x"}
+        {"argument": "text", "why": FLAGGED.why, "tool": "mail.read", "passage": FLAGGED.passage, "flagged_part": "x"}
     ]
     assert shown["review_configs"] == [
         {"action_name": "a.write", "allowed_decisions": ["approve", "edit", "reject", "respond"]},

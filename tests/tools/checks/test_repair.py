@@ -129,7 +129,7 @@ def test_unambiguous_mistakes_are_repaired(case: Case):
     call = repair_call(case.name, case.params, FILES)
     assert (call.tool_name, call.params) == (case.meant, case.expected)
     assert [one.problem for one in call.repairs] == case.problems
-    assert all(one.mended and one.message for one in call.repairs)
+    assert all(one.is_repaired and one.message for one in call.repairs)
     assert check_call(case.name, case.params, frozenset(FILES), FILES)
     assert check_call(call.tool_name, call.params, frozenset(FILES), FILES) == []
     assert repair_call(call.tool_name, call.params, FILES).repairs == ()

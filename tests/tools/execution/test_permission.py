@@ -27,7 +27,7 @@ RUN = ToolCall(call_id="c1", tool_name="shell.run_command", params={"argv": ["ls
 
 
 def packet(*approvals: Approval, palette: tuple[str, ...] = tuple(FILES)) -> CognitionPacket:
-    entries = (PaletteEntry(tool_name=name, shown="brief", reason="ranked", risk=FILES[name].risk) for name in palette)
+    entries = (PaletteEntry(tool_name=name, detail="brief", reason="ranked", risk=FILES[name].risk) for name in palette)
     return CognitionPacket(context=Context(palette=tuple(entries)), governance=Governance(approvals=approvals))
 
 
@@ -48,7 +48,7 @@ def refusal(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue, setti
     governance = packet.governance.model_copy(update={"settings": settings})
     refused: CallRefusedError | None = None
     try:
-        check_permission(call, packet.merged({"governance": governance}), catalogue)
+        check_permission(call, packet.with_update({"governance": governance}), catalogue)
     except CallRefusedError as error:
         refused = error
     assert refused is None or call.tool_name in str(refused)

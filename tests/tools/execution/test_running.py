@@ -60,7 +60,7 @@ class Failing:
 async def test_a_failure_has_a_type_and_a_code(
     end: Exception | ToolResult, error_type: ErrorType | None, code: Code | None
 ):
-    palette = (PaletteEntry(tool_name=READ.tool_name, shown="full", reason="ranked", risk=Risk.READ),)
+    palette = (PaletteEntry(tool_name=READ.tool_name, detail="full", reason="ranked", risk=Risk.READ),)
     packet = CognitionPacket(context=Context(palette=palette))
     (ended,) = await execute_all([READ], packet, FILES, Failing(end), MemoryJournal())
     assert ended.result

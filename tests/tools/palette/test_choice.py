@@ -36,7 +36,7 @@ def names(entries: Iterable[PaletteEntry]) -> list[str]:
 
 
 def cost(entries: tuple[PaletteEntry, ...], catalogue: Catalogue, tokens: TokenCounter = ESTIMATE) -> int:
-    return sum(tokens.count(tool_text(catalogue[one.tool_name], one.shown)) for one in entries)
+    return sum(tokens.count(tool_text(catalogue[one.tool_name], one.detail)) for one in entries)
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 20])
@@ -66,9 +66,9 @@ def test_learned_uses_remove_no_tool(words: str, size: int, budget: int):
 def test_a_tool_beyond_the_budget_is_shown_in_brief():
     huge = Catalogue([a_tool("notes.read_huge", "Read. " + "\n\nArgs: " + "x" * 50_000)])
     (only,) = chosen_by(wanted("read huge", token_budget=100), huge)
-    assert only.shown == "brief"
+    assert only.detail == "brief"
     (only,) = chosen_by(wanted("read huge", token_budget=100, described=["notes.read_huge"]), huge)
-    assert (only.shown, only.reason) == ("full", "described")
+    assert (only.detail, only.reason) == ("full", "described")
 
 
 def test_a_palette_is_never_empty_if_there_are_tools():
@@ -191,7 +191,7 @@ def test_entries_are_ordered_by_reason():
         ("mail.send_letter", "recent"),
     ]
     assert [one.reason for one in chosen[4:]] == ["ranked"] * 4 + ["default"]
-    assert {one.shown for one in chosen[:4]} == {"full"}
+    assert {one.detail for one in chosen[:4]} == {"full"}
     assert chosen[-1].tool_name == "maps.find_route"
 
 
@@ -200,7 +200,7 @@ def test_a_missed_tool_is_on_the_next_palette():
     before = names(chosen_by(request))
     assert "shell.run_command" not in before
     after = chosen_by(replace(request, missed=["run_command"], seen=before))
-    assert (after[0].tool_name, after[0].reason, after[0].shown) == ("shell.run_command", "widened", "full")
+    assert (after[0].tool_name, after[0].reason, after[0].detail) == ("shell.run_command", "widened", "full")
     assert {*before[:3]} <= {*names(after)}
 
 
@@ -244,12 +244,12 @@ def test_a_palette_has_at_most_half_of_the_catalogues_tokens():
     whole = sum(ESTIMATE.count(tool_text(spec, "full")) for spec in SPECS)
     assert 300 < cost(chosen_by(wanted("xyzzy", size=128, token_budget=100_000)), MANY) <= whole / 2
     few = files_catalogue()
-    assert {one.shown for one in chosen_by(wanted("xyzzy", Access.MIXED), few)} == {"full"}
+    assert {one.detail for one in chosen_by(wanted("xyzzy", Access.MIXED), few)} == {"full"}
 
 
 def test_better_ranked_tools_are_shown_in_more_detail():
     chosen = chosen_by(wanted(token_budget=100_000, size=20))
-    assert [one.shown for one in chosen] == ["full"] * 5 + ["brief"] * 7 + ["name"] * 8
+    assert [one.detail for one in chosen] == ["full"] * 5 + ["brief"] * 7 + ["name"] * 8
     assert all(one.score > 0 for one in chosen)
 
 
@@ -258,7 +258,7 @@ def test_tools_with_much_lower_scores_are_shown_in_less_detail():
     catalogue = Catalogue([*SPECS, *others])
     chosen = chosen_by(wanted("run the command", size=20, token_budget=100_000), catalogue)
     best = max(one.score for one in chosen)
-    assert [one.shown for one in chosen[:5]] == ["full"] * 2 + ["brief"] * 2 + ["name"]
+    assert [one.detail for one in chosen[:5]] == ["full"] * 2 + ["brief"] * 2 + ["name"]
     assert all(one.score < 0.15 * best for one in chosen[1:])
 
 
@@ -280,7 +280,7 @@ def test_permanent_tools_fall_back_to_brief(request_: str):
     chosen = choose_palette(wanted(request_, size=24), catalogue)
     permanent = [one for one in chosen.entries if one.reason == "permanent"]
     assert names(tuple(permanent)) == list(catalogue.permanent)
-    assert permanent[-1].shown == "brief"
+    assert permanent[-1].detail == "brief"
     assert "files.read_file" in names(chosen.entries)
     assert chosen.note == ""
     assert chosen.tokens <= 2_000

@@ -12,7 +12,7 @@ MANY = Catalogue([*(a_tool(f"notes.read_{name}", path=PATH) for name in "abcdef"
 
 
 def entry(name: str, shown: str = "brief", reason: str = "ranked") -> PaletteEntry:
-    return PaletteEntry.model_validate({"tool_name": name, "shown": shown, "reason": reason, "risk": MANY[name].risk})
+    return PaletteEntry.model_validate({"tool_name": name, "detail": shown, "reason": reason, "risk": MANY[name].risk})
 
 
 CHOSEN = (
@@ -58,7 +58,7 @@ def test_a_brief_line_is_short_and_common_margins_are_removed():
 def test_the_text_does_not_depend_on_the_order_of_entries(many: Catalogue):
     text = palette_text(CHOSEN, many)
     assert text == palette_text(CHOSEN[::-1], many) == palette_text(CHOSEN[3:] + CHOSEN[:3], many)
-    described = [one.tool_name for one in CHOSEN if one.shown != "name"]
+    described = [one.tool_name for one in CHOSEN if one.detail != "name"]
     assert sorted(names(text)) == sorted([*described, "notes, by name"])
     assert names(palette_text(CHOSEN[:1], many)) == ["files.read_file"]
     assert palette_text((), many) == ""

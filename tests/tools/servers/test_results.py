@@ -135,7 +135,7 @@ async def test_structured_content_is_shown_if_it_has_more(
 ):
     result = await result_of(text(words), structured=structured, fails=fails)
     assert (result.error if fails else result.output) == words + (shown or "")
-    restated = {result.wrapped_as: words} if result.wrapped_as else result.restated
+    restated = {result.output_field: words} if result.output_field else result.structured_in_output
     assert (result.structured, restated) == ((structured, None) if shown else (None, structured))
     assert result.server_text == (words + (shown or "") if fails else words)
 
