@@ -120,18 +120,18 @@ class Pipeline:
             *StageChange(packet, review_update).entries(),
         )
         entries = tuple(entry for entry in entries if entry.event != CALL_REVIEWED)  # the call had no review
-        packet = packet.merged(review_update)
+        packet = packet.with_update(review_update)
         if requested.call_id and packet.governance.question:
             question = packet.governance.question.changed(question_id=requested.call_id)
-            packet = packet.merged({"governance": packet.governance.changed(question=question)})
+            packet = packet.with_update({"governance": packet.governance.changed(question=question)})
         call = packet.routing.calls[0]
         if call.status is ToolExecutionStatus.APPROVED and (
             started_at := await self._unfinished_since(call, packet, catalogue)
         ):
-            doubtful_call = call.in_doubt(started_at)
-            packet = packet.merged({"tool_routing": packet.routing.changed(calls=(doubtful_call,))})
+            doubtful_call = call.with_unfinished_run(started_at)
+            packet = packet.with_update({"tool_routing": packet.routing.changed(calls=(doubtful_call,))})
             packet, dry_runs = await run_dry_runs((doubtful_call,), packet, catalogue, toolbox, self.journal)
-            packet = packet.merged(approval_update((doubtful_call,), packet, catalogue, dry_runs))
+            packet = packet.with_update(approval_update((doubtful_call,), packet, catalogue, dry_runs))
         if packet.routing.calls[0].status is ToolExecutionStatus.APPROVED:
             self._proposed[packet.header.packet_id] = entries
         else:
@@ -148,7 +148,7 @@ class Pipeline:
         question = packet.governance.question
         if question is None:
             return packet
-        if question.has_lapsed:
+        if question.has_expired:
             update = expire_question(packet)
         else:
             catalogue = await self.toolbox(packet.governance.settings).catalogue()
@@ -162,7 +162,7 @@ class Pipeline:
         governance = (update.get("governance") or packet.governance).changed(question=None)
         update = {**update, "governance": governance}
         await self.journal.record(*StageChange(packet, update).entries())
-        return packet.merged(update)
+        return packet.with_update(update)
 
     async def run_call(
         self, packet: CognitionPacket, tools: Toolbox | None = None
@@ -182,7 +182,7 @@ class Pipeline:
         finally:
             self._running.discard(packet.header.packet_id)
         await journal.flush()
-        ended = packet.merged({**update, "status": Status(state=PacketState.COMPLETED)})
+        ended = packet.with_update({**update, "status": Status(state=PacketState.COMPLETED)})
         return ended, tuple(StageChange(packet, update).entries())
 
     async def _unfinished_since(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
@@ -230,9 +230,9 @@ def _proposal(
         message = " ".join(problem.message for problem in checked.problems)
         raise CallRefusedError(message, code=code_of(checked.problems[0]))
     spec = catalogue[checked.tool_name]
-    entry = PaletteEntry(tool_name=spec.name, shown="full", reason="ranked", risk=spec.risk)
+    entry = PaletteEntry(tool_name=spec.name, detail="full", reason="ranked", risk=spec.risk)
     packet = caller.new_packet(entry)
-    evidence = source_texts(packet.merged({"tool_routing": ToolRouting(past_calls=caller.sources)}))
+    evidence = source_texts(packet.with_update({"tool_routing": ToolRouting(past_calls=caller.sources)}))
     call = with_risk(
         ToolCall(
             **({"call_id": requested.call_id} if requested.call_id else {}),
@@ -250,9 +250,9 @@ def _proposal(
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
     if own_thread and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
         packet = caller.new_packet(entry, own_thread=True)
-    routing = ToolRouting(max_reinjections=1).corrected(*checked.repairs).called((call,), 1)
+    routing = ToolRouting(max_reinjections=1).with_corrections(*checked.repairs).with_calls((call,), 1)
     proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
-    return packet.merged(proposal), proposal
+    return packet.with_update(proposal), proposal
 
 
 def _unknown_tool_message(name: str, catalogue: Catalogue) -> str:

@@ -69,7 +69,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
                     update = await self.node(packet, runtime.override(context=settings), **arguments)
                 duration_ms = ms_since(started)
                 earlier = 0 if "header" in update else len(packet.reasoning.reflection_log)
-                update["reasoning"] = update.get("reasoning", packet.reasoning).timed(earlier, duration_ms)
+                update["reasoning"] = update.get("reasoning", packet.reasoning).with_duration(earlier, duration_ms)
                 update["metrics"] = update.get("metrics", packet.metrics).with_time(self.name, duration_ms)
                 change = StageChange(packet, update)
                 if entries := tuple(change.entries()):
@@ -97,7 +97,7 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
                 record_change(span, change, finished, await model_attributes(self.model, finished.usage))
         update = with_thread_messages(packet, update)
         if self.record_turn and runtime.store is not None:
-            await self.record_turn(packet.merged(update), runtime.store)
+            await self.record_turn(packet.with_update(update), runtime.store)
         return update
 
     def _arguments(self, packet: CognitionPacket, settings: RoutingContext) -> dict[str, Any]:

@@ -46,7 +46,7 @@ async def ask_user(
     classified = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
     if classified.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
-    if question.has_lapsed:
+    if question.has_expired:
         return _close_question(packet, expire_question(packet), "the question expired")
     if classified.kind == "neither":
         return _ask_again(packet, {}, question, classified.problem)
@@ -67,7 +67,7 @@ async def ask_user(
     update = _close_question(
         packet, decision.update, "the user answered" if packet.routing.question else "the user decided"
     )
-    return {**update, "parked": parked_turns(packet)} if _has_correction(packet, update) else update
+    return {**update, "parked_turns": parked_turns(packet)} if _has_correction(packet, update) else update
 
 
 def _has_correction(packet: CognitionPacket, update: PacketUpdate) -> bool:
@@ -90,9 +90,9 @@ def _ask_again(packet: CognitionPacket, update: PacketUpdate, question: OpenQues
     return {
         **update,
         "request": TurnRequest(),
-        "governance": packet.governance.changed(question=question.again(problem)),
+        "governance": packet.governance.changed(question=question.repeat(problem)),
         "status": Status(state=PacketState.AWAITING_USER, next_steps=(_STAGE,)),
-        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"asks again: {problem}")),
+        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=f"asks again: {problem}")),
     }
 
 
@@ -107,5 +107,5 @@ def _close_question(packet: CognitionPacket, update: PacketUpdate, event: str) -
         "request": TurnRequest(),
         "governance": (update.get("governance") or packet.governance).changed(question=None),
         "status": Status(state=PacketState.PROCESSING),
-        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"{event}: {outcome}")),
+        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=f"{event}: {outcome}")),
     }

@@ -25,8 +25,8 @@ async def detect_intent(
     routing, capped = packet.tool_routing, False
     if decision.needs_tool:
         routing = routing.next_pass() if routing else ToolRouting(max_reinjections=settings.max_reinjections)
-        capped = routing.capped
-        routing = routing.stopped_at_cap() if capped else routing
+        capped = routing.is_at_reinjection_limit
+        routing = routing.stopped_at_limit() if capped else routing
     reports_servers = not decision.needs_tool and settings.enabled and not is_small_talk(packet.content.original_prompt)
     servers = toolbox.health() if reports_servers else ()  # otherwise build_palette reports the problems of servers
     summary = f"needs a tool ({decision.access})" if decision.needs_tool else "needs no tool"
@@ -43,9 +43,9 @@ async def detect_intent(
         "tool_routing": routing,
         **({"context": packet.context.changed(servers=servers)} if servers else {}),
         "metrics": packet.metrics.with_tokens(_STAGE, decision.usage)
-        .failed(*decision.errors(_STAGE))
+        .with_errors(*decision.errors(_STAGE))
         .with_server_problems(_STAGE, servers),
-        "reasoning": packet.reasoning.noted(
+        "reasoning": packet.reasoning.with_reflections(
             decision.reflection(_STAGE, f"{summary}: {decision.reasoning or decision.user_intent}")
         ),
     }

@@ -28,10 +28,10 @@ async def execute_tool(
     done = await execute_all(approved, packet, catalogue, toolbox, journal)
     if nobody_to_ask(runtime.execution_info):
         skipped = ToolExecutionStatus.SKIPPED, "nobody can be asked"
-        done = [call.decided(*skipped) if call.status.awaits_user else call for call in done]
+        done = [call.with_decision(*skipped) if call.status.awaits_user else call for call in done]
     by_id = {call.call_id: call for call in done}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
-    packet = packet.merged({"governance": packet.governance.audited(*map(_audit_entry, done))})
+    packet = packet.with_update({"governance": packet.governance.with_audit_entries(*map(_audit_entry, done))})
     asks = any(call.status.awaits_user for call in done)
     packet, dry_runs = await run_dry_runs(done, packet, catalogue, toolbox, journal)
     routing = packet.routing.changed(calls=calls)
@@ -43,7 +43,7 @@ async def execute_tool(
         "tool_routing": routing,
         "governance": packet.governance,
         **(approval_update(done, packet, catalogue, dry_runs) if asks else {}),
-        "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
+        "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
     }
 
 
@@ -59,5 +59,5 @@ def _outcome_text(call: ToolCall) -> str:
 
 
 def _error_text(call: ToolCall) -> str:
-    error = call.doubt if call.status.awaits_user else call.result.error if call.result else None
+    error = call.unfinished_run_text if call.status.awaits_user else call.result.error if call.result else None
     return " ".join(error.split())[:200] if error else ""

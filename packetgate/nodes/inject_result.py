@@ -18,7 +18,7 @@ SUMMARY_CHARS = 300
 async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
     """Write each result as a data field, a sketch and a ledger entry; remember the executed tools."""
     routing, context, content, reasoning = packet.routing, packet.context, packet.content, packet.reasoning
-    counted = routing.injected()
+    counted = routing.with_reinjection()
     executed = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
@@ -31,7 +31,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
         "content": content.changed(data_fields=content.data_fields + tuple(map(_data_field, routing.calls))),
         "context": context.with_results(recent_after(context.recent_tools, executed), ledger),
         "tool_routing": counted,
-        "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).noted(
+        "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).with_reflections(
             Reflection(step=_STAGE, summary=summary)
         ),
     }
@@ -68,7 +68,7 @@ def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
         status=call.status.value,
         summary=_shortened(result_text(call)),
         server_part=None if server_part is None else _shortened(server_part),
-        fields=address_fields(call),
+        addresses=address_fields(call),
     )
 
 

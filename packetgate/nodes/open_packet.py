@@ -49,9 +49,11 @@ async def open_packet(
     if question is not None and _may_reply(packet):
         return {
             "governance": packet.governance.changed(question=question.changed(reply=prompt)),
-            "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=f"possible reply: {prompt!r}")),
+            "reasoning": packet.reasoning.with_reflections(
+                Reflection(step=_STAGE, summary=f"possible reply: {prompt!r}")
+            ),
         }
-    open_note = ", while a question is open" if len(parked_turns(packet)) > len(packet.parked) else ""
+    open_note = ", while a question is open" if len(parked_turns(packet)) > len(packet.parked_turns) else ""
     settings = routing_context(runtime.context)
     previous = (packet.header.packet_id,) if packet.content.original_prompt else ()
     thread = runtime.execution_info.thread_id if runtime.execution_info else None
@@ -83,7 +85,9 @@ async def open_packet(
                 for attachment in request.attachments
             ),
         ),
-        "reasoning": Reasoning().noted(Reflection(step=_STAGE, summary=f"{len(prompt):,} characters{open_note}")),
+        "reasoning": Reasoning().with_reflections(
+            Reflection(step=_STAGE, summary=f"{len(prompt):,} characters{open_note}")
+        ),
         "response": Response(),
         "governance": Governance(
             dry_run=settings.is_dry_run,
@@ -93,7 +97,7 @@ async def open_packet(
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
         "tool_routing": None,
-        "parked": parked_turns(packet),
+        "parked_turns": parked_turns(packet),
         "request": TurnRequest(),
     }
 
@@ -117,7 +121,7 @@ def _unanswered_entries(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
         return ()
     waiting = [
         (
-            f"the question about {call.tool_name} was not answered{f': {call.doubt}' if call.started_at else ''}",
+            f"the question about {call.tool_name} was not answered{f': {call.unfinished_run_text}' if call.started_at else ''}",
             call.call_id,
         )
         for call in routing.calls

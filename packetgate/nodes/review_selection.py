@@ -69,15 +69,15 @@ async def apply_review(
     needs = await needs_of(packet, catalogue, journal)
     gated_calls = apply_gate(packet.routing.calls, review, settings, needs, can_ask=can_ask)
     approvals = approvals_without_question(gated_calls, needs, packet, catalogue)
-    packet = packet.merged({"governance": packet.governance.decided(*approvals)})
+    packet = packet.with_update({"governance": packet.governance.with_approvals(*approvals)})
     packet, dry_runs = await run_dry_runs(gated_calls, packet, catalogue, toolbox, journal)
     calls = tuple(_call_after_dry_run(call, dry_runs.get(call.call_id)) for call in gated_calls)
     evaluations = packet.reasoning.evaluations + tuple(_evaluation(call, review, settings) for call in calls)
     return {
         "tool_routing": packet.routing.changed(calls=calls),
         **approval_update(calls, packet, catalogue, dry_runs),
-        "metrics": packet.metrics.with_tokens(_STAGE, review.usage).failed(*review.errors(_STAGE)),
-        "reasoning": packet.reasoning.changed(evaluations=evaluations).noted(
+        "metrics": packet.metrics.with_tokens(_STAGE, review.usage).with_errors(*review.errors(_STAGE)),
+        "reasoning": packet.reasoning.changed(evaluations=evaluations).with_reflections(
             Reflection(
                 step=_STAGE,
                 summary="; ".join(f"{call.tool_name}: {_status_text(call)}, {call.review_reasoning}" for call in calls),

@@ -27,12 +27,12 @@ async def select_tool(
         return {
             "tool_routing": routing,
             **waiting_update(packet, asks=False),
-            "reasoning": packet.reasoning.noted(Reflection(step=_STAGE, summary=summary)),
+            "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
         }
     selection = await decider(packet, catalogue, settings)
     routing = await asyncio.to_thread(routing_after_selection, selection, packet, catalogue, settings)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
-        routing = routing.ended(selection.question)
+        routing = routing.ended_without_call(selection.question)
     update: PacketUpdate = {"tool_routing": routing, **waiting_update(packet, asks=routing.outcome == "clarify")}
     if not selection.needs_tool:
         update["intent"] = packet.intent.changed(
@@ -45,8 +45,8 @@ async def select_tool(
         update["response"] = Response(candidate=selection.text, message_id=selection.message_id)
     if routing.outcome in ("call", "clarify"):
         update.update(drop_replaced_calls(packet))
-    update["metrics"] = packet.metrics.with_tokens(_STAGE, selection.usage).failed(*selection.errors(_STAGE))
-    update["reasoning"] = packet.reasoning.noted(selection.reflection(_STAGE, _outcome_text(routing)))
+    update["metrics"] = packet.metrics.with_tokens(_STAGE, selection.usage).with_errors(*selection.errors(_STAGE))
+    update["reasoning"] = packet.reasoning.with_reflections(selection.reflection(_STAGE, _outcome_text(routing)))
     return update
 
 
@@ -67,7 +67,9 @@ def _outcome_text(routing: ToolRouting) -> str:
 
 def _miss_text(routing: ToolRouting) -> str:
     objections = [
-        correction.message for correction in routing.corrections if correction.better_tool and not correction.mended
+        correction.message
+        for correction in routing.corrections
+        if correction.better_tool and not correction.is_repaired
     ]
     if objections:
         return " ".join(objections)
