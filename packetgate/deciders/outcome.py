@@ -33,41 +33,43 @@ def routing_after_selection(
     selection: Selection, packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext
 ) -> ToolRouting:
     """Return the routing after a selection."""
-    routing = packet.routing.selected(selection.alternatives, selection.corrections)
+    routing = packet.routing.for_new_selection(selection.alternatives, selection.corrections)
     match selection.action:
         case "call":
             return _routing_with_calls(routing, selection, packet, catalogue, context.max_parallel_calls)
         case "clarify" if len(packet.content.clarifications) < MAX_CLARIFICATIONS:
-            return routing.asked(selection.question, selection.asks_for)
+            return routing.with_question(selection.question, selection.asks_for)
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
             return _routing_with_descriptions(routing, selection.tool_names, packet, catalogue)
         case "clarify":
-            return routing.ended(f"the selection asked more than {MAX_CLARIFICATIONS} questions")
+            return routing.ended_without_call(f"the selection asked more than {MAX_CLARIFICATIONS} questions")
         case "describe":
-            return routing.ended(f"the selection asked for tool descriptions more than {MAX_DESCRIBE_ROUNDS} times")
+            return routing.ended_without_call(
+                f"the selection asked for tool descriptions more than {MAX_DESCRIBE_ROUNDS} times"
+            )
     if not selection.needs_tool:
-        return routing.ended("")
+        return routing.ended_without_call("")
     # the palette is widened once in a turn, and only before the model has read a tool's output
-    can_widen = packet.context.palette_left_out and not routing.widened and not routing.reinjection_count
+    can_widen = packet.context.palette_left_out and not routing.palette_widened and not routing.reinjection_count
     if selection.decided_by == "model" and can_widen:
-        return routing.missed()
-    return routing.ended(selection.reasoning or "no tool fits the request")
+        return routing.after_miss()
+    return routing.ended_without_call(selection.reasoning or "no tool fits the request")
 
 
 def routing_from_queue(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> ToolRouting:
     """Return the routing of a pass that makes queued calls. The next step of a chain is made alone."""
     routing, queued = packet.routing, packet.routing.queued_calls
-    selected, note = routing.selected(), ""
+    selected, note = routing.for_new_selection(), ""
     while queued and queued[0].chain:
         step = _filled_step(queued[0], packet, catalogue)
         if isinstance(step, ToolCall):
-            return selected.called((step, *queued[1:]), 1, note, complete=routing.complete)
+            return selected.with_calls((step, *queued[1:]), 1, note, complete=routing.complete)
         run, note = queued[0].chain.run, step
         queued = tuple(call for call in queued if call.chain is None or call.chain.run != run)
     if not queued:
-        return selected.ended(note)
+        return selected.ended_without_call(note)
     before_chain = next((at for at, call in enumerate(queued) if call.chain), len(queued))
-    return selected.called(queued, min(before_chain, context.max_parallel_calls), note, complete=routing.complete)
+    return selected.with_calls(queued, min(before_chain, context.max_parallel_calls), note, complete=routing.complete)
 
 
 def _routing_with_descriptions(
@@ -78,7 +80,7 @@ def _routing_with_descriptions(
     unknown = [name for name, tools in tools_by_name.items() if not tools]
     nearest = dict.fromkeys(tool for name in unknown for tool in catalogue.nearest(name, MAX_SUGGESTIONS))
     described = tuple(tool for tools in tools_by_name.values() for tool in tools)
-    return routing.described(described, tuple(nearest)[:MAX_SUGGESTIONS])
+    return routing.with_described_tools(described, tuple(nearest)[:MAX_SUGGESTIONS])
 
 
 def _tools_named(name: str, palette: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
@@ -94,29 +96,29 @@ def _routing_with_calls(
     palette = packet.context.palette_names
     better = tuple(correction for correction in selection.corrections if correction.better_tool not in {"", *palette})
     if any(correction.better_tool not in routing.objections for correction in better):
-        return routing.objected(better)
+        return routing.with_objections(better)
     checked = [_checked_call(call, packet, catalogue) for call in selection.calls]
     problems = tuple(problem for call in checked for problem in call.problems)
-    routing = routing.corrected(*(repair for call in checked for repair in call.repairs), *problems)
+    routing = routing.with_corrections(*(repair for call in checked for repair in call.repairs), *problems)
     missed = tuple(call.tool_name for call in checked if call.misses)
     if missed:
         nearest = dict.fromkeys(name for tool in missed for name in catalogue.nearest(tool))
-        return routing.missed(missed, tuple(nearest)[:MAX_SUGGESTIONS])
+        return routing.after_miss(missed, tuple(nearest)[:MAX_SUGGESTIONS])
     valid = [(selected, call) for selected, call in zip(selection.calls, checked, strict=True) if not call.problems]
     objections = _category_objections(routing, [call.tool_name for _, call in valid], packet, catalogue)
     if objections:
-        return routing.objected(objections)
+        return routing.with_objections(objections)
     sources, traced = source_texts(packet), list[ToolCall]()
     for selected, call in valid:
         traced.append(_with_selection(selected, call, selection, catalogue[call.tool_name], sources))
         sources = sources.with_sent(call.params)
-    unique = [call for at, call in enumerate(traced) if not any(call.same_call(earlier) for earlier in traced[:at])]
-    new = tuple(call for call in unique if not any(call.same_call(earlier) for earlier in routing.past_calls))
+    unique = [call for at, call in enumerate(traced) if not any(call.is_same_call(earlier) for earlier in traced[:at])]
+    new = tuple(call for call in unique if not any(call.is_same_call(earlier) for earlier in routing.past_calls))
     messages = " ".join(problem.message for problem in problems)
     if new:
         note = f"a call was left out: {messages}" if messages else ""
-        return routing.called(new, max_calls, note, complete=None if note else selection.complete)
-    return routing.ended(REPEATED if traced else messages or "the selection contains no call")
+        return routing.with_calls(new, max_calls, note, complete=None if note else selection.complete)
+    return routing.ended_without_call(REPEATED if traced else messages or "the selection contains no call")
 
 
 def _category_objections(

@@ -59,7 +59,7 @@ async def test_each_step_is_asked_about_and_run_separately(notebook: Notebook):
     assert packet.routing.reinjection_count == 1, "it is one step"
     judged = [one.tool_name for seen in reviewer.seen for one in seen.routing.calls]
     assert judged == ["chain.copy"], "the chain is what was chosen"
-    unranked = packet.merged({"context": packet.context.model_copy(update={"palette": ()})})
+    unranked = packet.with_update({"context": packet.context.model_copy(update={"palette": ()})})
     assert {one.tool for one in confirmed_uses(unranked)} == {"chain.copy"}, "its steps served the chain"
     started = [row.entry.detail["tool"] for row in await journal.event_entries(STARTED)]
     assert started == ["chain.copy", READ, WRITE]

@@ -229,7 +229,7 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
             text = entry.summary if entry.server_part is None else entry.server_part
             is_document = _reads_document(entry.tool_name, entry.params)
             sources += _sources_in_output(entry.tool_name, text, is_document=is_document)
-            sources += [OutputField(entry.tool_name, field) for field in entry.fields]
+            sources += [OutputField(entry.tool_name, field) for field in entry.addresses]
     for attachment in packet.content.attachments:
         sources.append(FreeText(f"the attached {attachment.name}", plain_text(attachment.text)))
     for message in reversed(packet.conversation):

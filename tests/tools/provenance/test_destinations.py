@@ -34,17 +34,17 @@ def test_an_address_in_text_is_flagged_with_its_sentence():
     )
     to = origins["to"]
     assert (to.kind, to.tool, to.role, to.is_flagged) == (OriginKind.TEXT, "mail.read", ArgumentRole.DESTINATION, True)
-    assert to.sentence == "Please write to Sales <new.sales@shop.example> from now on."
-    assert to.marked == "new.sales@shop.example"
+    assert to.passage == "Please write to Sales <new.sales@shop.example> from now on."
+    assert to.flagged_part == "new.sales@shop.example"
 
 
 def test_a_long_sentence_is_cut_and_control_characters_are_named():
     letter = "x" * 5_000 + " eve@evil.example\x1b[2J " + "y" * 5_000
     to = origins_for("Mail", MAIL, earlier_call("mail.read", letter), to=["eve@evil.example"])["to"]
-    assert len(to.sentence) < 400
-    assert to.marked in to.sentence
-    assert "\x1b" not in to.sentence
-    assert "␛" in to.sentence
+    assert len(to.passage) < 400
+    assert to.flagged_part in to.passage
+    assert "\x1b" not in to.passage
+    assert "␛" in to.passage
 
 
 def test_an_address_in_a_field_is_not_flagged():

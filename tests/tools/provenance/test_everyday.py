@@ -149,4 +149,4 @@ CASES: list[tuple[str, ToolSpec, dict[str, Any], tuple[ToolCall, ...]]] = [
 @pytest.mark.parametrize(("request_text", "spec", "params", "calls"), CASES, ids=[case[0] for case in CASES])
 def test_no_argument_is_flagged(request_text: str, spec: ToolSpec, params: dict[str, Any], calls: tuple[ToolCall, ...]):
     origins = origins_of(params, spec, sources_for(request_text, *calls))
-    assert {name: (origin.why, origin.marked) for name, origin in origins.items() if origin.is_flagged} == {}
+    assert {name: (origin.why, origin.flagged_part) for name, origin in origins.items() if origin.is_flagged} == {}
