@@ -121,7 +121,8 @@ def _unanswered_entries(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
         return ()
     waiting = [
         (
-            f"the question about {call.tool_name} was not answered{f': {call.unfinished_run_text}' if call.started_at else ''}",
+            f"the question about {call.tool_name} was not answered"
+            + (f": {call.unfinished_run_text}" if call.started_at else ""),
             call.call_id,
         )
         for call in routing.calls

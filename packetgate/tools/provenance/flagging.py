@@ -84,10 +84,10 @@ def _origin_of_argument(traces: Iterable[_Trace], reason: FlagReason | None, ser
     if reason is None:
         return origin
     if reason.place is None:
-        return origin.changed(is_flagged=True, why=reason.why, marked=reason.marked)
-    sentence, marked = reason.place.quoted()
+        return origin.changed(is_flagged=True, why=reason.why, flagged_part=reason.flagged_part)
+    passage, flagged_part = reason.place.quoted()
     tool = worst.tool or reason.place.source.tool
-    return origin.changed(is_flagged=True, why=reason.why, sentence=sentence, marked=marked, tool=tool)
+    return origin.changed(is_flagged=True, why=reason.why, passage=passage, flagged_part=flagged_part, tool=tool)
 
 
 def _secret_reason(name: str, value: Any) -> FlagReason | None:
@@ -135,7 +135,9 @@ def _value_reason(action: str, traces: Iterable[_Trace], sources: SourceTexts, *
         if is_destination and is_text and not _is_named_person(trace, sources):
             return FlagReason(f"this destination appears only in text that {trace.tool} returned", trace.place)
         if is_destination and trace.kind is OriginKind.NOBODY and trace.is_address:
-            return FlagReason("this address comes neither from you nor from a field of any output", marked=trace.text)
+            return FlagReason(
+                "this address comes neither from you nor from a field of any output", flagged_part=trace.text
+            )
         if trace.kind.is_user_or_default or trace.place is None:
             continue
         asking = _asking_place(action, trace, sources, requested=requested)
@@ -213,7 +215,7 @@ def _address_reason(trace: _Trace, sources: SourceTexts, *, is_own: bool) -> Fla
     if trace.kind is OriginKind.TEXT:
         return FlagReason(f"this address appears only in text that {trace.tool} returned", trace.place)
     if trace.kind is OriginKind.STRUCTURED and not is_own:
-        return FlagReason(f"this address comes from output of {trace.tool}", marked=trace.text)
+        return FlagReason(f"this address comes from output of {trace.tool}", flagged_part=trace.text)
     host = host_of(trace.text).removeprefix("www.")
     if trace.kind is not OriginKind.NOBODY or _is_known_host(host, sources):
         return None
@@ -222,7 +224,7 @@ def _address_reason(trace: _Trace, sources: SourceTexts, *, is_own: bool) -> Fla
         return FlagReason(f"the host of this address appears only in text that {place.source.tool} returned", place)
     if sources.picture:
         return FlagReason(
-            f"you did not state this address: a model may have read it in {sources.picture}", marked=trace.text
+            f"you did not state this address: a model may have read it in {sources.picture}", flagged_part=trace.text
         )
     return None
 

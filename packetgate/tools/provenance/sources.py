@@ -121,7 +121,7 @@ class FlagReason:
 
     why: str
     place: TextPlace | None = None
-    marked: str = ""
+    flagged_part: str = ""
 
 
 @dataclass(frozen=True)
