@@ -100,7 +100,7 @@ def tool_offer(model: Model, packet: CognitionPacket, catalogue: Catalogue) -> T
 def _full_tools(
     model: Model, packet: CognitionPacket, catalogue: Catalogue, entries: Mapping[str, PaletteEntry]
 ) -> list[str]:
-    full = sorted(name for name, entry in entries.items() if entry.shown == "full")
+    full = sorted(name for name, entry in entries.items() if entry.detail == "full")
     limit, count = _tool_token_limit(model), model.token_counter
     if len(full) <= (MIN_FULL_TOOLS if limit and count else _MAX_FULL_TOOLS):
         return full
@@ -298,7 +298,7 @@ def correction_notes(packet: CognitionPacket) -> str:
     routing = packet.tool_routing
     if routing is None:
         return ""
-    notes = [correction.message for correction in routing.corrections if not correction.mended]
+    notes = [correction.message for correction in routing.corrections if not correction.is_repaired]
     if routing.describe_rounds and routing.suggestions:
         notes.append("Nearest tools: " + ", ".join(routing.suggestions))
     return "\n\nCorrections:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""

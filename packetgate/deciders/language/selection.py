@@ -137,7 +137,7 @@ async def select_in_form(
         written = [WrittenCall(call.tool, call.params, written=call.written) for call in answer.selected_calls]
         return _messages_of(selector.check(written)) or None
 
-    shown = {entry.tool_name: entry.shown for entry in packet.context.palette if entry.tool_name in catalogue}
+    shown = {entry.tool_name: entry.detail for entry in packet.context.palette if entry.tool_name in catalogue}
     tools = [catalogue[name] for name, detail in shown.items() if detail != "name"]
     user = render(
         "selection_user",
