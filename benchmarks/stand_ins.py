@@ -24,13 +24,13 @@ INVENTED: dict[str, Any] = {"string": "something", "integer": 7, "number": 0.5, 
 class Shelf:
     """A toolbox without servers. Its catalogue can be replaced between turns."""
 
-    known: Catalogue
+    last_catalogue: Catalogue
     output: str | None = None
     """Output of every call; None: calls are refused."""
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         """Return the current catalogue."""
-        return self.known
+        return self.last_catalogue
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return an empty tuple, because there are no servers."""

@@ -46,7 +46,7 @@ from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.tools.risk.call import judge_call
-from packetgate.tools.servers.functions import as_tool, spec_of_tool
+from packetgate.tools.servers.functions import langchain_tool_spec, to_langchain_tool
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
@@ -105,14 +105,14 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             ConfigError: the settings or the policy cannot be read.
         """
         super().__init__()
-        self.tools = [as_tool(tool) for tool in tools]
+        self.tools = [to_langchain_tool(tool) for tool in tools]
         self.max_tools, self.unguarded = max_tools, frozenset(unguarded)
         changing = {"allow_write_tools": True, "allow_execute_tools": True}
         run_settings = settings if isinstance(settings, RoutingContext) else {**changing, **(settings or {})}
         self.settings = routing_context(run_settings)
         database = journal_at(journal) if journal is not None else MemoryJournal()
         preferences = load_preferences(Path(policy)) if policy else Preferences()
-        specs = [spec_of_tool(SERVER, tool) for tool in self.tools]
+        specs = [langchain_tool_spec(SERVER, tool) for tool in self.tools]
         self._toolbox = _AgentTools(Catalogue(specs, preferences=preferences))
         self._pipeline = Pipeline(self._toolbox, database, SERVER)
         self._loop = LoopThread()
@@ -166,7 +166,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         if packet_json is None:
             reason = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
             return _refusal_message(call, reason)
-        tools = _CalledTool(self._toolbox.known, request, handler)
+        tools = _CalledTool(self._toolbox.last_catalogue, request, handler)
         packet, entries = await self._pipeline.run_call(CognitionPacket.model_validate_json(packet_json), tools)
         if entries:
             await self._pipeline.journal.record(*entries)
@@ -198,7 +198,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             token_budget=_TOKEN_BUDGET,
             recent=recent_after((), reversed(used)),
         )
-        palette = choose_palette(palette_request, self._toolbox.known)
+        palette = choose_palette(palette_request, self._toolbox.last_catalogue)
         shown = {_unprefixed_name(entry.tool_name) for entry in palette.entries} | self.unguarded
         return request.override(
             tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in shown]
@@ -248,7 +248,7 @@ class _Step:
         earlier = [(call["name"], call["args"]) for call, result in _earlier_calls(turn) if result.status != "error"]
         for call in self.calls:
             change, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
-            spec = self._pipeline.tools.known.get(name)
+            spec = self._pipeline.tools.last_catalogue.get(name)
             if change in earlier and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
                 self._refusals[call_id] = _refusal_message(call, _REPEATED_CHANGE)
                 continue
@@ -357,10 +357,10 @@ class _Conversation:
 class _AgentTools:
     """The agent's tools as a toolbox."""
 
-    known: Catalogue
+    last_catalogue: Catalogue
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        return self.known
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+        return self.last_catalogue
 
     def health(self) -> tuple[ServerHealth, ...]:
         return ()

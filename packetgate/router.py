@@ -295,7 +295,7 @@ def create_router(
             patience_s=START_PATIENCE_S,
             preferences=preferences,
             sandbox=sandbox_settings(preferences),
-            more=await asyncio.to_thread(_in_process_servers, tools),
+            other_servers=await asyncio.to_thread(_in_process_servers, tools),
         )
 
     toolbox, turn_journal, loop = LoopTools(make), journal_at(journal) if journal else None, LoopThread()

@@ -235,7 +235,7 @@ async def test_a_session_with_a_journal_survives_its_process(shop: Shop, tmp_pat
     ("given", "told"),
     [
         ({"tools": [3]}, "^3 is"),
-        ({"tools": [list_late_orders, list_late_orders]}, "two tools are called 'list_late_orders'"),
+        ({"tools": [list_late_orders, list_late_orders]}, "two tools have the name 'list_late_orders'"),
         ({"tools": [lambda: 1]}, "cannot be a tool"),
         ({"tools": ["nowhere.json"]}, "nowhere.json"),
         ({"settings": {"allow_all": True}}, "allow_all"),

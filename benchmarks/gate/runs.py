@@ -79,7 +79,7 @@ async def routed(requests: Iterable[Labelled], deciders: Deciders, selector: Sel
         checkpointer=InMemorySaver(serde=PacketSerializer()), interrupt_before=["execute_tool"]
     )
     for number, one in enumerate(requests):
-        shelf.known = one.catalogue
+        shelf.last_catalogue = one.catalogue
         state = await graph.ainvoke(
             TurnInput(messages=[HumanMessage(one.text)]),
             {"configurable": {"thread_id": str(number)}},

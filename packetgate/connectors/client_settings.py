@@ -11,7 +11,7 @@ from typing import Any
 
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
-from packetgate.tools.servers.config import UnusableEntryError, entries_in, read_server_entry
+from packetgate.tools.servers.config import UnusableEntryError, read_server_entry, server_entries
 from packetgate.tools.text.documents import read_json_text, replace_json_value
 
 CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode")
@@ -137,7 +137,7 @@ def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
         ConfigError: a file cannot be used, or `mcp.json` has another server of the same name.
     """
     theirs, ours = SettingsFile.read(place.file), SettingsFile.read(_config(settings))
-    known, before = entries_in(ours.document), theirs.servers(place.key)
+    known, before = server_entries(ours.document), theirs.servers(place.key)
     new: dict[str, Any] = {}
     staying: dict[str, Any] = {}
     lines: list[str] = []

@@ -104,7 +104,7 @@ def checked_files(settings: "Settings") -> "Settings":
     from packetgate.tools.catalogue.preferences import load_preferences
     from packetgate.tools.servers.config import load_config
 
-    for line in load_config(settings.config_path, settings.root).odd:
+    for line in load_config(settings.config_path, settings.root).entry_problems:
         typer.echo(f"packetgate: {line}", err=True)
     load_preferences(settings.preferences_path)
     return settings

@@ -16,7 +16,7 @@ from packetgate.tools.servers.config import load_config
 _settings = Settings()
 load_preferences(_settings.preferences_path)  # reports errors of the file at the start
 _config = load_config(_settings.config_path, _settings.root)
-for _line in _config.odd:
+for _line in _config.entry_problems:
     logging.getLogger(__name__).warning("%s", _line)
 _models = model_pool(_settings)
 _results = result_store(_settings)

@@ -104,7 +104,7 @@ async def _load_model(models: ModelPool, role: Literal["lite", "prime"]) -> "Mod
     return model
 
 
-async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = False) -> McpHub:
+async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_results: bool = False) -> McpHub:
     """Return the hub of the configured servers, not yet entered.
 
     Raises:
@@ -124,7 +124,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, has_reader: bool = 
         sandbox=sandbox_settings(preferences, settings),
         kept=result_store(settings),
         meaning=SemanticModel(settings.vectors_path),
-        has_reader=has_reader,
+        caller_reads_results=caller_reads_results,
     )
 
 
@@ -153,7 +153,7 @@ async def open_tools(settings: Settings, *, only_configured: bool = False) -> As
     config = load_config(settings.config_path, settings.root)
     if only_configured and config.builtin == "reads":
         config = replace(config, builtin="none")
-    async with await make_hub(settings, config, has_reader=only_configured) as hub:
+    async with await make_hub(settings, config, caller_reads_results=only_configured) as hub:
         yield hub
 
 

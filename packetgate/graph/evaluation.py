@@ -29,10 +29,10 @@ STOPS = ["ask_user", "execute_tool", "respond"]
 
 @dataclass
 class _Tools:
-    known: Catalogue
+    last_catalogue: Catalogue
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        return self.known
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+        return self.last_catalogue
 
     def health(self) -> tuple[ServerHealth, ...]:
         return ()

@@ -58,15 +58,15 @@ class LoopTools:
             weakref.WeakKeyDictionary()
         )
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         """Return the available tools."""
-        return await (await self._hub()).catalogue(patient=patient)
+        return await (await self._hub()).catalogue(wait_for_all=wait_for_all)
 
     @property
-    def known(self) -> Catalogue:
+    def last_catalogue(self) -> Catalogue:
         """The last known tools."""
         hub = self._ready_hub()
-        return hub.known if hub else Catalogue()
+        return hub.last_catalogue if hub else Catalogue()
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the state of every server."""

@@ -20,7 +20,7 @@ async def detect_intent(
     settings = packet.governance.settings
     decision = _decision_without_decider(packet, settings) or await decider(packet, toolbox, settings)
     if settings.enabled and not decision.needs_tool and _may_need_starting_server(packet, toolbox):
-        await toolbox.catalogue(patient=True)
+        await toolbox.catalogue(wait_for_all=True)
         decision = await decider(packet, toolbox, settings)
     routing, capped = packet.tool_routing, False
     if decision.needs_tool:
@@ -53,7 +53,7 @@ async def detect_intent(
 
 def _may_need_starting_server(packet: CognitionPacket, toolbox: Toolbox) -> bool:
     """Return whether a server that is still starting may have a tool for the request."""
-    starting = bool(toolbox.known) and any(server.state == "connecting" for server in toolbox.health())
+    starting = bool(toolbox.last_catalogue) and any(server.state == "connecting" for server in toolbox.health())
     return starting and packet.tool_routing is None and not is_small_talk(packet.content.original_prompt)
 
 

@@ -17,7 +17,7 @@ async def respond(
     packet: CognitionPacket, runtime: Runtime[RoutingContext], *, decider: Responder, toolbox: Toolbox
 ) -> PacketUpdate:
     """Write the answer from the packet alone."""
-    answer = await decider(packet, toolbox.known, packet.governance.settings)
+    answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":
         from packetgate.models.stripping import NOTHING_LEFT, strip_markup  # compiles hundreds of patterns

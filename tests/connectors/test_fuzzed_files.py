@@ -16,7 +16,7 @@ from packetgate.state.errors import ConfigError, PacketError, PacketgateError
 from packetgate.state.packet import read_packet
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.servers.config import load_config
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 
 MCP = {
     "mcpServers": {
@@ -51,7 +51,7 @@ DISCORD = {
 def servers(path: Path) -> None:
     """Read `mcp.json` without starting a server."""
     for server in load_config(path).servers:
-        configured(server, path.parent / "logs")
+        new_connection(server, path.parent / "logs")
 
 
 def outcome(read: Callable[[], Any], refused: type[PacketgateError]) -> str:

@@ -29,7 +29,7 @@ from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.builtin.sandbox import SandboxSettings
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.opening import builtin_servers, configured
+from packetgate.tools.servers.opening import builtin_servers, new_connection
 
 TURNS, CALLS = (125, 250) if NIGHTLY else (25, 50)
 """In each of the four settings."""
@@ -72,7 +72,7 @@ async def test_a_hostile_decider_runs_nothing_unapproved(
     async with session(
         decider.deciders(),
         *(builtin_servers(place.root, sandbox=SandboxSettings(mode="require")).values()),
-        *(configured(one, tmp_path / "logs") for one in servers(place, recording)),
+        *(new_connection(one, tmp_path / "logs") for one in servers(place, recording)),
         allow_write_tools=switched_on,
         allow_execute_tools=switched_on,
         palette_size=16,

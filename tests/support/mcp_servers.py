@@ -17,7 +17,7 @@ from fastmcp.tools import Tool
 
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 
 SCRIPT = Path(__file__).with_name("stdio_server.py")
 
@@ -77,7 +77,7 @@ class StdioServer:
             self.let_start()
         started = {"command": sys.executable, "args": [str(SCRIPT), str(self.folder)]}
         self.config = ServerConfig(name, {**started, "trusted": True, **entry})
-        self.connection = configured(self.config, folder / "logs")
+        self.connection = new_connection(self.config, folder / "logs")
 
     @property
     def pids(self) -> list[int]:

@@ -99,11 +99,11 @@ class Shelf:
 
     def __init__(self, catalogue: Catalogue = FILES) -> None:
         self.asked = 0
-        self.known = catalogue
+        self.last_catalogue = catalogue
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         self.asked += 1
-        return self.known
+        return self.last_catalogue
 
     def health(self) -> tuple[ServerHealth, ...]:
         return ()

@@ -56,8 +56,8 @@ class Announcer:
     async def _run(self) -> None:
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._hub.changed.wait(), LIVENESS_CHECK_S)
-            self._hub.changed.clear()
+                await asyncio.wait_for(self._hub.tools_changed.wait(), LIVENESS_CHECK_S)
+            self._hub.tools_changed.clear()
             try:
                 if self._announced:
                     await self._check()
@@ -65,7 +65,7 @@ class Announcer:
                 log.exception("changes could not be announced")
 
     async def _check(self) -> None:
-        self._hub.tend(retry=False)
+        self._hub.maintain_servers(retry=False)
         now = await self._lists()
         if now != self._announced:
             self._announced = now
@@ -80,7 +80,10 @@ class Announcer:
 
     async def _lists(self) -> str:
         """Return a digest of all tools, the connected servers, and the number of their other changes."""
-        tools, others = await self._hub.live(), [[*self._hub.clients()], self._hub.other_changes()]
+        tools, others = (
+            await self._hub.current_catalogue(),
+            [[*self._hub.clients()], self._hub.prompt_and_resource_changes()],
+        )
         return await asyncio.to_thread(
             lambda: digest_of([[[name, spec.digest] for name, spec in tools.items()], *others])
         )

@@ -23,7 +23,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.execution.journal import Entry
-from packetgate.tools.servers.connection import ReportProgress, progress_reported_to
+from packetgate.tools.servers.connection import ReportProgress, report_progress_to
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.usage.learning import shown_use
 
@@ -79,7 +79,7 @@ async def _call(
             return outcome
         packet: CognitionPacket = outcome
         if not packet.routing.calls[0].status.is_final:
-            with progress_reported_to(_progress_of(ctx)):
+            with report_progress_to(_progress_of(ctx)):
                 packet, entries = await _cancelled_once(gateway.pipeline.run_call(packet))
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error

@@ -57,15 +57,15 @@ class HubTools:
 
     hub: McpHub
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         """Return the tools."""
-        self.hub.tend()
-        return await self.hub.live()
+        self.hub.maintain_servers()
+        return await self.hub.current_catalogue()
 
     @property
-    def known(self) -> Catalogue:
+    def last_catalogue(self) -> Catalogue:
         """The last known tools."""
-        return self.hub.known
+        return self.hub.last_catalogue
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the health of every server."""
@@ -109,14 +109,14 @@ class ProxyPipeline(Pipeline):
             own = name.removeprefix(f"{server.name}{SEPARATOR}").removeprefix(f"{server.name}.")
             is_allowed = settings.allows_tool(f"{server.name}.{own}")
             if may_be_tool_of(server.name, name) and server.state != "ready" and is_allowed:
-                return f"server {server.name!r} is not connected: {server.problem or 'it is still starting'}"
+                return f"server {server.name!r} is not connected: {server.problem or 'the server is still starting'}"
         return ""
 
     async def _settle(self, name: str, settings: RoutingContext) -> None:
         """Wait until the server of a tool has started, or has listed its changed tools."""
         shown = await self.toolbox(settings).catalogue()
         known = meant_tool(name, shown)
-        await self.hub.settled(
+        await self.hub.wait_for_servers(
             *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
         )
 
@@ -171,14 +171,14 @@ class Gateway:
         tools = self.pipeline.toolbox(session.settings)
         if name is not None and (known := await tools.catalogue()).exactly(name):
             return known
-        self.hub.tend()
-        await self.hub.started(self.patience_s)
+        self.hub.maintain_servers()
+        await self.hub.wait_until_started(self.patience_s)
         return await tools.catalogue()
 
     def may_use(self, server: str) -> bool:
         """Whether the current client may use a server's prompts and resources: only if it may use all of its tools."""
         everything = f"{server}.everything"
-        rules = [rule for rule in self.hub.known.preferences.policy.rules if rule.is_about(everything, server)]
+        rules = [rule for rule in self.hub.last_catalogue.preferences.policy.rules if rule.is_about(everything, server)]
         return self.request_settings().allows_tool(everything) and not denied_outright(rules, PROXY)
 
     async def listed(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:

@@ -129,8 +129,8 @@ class UpstreamMiddleware(Middleware):
 
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Wait a moment for starting servers, and announce later changes; also used for resources."""
-        self._gateway.hub.tend()
-        await self._gateway.hub.started(self._gateway.patience_s)
+        self._gateway.hub.maintain_servers()
+        await self._gateway.hub.wait_until_started(self._gateway.patience_s)
         await self._gateway.announcer.remember_shown(get_context())
         return await call_next(context)
 
@@ -173,8 +173,8 @@ class UpstreamMiddleware(Middleware):
     async def _after_start(self, name: str, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Wait for the servers whose name is part of a prompt's name or a resource's address, and call the next."""
         hub = self._gateway.hub
-        hub.tend()
-        await hub.settled(*(server for server in hub.names if server in name))
+        hub.maintain_servers()
+        await hub.wait_for_servers(*(server for server in hub.names if server in name))
         return await call_next(context)
 
     def _remember(self, source: str, texts: Sequence[str]) -> None:

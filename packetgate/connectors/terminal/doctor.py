@@ -125,7 +125,7 @@ async def _evaluated(settings: Settings) -> AsyncIterator[Finding]:
 async def _servers(settings: Settings) -> AsyncIterator[Finding]:
     config = load_config(settings.config_path, settings.root)
     async with open_tools(settings) as hub:
-        catalogue, health, notes = await hub.catalogue(), hub.health(), hub.notes()
+        catalogue, health, notes = await hub.catalogue(), hub.health(), hub.tool_notes()
     where = f"{len(health)} from {config.source}; files below {settings.root.resolve()}; logs in {settings.logs_path}"
     yield Finding("ok", "servers", where)
     for remark in config.remarks:

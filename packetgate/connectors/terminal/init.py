@@ -23,7 +23,7 @@ from packetgate.models.options import MODEL
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
 from packetgate.tools.catalogue.config_file import read_file
-from packetgate.tools.servers.config import UnusableEntryError, entries_in, read_server_entry
+from packetgate.tools.servers.config import UnusableEntryError, read_server_entry, server_entries
 
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
 NOTHING_FOUND = (
@@ -81,7 +81,7 @@ def _client_servers() -> dict[str, Any]:
         except ConfigError as error:
             _say(str(error))
             continue
-        for name, entry in entries_in(document).items():
+        for name, entry in server_entries(document).items():
             try:
                 usable = read_server_entry(entry).enabled
             except UnusableEntryError as error:

@@ -13,12 +13,12 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 class Toolbox(Protocol):
     """The tools of one process; `McpHub` implements it."""
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the tools; with `patient`, wait for servers that are starting."""
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+        """Return the tools; with `wait_for_all`, wait for servers that are starting."""
         ...
 
     @property
-    def known(self) -> Catalogue:
+    def last_catalogue(self) -> Catalogue:
         """The last catalogue, without waiting for any server."""
         ...
 
@@ -39,15 +39,15 @@ class AllowedTools:
     context: RoutingContext
     channel: str
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
-        """Return the allowed tools; with `patient`, wait for servers that are starting."""
-        catalogue = await self.toolbox.catalogue(patient=patient)
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
+        """Return the allowed tools; with `wait_for_all`, wait for servers that are starting."""
+        catalogue = await self.toolbox.catalogue(wait_for_all=wait_for_all)
         return await asyncio.to_thread(self._limited, catalogue)
 
     @property
-    def known(self) -> Catalogue:
+    def last_catalogue(self) -> Catalogue:
         """The last catalogue of allowed tools. May block for milliseconds."""
-        return self._limited(self.toolbox.known)
+        return self._limited(self.toolbox.last_catalogue)
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the state of every server."""

@@ -1,4 +1,4 @@
-"""Read `mcp.json`, in the forms that MCP clients write it."""
+"""Read an `mcp.json` file in the forms that MCP clients write."""
 
 import json
 import os
@@ -20,15 +20,15 @@ from packetgate.state.printing import printable
 from packetgate.tools.catalogue.config_file import read_file
 
 BUILT_IN_NAMES = ("ai", "embedding")
-"""Names of the built-in servers, reserved beside them."""
+"""Names of the built-in servers; other servers cannot have them while the built-in servers are offered."""
 MAX_REMARK = 300
 MIN_TIMEOUT_MS = 1000
-"""A smaller time-out is in seconds: no server starts in so few milliseconds."""
+"""Smaller time-outs are read as seconds: a server cannot start in so few milliseconds."""
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_KEYS = ("mcpServers", "servers")
-"""Keys under which clients keep servers; VS Code uses the second one."""
-_STARTS = frozenset({"command", "url"})
+_SERVER_KEYS = ("mcpServers", "servers")
+"""Keys under which clients store servers. VS Code uses `servers`."""
+_TARGET_KEYS = frozenset({"command", "url"})
 _TRANSPORTS = {"http": "http", "streamable-http": "http", "sse": "sse"}
 _VARIABLE = re.compile(
     r"\$\{(?:(?P<folder>workspaceFolder|userHome)|(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::?-(?P<default>[^}]*))?)\}"
@@ -37,7 +37,7 @@ _EDITOR_VARIABLE = re.compile(r"\$\{((?:input|command|config|secret|prompt):[^}]
 
 
 class UnusableEntryError(ValueError):
-    """An entry cannot be used; the message says why."""
+    """An entry cannot be used; the message gives the reason."""
 
 
 def _without_nulls(value: Any) -> Any:
@@ -46,22 +46,24 @@ def _without_nulls(value: Any) -> Any:
     return {key: inner for key, inner in value.items() if inner is not None} if isinstance(value, dict) else value
 
 
-_Text = Annotated[str, BeforeValidator(lambda value: json.dumps(value) if isinstance(value, int | float) else value)]
-_Texts = Annotated[list[_Text], BeforeValidator(_without_nulls)]
-_TextsByName = Annotated[dict[str, _Text], BeforeValidator(_without_nulls)]
+_EntryText = Annotated[
+    str, BeforeValidator(lambda value: json.dumps(value) if isinstance(value, int | float) else value)
+]
+_EntryTexts = Annotated[list[_EntryText], BeforeValidator(_without_nulls)]
+_EntryTextsByName = Annotated[dict[str, _EntryText], BeforeValidator(_without_nulls)]
 
 
-class _Fields(BaseModel):
-    """The fields of an entry that are read; all others are kept unchanged."""
+class _EntryFields(BaseModel):
+    """The fields of an entry that Packetgate reads. Other fields stay unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
     command: str | None = None
-    args: _Texts = []
-    env: _TextsByName = {}
-    cwd: _Text | None = None
+    args: _EntryTexts = []
+    env: _EntryTextsByName = {}
+    cwd: _EntryText | None = None
     url: Annotated[str, Field(pattern=r"^(https?://|\$\{)")] | None = None
-    headers: _TextsByName = {}
+    headers: _EntryTextsByName = {}
     transport: Literal["http", "sse"] | None = None
     timeout: int | None = None
     trusted: bool | None = None
@@ -72,13 +74,13 @@ class ServerEntry:
     """An entry in canonical form."""
 
     fields: dict[str, Any]
-    """`command`, `args`, `env`, `cwd`, or `url`, `headers`, `transport`; other fields unchanged."""
+    """Either `command`, `args`, `env` and `cwd`, or `url`, `headers` and `transport`; other fields are unchanged."""
     enabled: bool = True
     tools: tuple[str, ...] = ()
     """Patterns of the tools to offer; empty: all."""
     hidden_tools: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """One phrase for each value that was interpreted."""
+    """One phrase for each value that was read differently from how it is written."""
 
     @property
     def server(self) -> dict[str, Any]:
@@ -90,32 +92,38 @@ def read_server_entry(raw: Any) -> ServerEntry:
     """Return an entry in canonical form.
 
     Raises:
-        UnusableEntryError: the entry has no server, or a value of the wrong type.
+        UnusableEntryError: the entry has neither a command nor a URL, or a value has the wrong type.
     """
     if not isinstance(raw, dict):
-        raise UnusableEntryError(f"must be an object, not {type(raw).__name__}")
-    if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts(raw))), None):
-        raise UnusableEntryError(f"an editor asks for ${{{match[1]}}}: write ${{NAME}} and set that variable")
+        raise UnusableEntryError(f"the entry must be an object, not {type(raw).__name__}")
+    if match := next(filter(None, map(_EDITOR_VARIABLE.search, _texts_within(raw))), None):
+        raise UnusableEntryError(
+            f"only an editor can fill in ${{{match[1]}}}: write ${{NAME}}, and set the environment variable NAME"
+        )
     notes: list[str] = []
     raw = {key: value for key, value in raw.items() if value is not None and value != ""}
     raw["transport"] = _TRANSPORTS.get(str(raw.pop("type", None) if "transport" not in raw else raw["transport"]))
     raw["timeout"] = _timeout_ms(raw.get("timeout"), notes)
     if not isinstance(raw.get("trusted"), bool | None):
-        notes.append(f'"trusted" must be true or false, not {ascii(raw.pop("trusted"))[:60]}: it is not trusted')
+        notes.append(
+            f'"trusted" must be true or false, not {ascii(raw.pop("trusted"))[:60]}: the server is not trusted'
+        )
     if "url" in raw and ("command" not in raw or raw["transport"]):
         unused = {"type", "command", "args", "env", "cwd"}
     elif "command" in raw:
         unused = {"type", "url", "headers", "transport"}
     else:
-        raise UnusableEntryError('needs either a "command" to start or a "url" to reach')
+        raise UnusableEntryError('the entry needs a "command" that starts the server, or the server\'s "url"')
     try:
-        fields = _Fields.model_validate({key: value for key, value in raw.items() if key not in unused})
+        fields = _EntryFields.model_validate({key: value for key, value in raw.items() if key not in unused})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UnusableEntryError(f'"{".".join(map(str, first["loc"]))}": {first["msg"]}') from error
-    kept = {key: value for key, value in fields.model_dump(exclude_defaults=True).items() if value not in ([], {})}
+    used = {key: value for key, value in fields.model_dump(exclude_defaults=True).items() if value not in ([], {})}
     enabled = raw.get("enabled", True) is True and raw.get("disabled", False) is False
-    return ServerEntry(kept, enabled, _names(raw.get("includeTools")), _names(raw.get("excludeTools")), tuple(notes))
+    return ServerEntry(
+        used, enabled, _text_items(raw.get("includeTools")), _text_items(raw.get("excludeTools")), tuple(notes)
+    )
 
 
 def _timeout_ms(value: Any, notes: list[str]) -> int | None:
@@ -130,16 +138,16 @@ def _timeout_ms(value: Any, notes: list[str]) -> int | None:
     return max(1, round(1000 * value))
 
 
-def _names(names: Any) -> tuple[str, ...]:
+def _text_items(names: Any) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts_within(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+            yield from _texts_within(inner)
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,7 @@ class ServerConfig:
 
     name: str
     entry: dict[str, Any]
-    """Fields by canonical name. Variables are filled in when the server starts."""
+    """Fields by canonical name; `resolved_entry` replaces the variables."""
     source: str = "mcp.json"
     """The file that contains the entry."""
     folder: Path = Path()
@@ -159,8 +167,8 @@ class ServerConfig:
 
     def offers(self, tool: str) -> bool:
         """Whether a tool of the server is offered."""
-        named = not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
-        return named and not any(fnmatchcase(tool, pattern) for pattern in self.hidden_tools)
+        included = not self.tools or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+        return included and not any(fnmatchcase(tool, pattern) for pattern in self.hidden_tools)
 
     @property
     def trusted(self) -> bool:
@@ -173,43 +181,47 @@ class ServerConfig:
         milliseconds = self.entry.get("timeout")
         return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else None
 
-    def filled(self) -> dict[str, Any]:
-        """Return the entry with its variables filled in.
+    def resolved_entry(self) -> dict[str, Any]:
+        """Return the entry with the values of its variables.
 
         Raises:
             ServerError: a variable is not set and has no default, or the `envFile` cannot be read.
         """
-        entry: dict[str, Any] = self._with_variables(self.entry)
+        entry: dict[str, Any] = self._resolve_variables(self.entry)
         for key in ("command", "cwd", "envFile"):
             if isinstance(entry.get(key), str) and entry[key].startswith("~"):
                 entry[key] = str(Path(entry[key]).expanduser())
         if isinstance(entry.get("envFile"), str):
-            entry["env"] = {**_read_variables(Path(entry["envFile"])), **entry.get("env", {})}
+            entry["env"] = {**_read_env_file(Path(entry["envFile"])), **entry.get("env", {})}
         return entry
 
-    def _with_variables(self, value: Any) -> Any:
+    def _resolve_variables(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._with_variables(inner) for key, inner in value.items()}
+            return {key: self._resolve_variables(inner) for key, inner in value.items()}
         if isinstance(value, list):
-            return [self._with_variables(inner) for inner in value]
-        return _VARIABLE.sub(self._value_of, value) if isinstance(value, str) else value
+            return [self._resolve_variables(inner) for inner in value]
+        return _VARIABLE.sub(self._variable_value, value) if isinstance(value, str) else value
 
-    def _value_of(self, match: re.Match[str]) -> str:
+    def _variable_value(self, match: re.Match[str]) -> str:
         if match["folder"]:
             return str(Path.home() if match["folder"] == "userHome" else self.folder.absolute())
         name, default = match["name"], match["default"]
         value = os.environ.get(name)
         if value is None and default is None:
-            raise ServerError(f"the environment variable {name} is not set: set it, or take it out")
+            raise ServerError(
+                f"the environment variable {name} is not set: set it, or remove it from the server's entry"
+            )
         return value or default or ""
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables of the entry with their values; empty if not set."""
-        names = [match["name"] for text in _texts(self.entry) for match in _VARIABLE.finditer(text) if match["name"]]
+        """Return the environment variables that the entry names, with their values; "" for a variable without one."""
+        names = [
+            match["name"] for text in _texts_within(self.entry) for match in _VARIABLE.finditer(text) if match["name"]
+        ]
         return {name: os.environ.get(name, "") for name in names}
 
     def conceal(self, text: str) -> str:
-        """Return a text with `${NAME}` in place of the values of variables."""
+        """Return a text in which `${NAME}` replaces each value of an environment variable of the entry."""
         for name, value in self.variables().items():
             for spelling in {value, quote(value), quote(value, safe=""), repr(value)[1:-1]} - {""}:
                 text = text.replace(spelling, f"${{{name}}}")
@@ -217,16 +229,16 @@ class ServerConfig:
 
 
 @dataclass(frozen=True)
-class Remark:
+class EntryRemark:
     """A note on an entry that was repaired, left out or disabled."""
 
     name: str
-    how: str
+    text: str
     kind: Literal["repaired", "left out", "disabled"]
 
     def __str__(self) -> str:
-        what = "left out: " if self.kind == "left out" else ""
-        return f"server {self.name!r}: {what}{printable(self.how)[:MAX_REMARK]}"
+        prefix = "left out: " if self.kind == "left out" else ""
+        return f"server {self.name!r}: {prefix}{printable(self.text)[:MAX_REMARK]}"
 
 
 @dataclass(frozen=True)
@@ -235,22 +247,25 @@ class McpConfig:
 
     servers: tuple[ServerConfig, ...] = ()
     builtin: Literal["all", "reads", "none"] = "all"
-    """Which built-in tools are offered: all without configured servers, else those that read, if a server takes paths.
-    `"builtin"` in the file overrides this: true for all, false for none.
+    """Which built-in tools are offered. `reads`: the reads, if a tool of a server takes paths. By default `all` without
+    configured servers, otherwise `reads`. In the file, `"builtin": true` sets `all`, and false sets `none`.
     """
     source: str = "built in"
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[EntryRemark, ...] = ()
 
     @property
-    def odd(self) -> list[str]:
+    def entry_problems(self) -> list[str]:
         """One line for each entry that was repaired or left out."""
         return [f"{self.source}: {remark}" for remark in self.remarks if remark.kind != "disabled"]
 
 
 def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
-    """Return the servers of `mcp.json`; without a path, the built-in servers. `folder` is the workspace.
+    """Return the servers of an `mcp.json` file, or the built-in servers if `path` is None.
 
     An unusable entry is left out with a remark.
+
+    Args:
+        folder: the workspace, for `${workspaceFolder}`.
 
     Raises:
         ConfigError: the file is missing, unreadable, or has no usable server.
@@ -265,12 +280,12 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     builtin = document.get("builtin")
     if not isinstance(builtin, bool | None):
         raise ConfigError(f'{path}: "builtin" must be true or false, not {builtin!r}')
-    entries = entries_in(document)
-    if not entries and not builtin and (builtin is False or document.keys().isdisjoint(_KEYS)):
+    entries = server_entries(document)
+    if not entries and not builtin and (builtin is False or document.keys().isdisjoint(_SERVER_KEYS)):
         raise ConfigError(
             f'{path}: no servers under "mcpServers": add one, or remove the file to use the built-in tools'
         )
-    servers, remarks = _servers(path, entries, BUILT_IN_NAMES if builtin else (), folder)
+    servers, remarks = _read_servers(path, entries, BUILT_IN_NAMES if builtin else (), folder)
     if entries and not servers and not builtin and all(remark.kind == "left out" for remark in remarks):
         raise ConfigError(f"{path}: no entry can be used: {'; '.join(map(str, remarks))}"[: MAX_REMARK + 200])
     offered: Literal["all", "reads", "none"] = "none"
@@ -281,40 +296,44 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     return McpConfig(servers, offered, str(path), remarks)
 
 
-def entries_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries by name. Without a key of servers, the objects that name a command or URL are entries."""
-    holders = [document[key] for key in reversed(_KEYS) if isinstance(document.get(key), dict)]
-    if document.keys().isdisjoint(_KEYS):
-        holders = [{name: one for name, one in document.items() if isinstance(one, dict) and one.keys() & _STARTS}]
+def server_entries(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the server entries of a document by name.
+
+    In a document without a key for servers, each object with a command or a URL is an entry.
+    """
+    holders = [document[key] for key in reversed(_SERVER_KEYS) if isinstance(document.get(key), dict)]
+    if document.keys().isdisjoint(_SERVER_KEYS):
+        entries = {name: value for name, value in document.items() if isinstance(value, dict)}
+        holders = [{name: entry for name, entry in entries.items() if entry.keys() & _TARGET_KEYS}]
     return {name: entry for holder in holders for name, entry in holder.items()}
 
 
-def _servers(
+def _read_servers(
     path: Path, entries: Mapping[str, Any], reserved: Collection[str], folder: Path
-) -> tuple[tuple[ServerConfig, ...], tuple[Remark, ...]]:
+) -> tuple[tuple[ServerConfig, ...], tuple[EntryRemark, ...]]:
     servers: list[ServerConfig] = []
-    remarks: list[Remark] = []
+    remarks: list[EntryRemark] = []
     names = _usable_names(entries, reserved)
-    for written, raw in entries.items():
+    for written_name, raw in entries.items():
         try:
             entry = read_server_entry(raw)
         except UnusableEntryError as error:
-            remarks.append(Remark(written, str(error), "left out"))
+            remarks.append(EntryRemark(written_name, str(error), "left out"))
             continue
         if not entry.enabled:
-            remarks.append(Remark(written, "switched off", "disabled"))
+            remarks.append(EntryRemark(written_name, "switched off", "disabled"))
             continue
-        name = names[written]
-        if notes := [*([] if name == written else [f"renamed to {name}"]), *entry.notes]:
-            remarks.append(Remark(written, "; ".join(notes), "repaired"))
+        name = names[written_name]
+        if notes := [*([] if name == written_name else [f"renamed to {name}"]), *entry.notes]:
+            remarks.append(EntryRemark(written_name, "; ".join(notes), "repaired"))
         servers.append(ServerConfig(name, entry.fields, str(path), folder, entry.tools, entry.hidden_tools))
     return tuple(servers), tuple(remarks)
 
 
-def _usable_names(written: Collection[str], reserved: Collection[str]) -> dict[str, str]:
-    names = {name: name for name in written if _SERVER_NAME.fullmatch(name) and name not in reserved}
+def _usable_names(written_names: Collection[str], reserved: Collection[str]) -> dict[str, str]:
+    names = {name: name for name in written_names if _SERVER_NAME.fullmatch(name) and name not in reserved}
     taken = {*names, *reserved}
-    for name in written:
+    for name in written_names:
         if name in names:
             continue
         letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
@@ -325,9 +344,9 @@ def _usable_names(written: Collection[str], reserved: Collection[str]) -> dict[s
     return names
 
 
-def _read_variables(path: Path) -> dict[str, str]:
+def _read_env_file(path: Path) -> dict[str, str]:
     try:
         with path.open(encoding="utf-8-sig") as file:
             return {name: value for name, value in dotenv_values(stream=file).items() if value is not None}
     except (OSError, UnicodeDecodeError) as error:
-        raise ServerError(f"{path}, the file of its variables (envFile), cannot be read: {error}") from error
+        raise ServerError(f"the envFile {path} cannot be read: {error}") from error

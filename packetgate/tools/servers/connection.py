@@ -33,9 +33,9 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.content import result_of_answer
-from packetgate.tools.servers.messages import failure_of
+from packetgate.tools.servers.messages import transport_failure
 from packetgate.tools.servers.results import to_result_async
-from packetgate.tools.servers.server import Keep, Server
+from packetgate.tools.servers.server import Server, StoreContent
 from packetgate.tools.servers.session import BoundedTransport
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.servers.stdio import ServerLog, StrayOutputError
@@ -51,20 +51,22 @@ MAX_TIMEOUTS = 10
 BACKOFF_S = (0.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before each attempt to reconnect to a failed server; the last value repeats."""
 MAX_PROBLEM = 300
-"""Longest reason for a failure, in characters."""
+"""Longest text of a server's problem, in characters."""
 MAX_INSTRUCTIONS = 500
 """Longest part of a server's instructions that is used, in characters."""
-_PENDING_S = 2.0
-"""Longest wait for pending calls before a session is replaced, in seconds."""
-_PING_S = 5.0
+_PENDING_CALLS_S = 2.0
+"""Longest wait for pending calls before a refused session is replaced, in seconds."""
+_PING_TIMEOUT_S = 5.0
 """Time-out of a ping, in seconds."""
-_RETRY_S = 0.5
+_MIN_RETRY_S = 0.5
 """Shortest wait before a retry, in seconds."""
-_REFUSED = frozenset({400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451})
+_REFUSED_STATUSES = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 422, 426, 428, 429, 431, 451}
+)
 """Statuses of requests that were refused before they ran."""
-_BUSY = frozenset({429, 502, 503, 504})
+_BUSY_STATUSES = frozenset({429, 502, 503, 504})
 """Statuses after which a read is retried."""
-_BROKEN = (
+_CONNECTION_ERRORS = (
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,
     anyio.EndOfStream,
@@ -75,15 +77,15 @@ _BROKEN = (
 """Exceptions of a broken connection, including `TimeoutError`."""
 
 ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Receives progress, total and message, without secrets."""
+"""Callback with the progress, the total and the message; the message has no secrets."""
 _report: ContextVar[ReportProgress | None] = ContextVar("report", default=None)
 
 logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # otherwise each stray line causes a traceback
 
 
 @contextmanager
-def progress_reported_to(report: ReportProgress) -> Iterator[None]:
-    """Within the block, pass the progress of its calls to `report`."""
+def report_progress_to(report: ReportProgress) -> Iterator[None]:
+    """Pass the progress of calls within the block to `report`."""
     token = _report.set(report)
     try:
         yield
@@ -92,7 +94,7 @@ def progress_reported_to(report: ReportProgress) -> Iterator[None]:
 
 
 class Connection(Server):
-    """A server reached by MCP over one persistent session."""
+    """A server that is reached over MCP, in one persistent session."""
 
     def __init__(
         self,
@@ -100,22 +102,22 @@ class Connection(Server):
         transport: Callable[[], ClientTransport],
         *,
         log: ServerLog | None = None,
-        keep: Keep | None = None,
-        keep_file: Keep | None = None,
+        store_text: StoreContent | None = None,
+        store_file: StoreContent | None = None,
     ) -> None:
         """Args:
         transport: opens a new transport for each session.
-        keep: stores long texts.
-        keep_file: stores attachments.
+        store_text: stores long texts.
+        store_file: stores attachments.
         """
         super().__init__(config.name)
         self._config = config
         self._transport = transport
         self._log = log
-        self._keep = keep
-        self._keep_file = keep_file
+        self._store_text = store_text
+        self._store_file = store_file
         self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
-        self._opening = asyncio.Lock()
+        self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
         self._pending = 0
         """Number of pending calls."""
@@ -126,11 +128,11 @@ class Connection(Server):
         """Whether a call timed out, and the server has not been pinged since."""
         self._foreign_problem = ""
         """The part of `problem` that is the server's or the SDK's text."""
-        self._changes = 0
-        """Number of tool list changes so far."""
+        self._list_changes = 0
+        """Number of changed tool lists that the server has announced."""
 
     @property
-    def may_retry(self) -> bool:
+    def can_reconnect(self) -> bool:
         """Whether the connection ended, or failed and the back-off is over."""
         session = self._client.transport.session if self._client else None
         if self.state == "ready":
@@ -139,43 +141,47 @@ class Connection(Server):
         return self.state == "failed" and time.monotonic() - self._failed_at >= rest
 
     def client(self) -> Client[Any] | None:
-        """Return the open session, for prompts and resources; None if there is none."""
+        """Return the open MCP session, for prompts and resources; None if there is none."""
         return self._client if self.state == "ready" else None
 
-    def upkeep(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
-        """Return the work that the server needs now."""
-        if self.session == 0 or (self.may_retry and (retry or self.state == "ready")):
+    def maintenance(self, *, retry: bool) -> Coroutine[Any, Any, None] | None:
+        """Return the work that the server needs now, or None."""
+        if self.session == 0 or (self.can_reconnect and (retry or self.state == "ready")):
             return self.connect(self.session)
         if self.state == "ready" and self._may_hang:
-            return self.revive()
+            return self.reconnect_if_needed()
         return self._refresh() if self.state == "ready" and self.stale else None
 
-    async def connect(self, instead_of: int) -> None:
+    async def connect(self, old_session: int) -> None:
         """Replace the session with that number, unless another caller did."""
-        async with self._opening:
-            if self.session == instead_of:
-                if self.state == "ready":  # the session is refused, and so are the pending calls
+        async with self._open_lock:
+            if self.session == old_session:
+                if self.state == "ready":  # the server refuses the session, so its pending calls end soon
                     await self._wait_for_pending_calls()
                 await self._open()
 
-    async def revive(self) -> None:
-        """Open a new session if the server is gone or hangs, or wait for a pending one."""
-        async with self._opening:
+    async def reconnect_if_needed(self) -> None:
+        """Open a new session if the server disconnected or hangs; wait if a session is being opened."""
+        async with self._open_lock:
             if self._may_hang and self.state == "ready" and self._client is not None:
                 self._may_hang = False
                 try:
                     await self._ping(self._client)
-                except _BROKEN:
-                    self.fail(ServerError(f"it hung: no answer within {self._timeout_s:g} s, and none to a ping"))
-            if self.may_retry:
+                except _CONNECTION_ERRORS:
+                    self.fail(
+                        ServerError(
+                            f"the server hung: it answered neither a call within {self._timeout_s:g} s nor a ping"
+                        )
+                    )
+            if self.can_reconnect:
                 await self._open()
 
     async def close(self) -> None:
         """End the session, and a server process that was started for it."""
         client, self._client = self._client, None
         if client is not None:
-            # a broken session raises its error again on closing; `problem` has it already
-            with suppress(*_BROKEN, MCPError, ValueError):
+            # closing a broken session raises its error again, which `problem` already contains
+            with suppress(*_CONNECTION_ERRORS, MCPError, ValueError):
                 await client.close()  # type: ignore[no-untyped-call]
 
     def fail(self, error: BaseException) -> None:
@@ -191,30 +197,30 @@ class Connection(Server):
         """Call a tool by the server's name for it; raises as `Server.call` does."""
         client, server = self._client, f"server {self.name!r}"
         if client is None or self.state != "ready":
-            problem = self.problem or "it is still starting"
+            problem = self.problem or "the server is still starting"
             raise ServerError(f"{server} is not available: {problem}", self._foreign_problem)
         started, meta = time.perf_counter(), {META: idempotency_key} if idempotency_key else None
-        self._pending += 1  # a new session waits for this, so that a ping still uses the old one
+        self._pending += 1  # `connect` waits for this call, so that its ping still uses the old session
         try:
-            answer = await self._answer(client, tool, params, meta)
+            answer = await self._receive_answer(client, tool, params, meta)
         except MCPError as error:
-            await self._raise_if_lost(client, error)
+            await self._raise_if_unanswered(client, error)
             message = self._config.conceal(error.error.message)
             return await to_result_async(message, None, ms_since(started), is_error=True)
-        except _BROKEN as error:
-            raise self._went_away(client, error) from error
+        except _CONNECTION_ERRORS as error:
+            raise self._disconnected_error(client, error) from error
         except ValidationError as error:
             cause = self._cause(error)
             raise LostCallError(f"{server} violated the protocol: {cause}", cause) from error
         finally:
             self._pending -= 1
             self._call_ended.set()
-        return await result_of_answer(answer, ms_since(started), self._keep, self._keep_file)
+        return await result_of_answer(answer, ms_since(started), self._store_text, self._store_file)
 
-    async def _answer(
+    async def _receive_answer(
         self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
     ) -> CallToolResult:
-        """Return the server's answer. Progress extends the time-out, and is reported."""
+        """Return the server's answer. Each progress report extends the time-out."""
         report, now, timeout_s = _report.get(), asyncio.get_running_loop().time, self._timeout_s
         latest = now() + MAX_TIMEOUTS * timeout_s
         clock = asyncio.timeout(timeout_s)
@@ -228,7 +234,7 @@ class Connection(Server):
         longest = (MAX_TIMEOUTS + 1) * timeout_s
         try:
             async with clock:
-                with suppress_fastmcp_telemetry():  # its spans repeat ours, and contain the texts of failed tools
+                with suppress_fastmcp_telemetry():  # FastMCP's spans repeat ours, and contain texts of failed tools
                     return await client.call_tool_mcp(tool, params, on_progress, timeout=longest, meta=meta)
         except TimeoutError as error:
             if not clock.expired():
@@ -236,46 +242,46 @@ class Connection(Server):
             self._may_hang = True
             raise TimedOutCallError(f"server {self.name!r} gave no answer within {timeout_s:g} s") from error
 
-    async def _raise_if_lost(self, client: Client[BoundedTransport], error: MCPError) -> None:
-        """Raise the error for a call without an answer; return if the server answered it with an error."""
+    async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
+        """Raise if the call got no answer; return if the server answered it with an error."""
         cause, server = self._cause(error), f"server {self.name!r}"
-        if await self._forgot_session(client, error):
+        if await self._is_session_refused(client, error):
             raise SessionRefusedError(f"{server} no longer knows the session", cause) from error
-        failure = failure_of(error)
-        if failure is None and not _is_closed(error):
+        failure = transport_failure(error)
+        if failure is None and not _is_connection_closed(error):
             return
         if failure is None or failure.kind == "broken":
-            raise self._went_away(client, error) from error
+            raise self._disconnected_error(client, error) from error
         if failure.kind == "unsent":
             self._fail_session(client, error)
             raise ServerError(f"{server} cannot be reached: {cause}", cause, retry_after_s=0) from error
         if failure.kind == "unreadable":
             raise LostCallError(f"{server} gave no usable answer: {cause}", cause) from error
-        retry_after_s = max(_RETRY_S, failure.retry_after_s or 0) if failure.status in _BUSY else None
-        kind = ServerError if failure.status in _REFUSED else LostCallError
+        retry_after_s = max(_MIN_RETRY_S, failure.retry_after_s or 0) if failure.status in _BUSY_STATUSES else None
+        kind = ServerError if failure.status in _REFUSED_STATUSES else LostCallError
         raise kind(f"{server} answered {cause}", cause, retry_after_s=retry_after_s) from error
 
-    async def _forgot_session(self, client: Client[BoundedTransport], error: MCPError) -> bool:
-        """Whether the server refused the session, and so did not run the call: a ping gets the same refusal."""
-        failure = failure_of(error)
+    async def _is_session_refused(self, client: Client[BoundedTransport], error: MCPError) -> bool:
+        """Whether the server refused the session, so that the call did not run: it refuses a ping in the same way."""
+        failure = transport_failure(error)
         if failure is None:
-            is_refusal = error.error.code != METHOD_NOT_FOUND and not _is_closed(error)
+            is_refusal = error.error.code != METHOD_NOT_FOUND and not _is_connection_closed(error)
         else:
-            is_refusal = failure.kind == "http" and 400 <= failure.status < 500 and failure.status not in _BUSY
+            is_refusal = failure.kind == "http" and 400 <= failure.status < 500 and failure.status not in _BUSY_STATUSES
         if not is_refusal or not client.transport.is_remote or client.initialize_result is None:
             return False
         try:
             refusal = await self._ping(client)
-        except _BROKEN:
+        except _CONNECTION_ERRORS:
             return False
         if refusal is None or failure is not None:
-            return refusal is not None and failure_of(refusal) == failure
+            return refusal is not None and transport_failure(refusal) == failure
         return (refusal.error.code, refusal.error.message) == (error.error.code, error.error.message)
 
     async def _ping(self, client: Client[Any]) -> MCPError | None:
         """Return the error with which the server answers a ping, or None."""
         try:
-            async with asyncio.timeout(min(self._timeout_s, _PING_S)):
+            async with asyncio.timeout(min(self._timeout_s, _PING_TIMEOUT_S)):
                 await client.session.send_ping()
         except MCPError as error:
             return error
@@ -284,18 +290,18 @@ class Connection(Server):
     async def _on_message(self, message: ServerNotification | Exception) -> None:
         match message:
             case ToolListChangedNotification():
-                self._changes += 1
+                self._list_changes += 1
                 self.stale = True
                 self.on_change()
             case PromptListChangedNotification() | ResourceListChangedNotification():
-                self.other_changes += 1
+                self.prompt_and_resource_changes += 1
                 self.on_change()
             case StrayOutputError(line=line) if self._log is not None:
                 await asyncio.to_thread(self._log.write, line + b"\n")
 
     async def _wait_for_pending_calls(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_PENDING_S):
+            async with asyncio.timeout(_PENDING_CALLS_S):
                 while self._pending:
                     self._call_ended.clear()
                     await self._call_ended.wait()
@@ -314,11 +320,11 @@ class Connection(Server):
                     message_handler=self._on_message,
                 )
                 await self._client.__aenter__()  # type: ignore[no-untyped-call]
-                await self._list(self._client)
+                await self._list_tools(self._client)
         except asyncio.CancelledError:  # the turn that waited was cancelled; the next turn tries again
-            self.state, self.problem = "failed", "it was stopped while starting"
+            self.state, self.problem = "failed", "the start was cancelled"
             raise
-        except (*_BROKEN, ServerError, MCPError, ValueError) as error:
+        except (*_CONNECTION_ERRORS, ServerError, MCPError, ValueError) as error:
             self.fail(error)
         else:
             self._attempts = 0
@@ -327,46 +333,46 @@ class Connection(Server):
         """List the tools again; until then, the last known tools are used."""
         try:
             if self._client is not None:
-                await self._list(self._client)
-        except _BROKEN as error:
+                await self._list_tools(self._client)
+        except _CONNECTION_ERRORS as error:
             self.fail(error)
         except (MCPError, ValidationError) as error:
             if isinstance(error, MCPError) and error.error.code == CONNECTION_CLOSED:
                 self.fail(error)
             else:
-                self.problem = f"its changed tools could not be listed: {self._cause(error)}"
+                self.problem = f"the changed tools could not be listed: {self._cause(error)}"
 
-    async def _list(self, client: Client[BoundedTransport]) -> None:
-        changes = self._changes
+    async def _list_tools(self, client: Client[BoundedTransport]) -> None:
+        changes = self._list_changes
         tools = await client.list_tools()
         introduction = client.initialize_result or client.session.discover_result
         specs = await asyncio.to_thread(self._specs_of, tools, (introduction and introduction.instructions) or "")
         if client is not self._client:
             return
         self.specs = specs
-        self.state, self.stale = "ready", changes != self._changes
+        self.state, self.stale = "ready", changes != self._list_changes
         session = client.transport.session
         left_out, changed = (session.left_out, session.changed) if session else ([], [])
         switched_off = [
             f"{tool.name!r}: switched off in mcp.json" for tool in tools if not self._config.offers(tool.name)
         ]
-        self.notes = (*(f"not offered: {note}" for note in (*left_out, *switched_off)), *changed)
-        self.problem = "" if tools else "it offers no tools"
+        self.tool_notes = (*(f"not offered: {note}" for note in (*left_out, *switched_off)), *changed)
+        self.problem = "" if tools else "the server offers no tools"
         if left_out:
             more = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
             self.problem = f"not offered: {'; '.join(left_out[:3])}{more}"
 
     def _specs_of(self, tools: list[Tool], instructions: str) -> tuple[ToolSpec, ...]:
-        entry = self._config.filled()
-        about: dict[str, Any] = {
+        entry = self._config.resolved_entry()
+        options: dict[str, Any] = {
             "trusted": self._config.trusted,
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
             "server_digest": digest_of(entry),
             "ground": server_folder(entry),
         }
-        return tuple(spec_of(self.name, tool, **about) for tool in tools if self._config.offers(tool.name))
+        return tuple(spec_of(self.name, tool, **options) for tool in tools if self._config.offers(tool.name))
 
-    def _went_away(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
+    def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)
         cause = self._cause(error)
         problem = self.problem if self.state == "failed" else cause
@@ -377,13 +383,13 @@ class Connection(Server):
             self.fail(error)
 
     def _cause(self, error: BaseException) -> str:
-        flaw = self._client.transport.flaw if self._client else ""
-        text = flaw or str(error).strip() or type(error).__name__
+        stop_reason = self._client.transport.stop_reason if self._client else ""
+        text = stop_reason or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
 
 
-def _is_closed(error: MCPError) -> bool:
-    """Whether the SDK reports a broken connection; a server may use the same code."""
+def _is_connection_closed(error: MCPError) -> bool:
+    """Whether the SDK reports a broken connection; the message decides, because servers may use the same code."""
     closed = error.error.message == "Connection closed" or error.error.message.startswith("SSE stream ")
     return closed and error.error.code == CONNECTION_CLOSED

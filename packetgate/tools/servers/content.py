@@ -1,4 +1,4 @@
-"""Read the content blocks of a server's answer: texts, links, and media, which are stored."""
+"""Read the content blocks of a server's answer: texts, links and media. Media are stored."""
 
 import asyncio
 from base64 import b64decode
@@ -22,23 +22,30 @@ from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment, ToolResu
 from packetgate.tools.attached.media import cleaned_type, matches_declaration
 from packetgate.tools.servers.messages import MAX_ANSWER_PARTS
 from packetgate.tools.servers.results import to_result
-from packetgate.tools.servers.server import Keep
+from packetgate.tools.servers.server import StoreContent
 from packetgate.tools.text.result_store import MAX_SHOWN_CHARS
 
 
 async def result_of_answer(
-    answer: CallToolResult, took_ms: float, keep: Keep | None = None, keep_file: Keep | None = None
+    answer: CallToolResult,
+    took_ms: float,
+    store_text: StoreContent | None = None,
+    store_file: StoreContent | None = None,
 ) -> ToolResult:
-    """Return the result for a server's answer; `keep` stores a long text, `keep_file` the bytes of attachments.
+    """Return a server's answer as the result of a call.
 
-    Its text has a line in brackets for each part that is not text, and its structured content the same lines in place
-    of base64.
+    In the result's text, a line in brackets describes each part that is not text. In the structured content, the same
+    lines replace base64.
+
+    Args:
+        store_text: stores a long text.
+        store_file: stores the bytes of an attachment.
     """
     texts = [block.text for block in answer.content if isinstance(block, TextContent)]
     length = sum(map(len, texts)) + len(str(answer.structured_content or ""))
     if length <= MAX_SHOWN_CHARS and len(texts) == len(answer.content):
-        return _result(answer, took_ms, keep, keep_file)
-    return await asyncio.to_thread(_result, answer, took_ms, keep, keep_file)
+        return _result(answer, took_ms, store_text, store_file)
+    return await asyncio.to_thread(_result, answer, took_ms, store_text, store_file)
 
 
 _MediaKind = Literal["image", "audio", "resource"]
@@ -54,19 +61,21 @@ class _Media(NamedTuple):
     """The bytes; None if the text is not base64."""
 
 
-def _result(answer: CallToolResult, took_ms: float, keep: Keep | None, keep_file: Keep | None) -> ToolResult:
+def _result(
+    answer: CallToolResult, took_ms: float, store_text: StoreContent | None, store_file: StoreContent | None
+) -> ToolResult:
     lines: list[str] = []
     parts: list[dict[str, Any]] = []
     attachments: list[ResultAttachment] = []
     media_lines: dict[str, str] = {}
-    """The line that describes each media part, by its base64 text."""
+    """By the base64 text of a media part, the line that describes it."""
     for block in answer.content:
         part, media = block.model_dump(mode="json", by_alias=True, exclude_none=True), _media(block)
         if media is None:
             lines.append(_block_text(block))
         else:
             if media.encoded not in media_lines:
-                media_lines[media.encoded] = _attach(media, attachments, keep_file)
+                media_lines[media.encoded] = _attach(media, attachments, store_file)
             lines.append(media_lines[media.encoded])
             inner = part["resource"] if media.kind == "resource" else part
             inner.pop("data", None)
@@ -80,7 +89,7 @@ def _result(answer: CallToolResult, took_ms: float, keep: Keep | None, keep_file
         took_ms,
         is_error=bool(answer.is_error),
         cut=len(answer.content) > MAX_ANSWER_PARTS,
-        keep=keep,
+        store_text=store_text,
         attachments=tuple(attachments),
         parts=() if is_plain_text else tuple(parts),
         meta=answer.meta,
@@ -103,22 +112,22 @@ def _media(block: ContentBlock) -> _Media | None:
     return _Media(kind, cleaned_type(mime_type), uri, encoded, data)
 
 
-def _attach(media: _Media, attachments: list[ResultAttachment], keep: Keep | None) -> str:
-    """Add media to the attachments, and return the line that describes it."""
+def _attach(media: _Media, attachments: list[ResultAttachment], store_file: StoreContent | None) -> str:
+    """Add a media part to the attachments, and return the line that describes it."""
     kind, mime_type, uri, _, data = media
-    where = f"{kind} {uri}, " if uri else f"{kind} "
+    label = f"{kind} {uri}, " if uri else f"{kind} "
     if len(attachments) == MAX_ATTACHMENTS:
-        return f"[{where}{mime_type}, left out: it is beyond the first {MAX_ATTACHMENTS}]"
+        return f"[{label}{mime_type}, left out: a result has at most {MAX_ATTACHMENTS} attachments]"
     if data is None:
-        return f"[{where}{mime_type}, left out: it is not base64]"
-    end = redacted(uri).rstrip("/").rsplit("/", 1)[-1]
+        return f"[{label}{mime_type}, left out: invalid base64]"
+    file_name = redacted(uri).rstrip("/").rsplit("/", 1)[-1]
     attachment = ResultAttachment(
         kind=kind if matches_declaration(kind, mime_type, data) else "binary",
         mime_type=mime_type,
         size=len(data),
         sha256=sha256(data).hexdigest(),
-        name="".join(char for char in end if char.isprintable())[:200],
-        handle=keep(data) if keep else "",
+        name="".join(char for char in file_name if char.isprintable())[:200],
+        handle=store_file(data) if store_file else "",
     )
     attachments.append(attachment)
     return f"[{attachment.described_as(uri)}{attachment.handle and f', {attachment.handle}'}]"
@@ -130,8 +139,8 @@ def _block_text(block: ContentBlock) -> str:
             return block.text
         case ResourceLink() as link:
             size = byte_size(link.size) if link.size is not None else ""
-            about = [link.name, link.title if link.title != link.name else "", str(link.uri), link.mime_type, size]
-            text = f"resource {', '.join(filter(None, about))}" + (f": {link.description}" if link.description else "")
+            facts = [link.name, link.title if link.title != link.name else "", str(link.uri), link.mime_type, size]
+            text = f"resource {', '.join(filter(None, facts))}" + (f": {link.description}" if link.description else "")
             return f"[{' '.join(text.split())}]"
         case EmbeddedResource(resource=inner) if not isinstance(inner, BlobResourceContents):
             return inner.text
@@ -143,7 +152,7 @@ def _without_media(value: Any, media_lines: dict[str, str]) -> Any:
         case str():
             return media_lines.get(value, value) if value else value
         case list():
-            return [_without_media(one, media_lines) for one in value]
+            return [_without_media(inner, media_lines) for inner in value]
         case dict():
-            return {key: _without_media(one, media_lines) for key, one in value.items()}
+            return {key: _without_media(inner, media_lines) for key, inner in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""Clean the tool definitions that a server lists, and leave out unusable ones."""
+"""Clean the tool definitions that a server lists, and leave out unusable tools."""
 
 import json
 import re
@@ -27,12 +27,12 @@ class _UnusableError(ValueError):
 
 
 def usable_tools(
-    tools: list[Any], listed: set[str], check: Callable[[_Tool], None]
+    tools: list[Any], known_names: set[str], check: Callable[[_Tool], None]
 ) -> tuple[list[_Tool], list[str], list[str]]:
     """Return the usable tools, a phrase for each unusable tool, and a phrase for each changed schema.
 
     Args:
-        listed: the names of the tools so far; this function adds the new names.
+        known_names: the names of the tools on earlier pages of the list. This function adds the names of this page.
         check: raises ValueError for a tool that violates the protocol.
     """
     usable: list[_Tool] = []
@@ -43,47 +43,51 @@ def usable_tools(
         label = ascii(name[:60]) if isinstance(name, str) else f"number {number}"
         try:
             tool, changes = _cleaned(raw)
-            if tool["name"] in listed:
-                raise _UnusableError("another tool has that name")
+            if tool["name"] in known_names:
+                raise _UnusableError("another tool has the same name")
             check(tool)
         except ValueError as error:
             left_out.append(f"{label}: {str(error).splitlines()[0]}")
         else:
-            listed.add(tool["name"])
+            known_names.add(tool["name"])
             usable.append(tool)
             changed += [f"{label}: {'; '.join(changes)}"] if changes else []
     if len(tools) > MAX_TOOLS:
-        left_out.append(f"{len(tools) - MAX_TOOLS:,} tools: it lists more than {MAX_TOOLS:,}")
+        left_out.append(f"{len(tools) - MAX_TOOLS:,} tools: the server lists more than {MAX_TOOLS:,}")
     return usable, left_out, changed
 
 
 def _cleaned(raw: Any) -> tuple[_Tool, list[str]]:
     if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
-        raise _UnusableError("it has no name")
+        raise _UnusableError("the tool has no name")
     name = raw["name"]
     if not _NAME.fullmatch(name) or not name.strip() or any(letter in name for letter in _BLANK_LETTERS):
-        raise _UnusableError("a tool's name may have up to 128 letters, digits, spaces and _ - . / :")
+        raise _UnusableError("a name may have at most 128 characters: letters, digits, spaces and _ - . / :")
     prose = {key: raw[key][:MAX_DESCRIPTION] for key in ("title", "description") if isinstance(raw.get(key), str)}
     rest = {key: raw[key] for key in ("inputSchema", "annotations", "_meta") if raw.get(key) is not None}
     if len(json.dumps(rest)) > MAX_DEFINITION:
         raise _UnusableError(f"its definition is larger than {MAX_DEFINITION:,} characters")
-    schema, changes = normalize_schema(_without_invisible(rest.pop("inputSchema", None), strict=True))
+    schema, changes = normalize_schema(_without_invisible_chars(rest.pop("inputSchema", None), strict=True))
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        raise _UnusableError("its schema does not accept an object, as arguments are")
+        raise _UnusableError("its schema accepts no object, but the arguments of a call are an object")
     if flaw := schema_error(schema):
         raise _UnusableError(f"its schema is broken: {flaw}")
-    output = {"outputSchema": raw["outputSchema"]} if _is_usable_output(raw.get("outputSchema")) else {}
-    return {"name": name, "inputSchema": schema, **_without_invisible({**prose, **rest}), **output}, changes
+    output = {"outputSchema": raw["outputSchema"]} if _is_usable_output_schema(raw.get("outputSchema")) else {}
+    return {"name": name, "inputSchema": schema, **_without_invisible_chars({**prose, **rest}), **output}, changes
 
 
-def _is_usable_output(schema: Any) -> bool:
+def _is_usable_output_schema(schema: Any) -> bool:
     if not isinstance(schema, dict) or schema.get("type") != "object" or len(json.dumps(schema)) > MAX_DEFINITION:
         return False
-    return not schema_error(schema) and _without_invisible(schema) == schema
+    return not schema_error(schema) and _without_invisible_chars(schema) == schema
 
 
-def _without_invisible(value: Any, *, strict: bool = False) -> Any:
-    """Return a value without invisible characters; `strict` allows them only in prose."""
+def _without_invisible_chars(value: Any, *, strict: bool = False) -> Any:
+    """Return a value without invisible characters.
+
+    Raises:
+        _UnusableError: with `strict`, for invisible characters outside of prose.
+    """
     match value:
         case str():
             visible = "".join(char for char in value if char in "\n\t" or _is_visible(char))
@@ -91,13 +95,13 @@ def _without_invisible(value: Any, *, strict: bool = False) -> Any:
                 raise _UnusableError(f"its schema has invisible characters: {ascii(value)[:60]}")
             return visible
         case list():
-            return [_without_invisible(inner, strict=strict) for inner in value]
+            return [_without_invisible_chars(inner, strict=strict) for inner in value]
         case dict():
             if strict and not all(_is_visible(char) for key in value for char in key):
-                raise _UnusableError(f"its schema has an invisible name: {ascii([*value])[:60]}")
+                raise _UnusableError(f"its schema has a name with invisible characters: {ascii([*value])[:60]}")
             prose = {key for key, inner in value.items() if key in _PROSE and isinstance(inner, str)}
             return {
-                _without_invisible(key): _without_invisible(inner, strict=strict and key not in prose)
+                _without_invisible_chars(key): _without_invisible_chars(inner, strict=strict and key not in prose)
                 for key, inner in value.items()
             }
     return value

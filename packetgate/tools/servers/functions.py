@@ -1,4 +1,4 @@
-"""Functions and LangChain tools of this process as the tools of a server."""
+"""Offer functions and LangChain tools of this process as a server."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -18,12 +18,12 @@ from packetgate.tools.servers.server import Server
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-"""Annotations that a tool's `metadata` may contain, by their MCP names."""
+HINT_NAMES = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+"""MCP names of the annotations that a tool's `metadata` may contain."""
 
 
 class FunctionServer(Server):
-    """Functions as the tools of one server. The hints in their metadata are trusted."""
+    """A server whose tools are functions. The hints in their metadata are trusted."""
 
     def __init__(self, name: str, tools: Iterable[BaseTool | Callable[..., Any]]) -> None:
         """Accept sync or async functions with docstrings and annotations, and LangChain tools.
@@ -33,17 +33,17 @@ class FunctionServer(Server):
         """
         super().__init__(name)
         self._tools: dict[str, BaseTool] = {}
-        for made in map(as_tool, tools):
-            if made.name in self._tools:
-                raise InputError(f"two tools are called {made.name!r}: give one of them another name")
-            self._tools[made.name] = made
+        for langchain_tool in map(to_langchain_tool, tools):
+            if langchain_tool.name in self._tools:
+                raise InputError(f"two tools have the name {langchain_tool.name!r}: rename one of them")
+            self._tools[langchain_tool.name] = langchain_tool
 
     def tool_specs(self) -> Iterable[ToolSpec]:
-        """Return the definitions of its tools."""
-        return (spec_of_tool(self.name, one) for one in self._tools.values())
+        """Return the definitions of the server's tools."""
+        return (langchain_tool_spec(self.name, tool) for tool in self._tools.values())
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool. An exception becomes a failed result that names it."""
+        """Call a tool. An exception becomes a failed result with the exception's name and message."""
         started = time.perf_counter()
         try:
             value, failed = await self._tools[tool].ainvoke(params), False
@@ -56,23 +56,23 @@ class FunctionServer(Server):
 
 
 def reads(function: BaseTool | Callable[..., Any]) -> BaseTool:
-    """Return a function as a read-only tool; other functions count as writes."""
-    made = copy(as_tool(function))
-    made.metadata = {**(made.metadata or {}), "readOnlyHint": True}
-    return made
+    """Return a function as a read-only tool. Functions without this decorator count as writes."""
+    langchain_tool = copy(to_langchain_tool(function))
+    langchain_tool.metadata = {**(langchain_tool.metadata or {}), "readOnlyHint": True}
+    return langchain_tool
 
 
-def as_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
-    """Return a function as a LangChain tool; a tool unchanged.
+def to_langchain_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
+    """Return a function as a LangChain tool, or a LangChain tool unchanged.
 
     Raises:
-        InputError: `function` is neither, or has no description.
+        InputError: `function` is neither a function nor a tool, or has no description.
     """
     if isinstance(function, BaseTool):
         return function
     if not callable(function):
         raise InputError(
-            f"{function!r} is not a tool: pass a function, a LangChain tool, a server or a file of servers"
+            f"{function!r} is not a tool: pass a function, a LangChain tool, a server or the path of an mcp.json"
         )
     try:
         return tool(function)
@@ -80,12 +80,12 @@ def as_tool(function: BaseTool | Callable[..., Any]) -> BaseTool:
         raise InputError(f"{getattr(function, '__name__', function)!r} cannot be a tool: {error}") from error
 
 
-def spec_of_tool(server: str, made: BaseTool) -> ToolSpec:
-    """Return the definition of a LangChain tool, trusting the hints in its metadata."""
-    function = convert_to_openai_tool(made)["function"]
-    hints = {name: value for name, value in (made.metadata or {}).items() if name in HINTS}
+def langchain_tool_spec(server: str, langchain_tool: BaseTool) -> ToolSpec:
+    """Return the definition of a LangChain tool. The hints in its metadata are trusted."""
+    function = convert_to_openai_tool(langchain_tool)["function"]
+    hints = {name: value for name, value in (langchain_tool.metadata or {}).items() if name in HINT_NAMES}
     described = Tool(
-        name=made.name,
+        name=langchain_tool.name,
         description=function.get("description") or None,
         input_schema=function["parameters"],
         annotations=ToolAnnotations.model_validate(hints) if hints else None,

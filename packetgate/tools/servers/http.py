@@ -1,4 +1,4 @@
-"""HTTP to MCP servers: bounded answers, and a JSON-RPC error for every answer that the SDK cannot read."""
+"""HTTP to MCP servers: the size of answers is limited, and an unreadable answer becomes a JSON-RPC error."""
 
 import json
 import re
@@ -11,18 +11,18 @@ from fastmcp.mcp_config import infer_transport_type_from_url
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, RequestId
 
 from packetgate.state.printing import printable
-from packetgate.tools.servers.messages import TransportFailure, as_json, failure_message, read_jsonrpc_async
+from packetgate.tools.servers.messages import TransportFailure, failure_message, message_to_json, read_jsonrpc_async
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES, BoundedTransport
 
-_ERROR_BYTES = 100_000
-"""Bytes in which the first line of an HTTP error is looked for."""
-_LINE_CHARS = 200
-_EVENTS = "text/event-stream"
+_MAX_SEARCHED_BYTES = 100_000
+"""Bytes of an error's body that are searched for its first line."""
+_MAX_LINE_CHARS = 200
+_EVENT_STREAM = "text/event-stream"
 _TAG = re.compile(r"<[^>]*>")
 
 
 def remote_transport(entry: Mapping[str, Any]) -> BoundedTransport:
-    """Return the transport to the server at a URL, by an entry of `mcp.json` with its variables filled in."""
+    """Return the transport to a server that has a URL. `entry` is the server's resolved entry of `mcp.json`."""
     url = entry["url"]
     options: dict[str, Any] = {"headers": entry.get("headers"), "auth": entry.get("auth")}
     if (entry.get("transport") or infer_transport_type_from_url(url)) == "sse":
@@ -31,10 +31,7 @@ def remote_transport(entry: Mapping[str, Any]) -> BoundedTransport:
 
 
 class BoundedHttp(httpx2.AsyncClient):
-    """An HTTP client for one session over streamable HTTP. It rejects long and compressed answers.
-
-    The SDK's transport calls `send`.
-    """
+    """An HTTP client for one session over streamable HTTP, which rejects long and compressed answers."""
 
     def __init__(
         self,
@@ -46,12 +43,14 @@ class BoundedHttp(httpx2.AsyncClient):
         """Accept the arguments of the SDK's client factory."""
         timeout = timeout or httpx2.Timeout(30.0, read=300.0)  # the SDK's default
         super().__init__(headers={"Accept-Encoding": "identity", **(headers or {})}, timeout=timeout, auth=auth)
-        self.event_hooks["response"].append(_bound)
+        self.event_hooks["response"].append(_limit_response)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request. A JSON-RPC request always gets a JSON-RPC answer."""
+        """Send a request and return the response. A JSON-RPC request always gets a JSON-RPC answer."""
         request_id = _request_id(request)
-        if request_id is not None or request.method == "GET":  # sessions have time-outs; event streams need none
+        if (
+            request_id is not None or request.method == "GET"
+        ):  # the session limits the time of calls; event streams have no limit
             request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": None}
         if request_id is None:
             return await super().send(request, **options)
@@ -59,18 +58,18 @@ class BoundedHttp(httpx2.AsyncClient):
             response = await super().send(request, **options)
             if response.has_redirect_location:
                 return response
-            if response.status_code < 400 and _media_type(response) == _EVENTS:
+            if response.status_code < 400 and _media_type(response) == _EVENT_STREAM:
                 source = httpx2.Response(200, headers=response.headers, stream=response.stream, request=request)
-                response.stream = _Stream(_readable_events(source, request_id), source)
+                response.stream = _ReplacedStream(_readable_events(source, request_id), source)
                 return response
-            return _as_json(response, await _answer(response, request_id))
+            return _json_response(response, await _read_answer(response, request_id))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol) as error:
             failure, why = TransportFailure("unsent"), str(error) or type(error).__name__
         except httpx2.TransportError as error:
             failure, why = TransportFailure("broken"), str(error) or type(error).__name__
         except (httpx2.StreamError, httpx2.DecodingError) as error:
             failure, why = TransportFailure("unreadable"), str(error)
-        return _as_json(httpx2.Response(200, request=request), failure_message(request_id, why, failure))
+        return _json_response(httpx2.Response(200, request=request), failure_message(request_id, why, failure))
 
 
 def _request_id(request: httpx2.Request) -> RequestId | None:
@@ -84,14 +83,14 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
     return None
 
 
-async def _answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessage:
+async def _read_answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessage:
     status = response.status_code
     try:
         body = await response.aread()
     except (httpx2.TransportError, httpx2.StreamError):
         if status < 400:
             raise
-        body = b""  # the status is enough
+        body = b""  # the status alone describes the error
     await response.aclose()
     try:
         message = await read_jsonrpc_async(body)
@@ -105,28 +104,28 @@ async def _answer(response: httpx2.Response, request: RequestId) -> JSONRPCMessa
     wait = response.headers.get("retry-after", "").strip()
     retry_after_s = float(wait) if wait.isdecimal() else None
     if status < 400:
-        return failure_message(request, f"its answer is not JSON-RPC: {why}", TransportFailure("unreadable", status))
+        return failure_message(request, f"the answer is not JSON-RPC: {why}", TransportFailure("unreadable", status))
     return failure_message(request, why, TransportFailure("http", status, retry_after_s))
 
 
 def _first_line(body: bytes) -> str:
-    lines = _TAG.sub(" ", body[:_ERROR_BYTES].decode(errors="replace")).splitlines()
-    return printable(next((line.strip() for line in lines if line.strip()), ""))[:_LINE_CHARS]
+    lines = _TAG.sub(" ", body[:_MAX_SEARCHED_BYTES].decode(errors="replace")).splitlines()
+    return printable(next((line.strip() for line in lines if line.strip()), ""))[:_MAX_LINE_CHARS]
 
 
-def _as_json(response: httpx2.Response, message: JSONRPCMessage) -> httpx2.Response:
-    dropped = {"content-type", "content-length", "content-encoding", "transfer-encoding"}
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in dropped]
+def _json_response(response: httpx2.Response, message: JSONRPCMessage) -> httpx2.Response:
+    replaced = {"content-type", "content-length", "content-encoding", "transfer-encoding"}
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in replaced]
     headers.append(("content-type", "application/json"))
-    return httpx2.Response(200, headers=headers, content=as_json(message), request=response.request)
+    return httpx2.Response(200, headers=headers, content=message_to_json(message), request=response.request)
 
 
 def _media_type(response: httpx2.Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class _Stream(httpx2.AsyncByteStream):
-    """A stream of other bytes, which closes its source."""
+class _ReplacedStream(httpx2.AsyncByteStream):
+    """A stream of `chunks`, which were made from `source`. Closing the stream closes the source."""
 
     def __init__(self, chunks: AsyncIterator[bytes], source: httpx2.AsyncByteStream | httpx2.Response) -> None:
         self._chunks = chunks
@@ -140,33 +139,39 @@ class _Stream(httpx2.AsyncByteStream):
 
 
 async def _readable_events(source: httpx2.Response, request: RequestId) -> AsyncIterator[bytes]:
-    """Yield the events of an answer; an unreadable message becomes an error."""
+    """Yield the events of an answer. An unreadable message becomes a JSON-RPC error."""
     async for event in httpx2.EventSource(source, max_event_size=MAX_MESSAGE_BYTES):
         data = event.data
         if event.event == "message" and data:
             try:
                 message = await read_jsonrpc_async(data.encode(errors="replace"))
             except (ValueError, RecursionError) as error:
-                message = failure_message(request, f"its answer is not JSON: {error}", TransportFailure("unreadable"))
-            data = as_json(message).decode()
+                message = failure_message(request, f"the answer is not JSON: {error}", TransportFailure("unreadable"))
+            data = message_to_json(message).decode()
         lines = [f"event: {event.event}", *([f"id: {event.id}"] if event.id else [])]
         lines += [f"retry: {event.retry}"] if event.retry is not None else []
         lines += [f"data: {line}" for line in data.split("\n")]
         yield ("\n".join(lines) + "\n\n").encode(errors="replace")
 
 
-async def _bounded(stream: httpx2.AsyncByteStream, flaw: str) -> AsyncIterator[bytes]:
-    """Yield the bytes of a stream; raise StreamError for more than `MAX_MESSAGE_BYTES`, or if there is a `flaw`."""
+async def _limited_chunks(stream: httpx2.AsyncByteStream, problem: str) -> AsyncIterator[bytes]:
+    """Yield the bytes of a stream.
+
+    Raises:
+        StreamError: `problem` is not empty, or the stream has more than `MAX_MESSAGE_BYTES`.
+    """
     size = 0
     async for chunk in stream:
         size += len(chunk)
-        if flaw or size > MAX_MESSAGE_BYTES:
-            raise httpx2.StreamError(flaw or f"the answer has more than {MAX_MESSAGE_BYTES // 10**6} MB")
+        if problem or size > MAX_MESSAGE_BYTES:
+            raise httpx2.StreamError(problem or f"the answer has more than {MAX_MESSAGE_BYTES // 10**6} MB")
         yield chunk
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _limit_response(response: httpx2.Response) -> None:
     is_plain = response.headers.get("content-encoding", "identity").lower() == "identity"
-    if isinstance(response.stream, httpx2.AsyncByteStream) and not (is_plain and _media_type(response) == _EVENTS):
-        flaw = "" if is_plain else "the answer is compressed, although compression was not requested"
-        response.stream = _Stream(_bounded(response.stream, flaw), response.stream)
+    if isinstance(response.stream, httpx2.AsyncByteStream) and not (
+        is_plain and _media_type(response) == _EVENT_STREAM
+    ):
+        problem = "" if is_plain else "the answer is compressed, although compression was not requested"
+        response.stream = _ReplacedStream(_limited_chunks(response.stream, problem), response.stream)

@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 START_PATIENCE_S = 20.0
 """Longest wait of a turn for starting servers, in seconds; slower servers join a later turn."""
-HURRIED_PATIENCE_S = 2.0
-"""Longest wait, in seconds, if servers were started before the turn and some are ready."""
+EARLY_START_PATIENCE_S = 2.0
+"""Longest wait of a turn, in seconds, if servers were started before it and some are ready."""
 REFRESH_PATIENCE_S = 0.5
 """Longest wait of a turn for changed tools, in seconds; then the last known tools are used."""
 MAX_ATTEMPTS = 3
@@ -35,7 +35,7 @@ MAX_RETRY_AFTER_S = 10.0
 
 
 class McpHub:
-    """Keeps one session per server. A dead or slow server does not delay the others."""
+    """Keep one session per server. A dead or slow server does not delay the others."""
 
     def __init__(
         self,
@@ -46,20 +46,20 @@ class McpHub:
         meaning: SemanticModel = IN_MEMORY,
     ) -> None:
         self._servers = {server.name: server for server in servers}
-        self.changed = asyncio.Event()
+        self.tools_changed = asyncio.Event()
         """Set when the tools that a server offers may have changed."""
         for server in self._servers.values():
-            server.on_change = self.changed.set
+            server.on_change = self.tools_changed.set
         self._patience_s = patience_s
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Tasks that start servers or list their tools, by server."""
         self._awaited: set[str] = set()
         """Servers for whose task a turn has already waited."""
-        self._started_ahead = False
-        self.known = Catalogue(preferences=preferences, meaning=meaning)
-        """The last catalogue."""
-        self._known_specs: tuple[object, ...] = ()
-        self._updating = asyncio.Lock()
+        self._was_started_early = False
+        self.last_catalogue = Catalogue(preferences=preferences, meaning=meaning)
+        """The catalogue that was built last."""
+        self._last_specs: tuple[object, ...] = ()
+        self._catalogue_lock = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,8 +74,8 @@ class McpHub:
 
     def start(self) -> None:
         """Start the servers before the first turn, which then waits less if some are ready."""
-        self._started_ahead = True
-        self.tend()
+        self._was_started_early = True
+        self.maintain_servers()
 
     @property
     def starting(self) -> tuple[str, ...]:
@@ -86,109 +86,112 @@ class McpHub:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all servers, sorted."""
-        return tuple(sorted(self._visible()))
+        return tuple(sorted(self._offered_servers()))
 
-    async def catalogue(self, *, patient: bool = False) -> Catalogue:
+    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         """Return the tools of all connected servers.
 
-        The first call starts the servers. A starting server is waited for once, a failed one is retried, a changed one
-        lists its tools again. After `start`, if some servers are ready, only a `patient` caller waits for the others.
+        The first call starts the servers. Each call retries failed servers and lists the tools of changed servers. It
+        waits once for each starting server. After `start`, if some servers are ready, it waits for the others only
+        with `wait_for_all`.
         """
-        self.tend()
+        self.maintain_servers()
         limit_s = self._patience_s
-        if self._started_ahead and not patient:
-            await self._wait(self._tasks, min(HURRIED_PATIENCE_S, limit_s), mark=False)
-            if any(server.state == "ready" for server in self._visible().values()):
-                return await self.live()
+        if self._was_started_early and not wait_for_all:
+            await self._wait(self._tasks, min(EARLY_START_PATIENCE_S, limit_s), mark=False)
+            if any(server.state == "ready" for server in self._offered_servers().values()):
+                return await self.current_catalogue()
         await self._wait(self._tasks, limit_s)
-        return await self.live()
+        return await self.current_catalogue()
 
-    def tend(self, *, retry: bool = True) -> None:
-        """Start servers, list the tools of changed ones, and ping those that may hang, all in the background.
+    def maintain_servers(self, *, retry: bool = True) -> None:
+        """Start new servers, list the tools of changed servers, and ping servers that may hang, in the background.
 
-        Without `retry`, failed servers are left alone.
+        With `retry`, also restart failed servers.
         """
         for server in self._servers.values():
             running = self._tasks.get(server.name)
-            if (running is None or running.done()) and (work := server.upkeep(retry=retry)):
+            if (running is None or running.done()) and (work := server.maintenance(retry=retry)):
                 task = asyncio.create_task(work, name=f"server {server.name}")
-                task.add_done_callback(lambda _: self.changed.set())
+                task.add_done_callback(lambda _: self.tools_changed.set())
                 self._tasks[server.name] = task
                 self._awaited.discard(server.name)
 
-    async def live(self) -> Catalogue:
+    async def current_catalogue(self) -> Catalogue:
         """Return the tools of the servers that are connected now, without waiting."""
         self._collect_finished()
-        async with self._updating:  # so that a concurrent turn does not use an outdated catalogue
-            by_server = tuple(server.specs for server in self._visible().values())
-            if by_server != self._known_specs:
+        async with self._catalogue_lock:  # so that a concurrent turn does not use an outdated catalogue
+            by_server = tuple(server.specs for server in self._offered_servers().values())
+            if by_server != self._last_specs:
                 specs = [spec for specs in by_server for spec in specs]
-                self.known = await asyncio.to_thread(self.known.updated, specs)
-                self._known_specs = by_server
-            return self.known
+                self.last_catalogue = await asyncio.to_thread(self.last_catalogue.updated, specs)
+                self._last_specs = by_server
+            return self.last_catalogue
 
-    async def settled(self, *names: str) -> None:
-        """Wait until servers have started or listed their changed tools, at most as long as a turn."""
+    async def wait_for_servers(self, *names: str) -> None:
+        """Wait until these servers have started or listed their changed tools, at most as long as a turn waits."""
         self._awaited -= {*names}
         await self._wait(names, self._patience_s)
 
-    async def started(self, patience_s: float) -> None:
-        """Wait for all starting servers, once for each start."""
+    async def wait_until_started(self, patience_s: float) -> None:
+        """Wait for all starting servers, at most `patience_s` seconds; each start is waited for only once."""
         await self._wait(self._tasks, patience_s)
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the health of every server, sorted by name."""
-        return tuple(server.health() for _, server in sorted(self._visible().items()))
+        return tuple(server.health() for _, server in sorted(self._offered_servers().items()))
 
-    def notes(self) -> dict[str, tuple[str, ...]]:
-        """Return one line for each tool that is not offered, or whose schema was shortened, by server."""
-        return {name: server.notes for name, server in sorted(self._servers.items()) if server.notes}
+    def tool_notes(self) -> dict[str, tuple[str, ...]]:
+        """Return by server one line for each tool that is not offered or whose schema was shortened."""
+        return {name: server.tool_notes for name, server in sorted(self._servers.items()) if server.tool_notes}
 
     def clients(self) -> "dict[str, Client[Any]]":
         """Return the open MCP sessions by server, for prompts and resources."""
         return {name: client for name, server in sorted(self._servers.items()) if (client := server.client())}
 
-    def other_changes(self) -> int:
+    def prompt_and_resource_changes(self) -> int:
         """Return the number of changes of prompts and resources so far."""
-        return sum(server.other_changes for server in self._servers.values())
+        return sum(server.prompt_and_resource_changes for server in self._servers.values())
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by its canonical name.
 
-        A call is sent again in a new session if the server refused the session, because it did not run. A known read is
-        also sent again if the server went away or was busy.
+        If the server refused the session, the call did not run and is sent again in a new session. A read is also sent
+        again if the server disconnected or was busy.
 
         Raises:
             CallRefusedError: no such tool.
             ServerError: the server is not connected or refused the call, or the definition of a tool that changes
                 something has changed; the call did not run.
-            LostCallError: the call was sent, but no answer came.
+            LostCallError: the call was sent, but no usable answer came.
         """
-        spec = self.known.get(tool_name)
+        spec = self.last_catalogue.get(tool_name)
         if spec is None:
             raise CallRefusedError(f"there is no tool {tool_name!r}", code=Code.TOOL_UNKNOWN)
         server = self._servers[spec.server]
-        await server.revive()
+        await server.reconnect_if_needed()
         attempt = 0
         while True:
-            reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
-            if not reads and server.state == "ready" and not _is_current(spec, server):
-                raise ServerError(f"server {spec.server!r} changed its tools in the meantime: send the request again")
+            only_reads = spec.risk is Risk.READ and judge_call(spec, params).risk is Risk.READ
+            if not only_reads and server.state == "ready" and not _is_unchanged(spec, server):
+                raise ServerError(
+                    f"server {spec.server!r} changed its tools after this call was selected: send the request again"
+                )
             session, attempt = server.session, attempt + 1
             try:
                 return await server.call(spec.upstream_name, {**spec.default_args, **params}, idempotency_key)
             except ServerError as error:
-                if not isinstance(error, SessionRefusedError) and not reads:
+                if not isinstance(error, SessionRefusedError) and not only_reads:
                     raise
                 await _prepare_retry(attempt, error, server, session)
 
-    def _visible(self) -> dict[str, Server]:
-        own = {name: server for name, server in self._servers.items() if not server.needs_path_tools}
-        takes_path = any(spec.takes_path for server in own.values() for spec in server.specs)
-        return dict(self._servers) if takes_path else own
+    def _offered_servers(self) -> dict[str, Server]:
+        independent = {name: server for name, server in self._servers.items() if not server.requires_path_server}
+        takes_path = any(spec.takes_path for server in independent.values() for spec in server.specs)
+        return dict(self._servers) if takes_path else independent
 
     async def _wait(self, names: Collection[str], limit_s: float, *, mark: bool = True) -> None:
-        """Wait for the tasks of servers, once for each task; `mark` notes that it was waited for."""
+        """Wait for the tasks of servers for which no caller has waited; with `mark`, no later call waits for them."""
         names = [name for name in names if name not in self._awaited]
         pending = {name: self._tasks[name] for name in names if name in self._tasks and not self._tasks[name].done()}
         ready = {name for name in pending if self._servers[name].state == "ready"}
@@ -203,25 +206,27 @@ class McpHub:
             task = self._tasks.pop(name)
             error = None if task.cancelled() else task.exception()
             if isinstance(error, Exception):
-                log.error("server %s broke", name, exc_info=error)
+                log.error("server %s failed unexpectedly", name, exc_info=error)
                 self._servers[name].fail(error)
             elif error is not None:
                 raise error
 
 
 async def _prepare_retry(attempt: int, error: ServerError, server: Server, session: int) -> None:
-    """Open a new session or wait, so that a call can be sent again; raise the error if it must not."""
+    """Open a new session or wait, so that a call can be sent again; raise `error` if it must not be sent again."""
     refused = isinstance(error, SessionRefusedError)
-    gone = server.session != session or server.state != "ready"
-    if refused or (gone and (isinstance(error, LostCallError) or error.retry_after_s is not None)):
+    disconnected = server.session != session or server.state != "ready"
+    if refused or (disconnected and (isinstance(error, LostCallError) or error.retry_after_s is not None)):
         if attempt > 1:
             raise error
-        await server.connect(instead_of=session)
+        await server.connect(old_session=session)
     elif error.retry_after_s is None or error.retry_after_s > MAX_RETRY_AFTER_S or attempt >= MAX_ATTEMPTS:
         raise error
     else:
         await asyncio.sleep(error.retry_after_s)
 
 
-def _is_current(spec: ToolSpec, server: Server) -> bool:
-    return not server.stale and any(one.name == spec.name and one.digest == spec.digest for one in server.specs)
+def _is_unchanged(spec: ToolSpec, server: Server) -> bool:
+    return not server.stale and any(
+        current.name == spec.name and current.digest == spec.digest for current in server.specs
+    )

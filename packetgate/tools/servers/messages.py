@@ -1,4 +1,4 @@
-"""Read the JSON-RPC messages of a server leniently, and tell failures of the transport from the server's own errors."""
+"""Read malformed JSON-RPC messages of a server, and distinguish transport failures from errors of the server."""
 
 import asyncio
 import json
@@ -13,14 +13,14 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, Requ
 from packetgate.state.base import new_id
 
 MAX_ANSWER_PARTS = 1_000
-"""Parts of an answer that are parsed."""
+"""Maximum number of parts of an answer that are parsed."""
 
 _ResultCheck = Callable[[dict[str, Any]], None]
 """Raises ValueError for a result that violates the protocol."""
-_FAILURE = f"packetgate/failure/{new_id()}"
-"""Key of a failure in an error's data. It is random, so that a server cannot state that a call was not sent."""
+_FAILURE_KEY = f"packetgate/failure/{new_id()}"
+"""Key of a transport failure in an error's data. The key is random, so that a server cannot forge such a failure."""
 _ANSWER_ID = re.compile(r'"id"\s*:\s*(\d+)')
-_PARSED_ON_LOOP = 100_000
+_MAX_INLINE_BYTES = 100_000
 """Messages up to this many bytes are parsed on the event loop, longer ones in a thread."""
 
 
@@ -38,21 +38,21 @@ class TransportFailure:
 
 def failure_message(request: RequestId, message: str, failure: TransportFailure) -> JSONRPCError:
     """Return a JSON-RPC error that ends a request with this failure."""
-    error = ErrorData(code=PARSE_ERROR, message=message, data={_FAILURE: asdict(failure)})
+    error = ErrorData(code=PARSE_ERROR, message=message, data={_FAILURE_KEY: asdict(failure)})
     return JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
-def failure_of(error: MCPError) -> TransportFailure | None:
-    """Return the failure behind an error; None for an error of the server or the SDK."""
+def transport_failure(error: MCPError) -> TransportFailure | None:
+    """Return the transport failure that an error carries; None for an error of the server or the SDK."""
     data = error.error.data
-    return TransportFailure(**data[_FAILURE]) if isinstance(data, dict) and _FAILURE in data else None
+    return TransportFailure(**data[_FAILURE_KEY]) if isinstance(data, dict) and _FAILURE_KEY in data else None
 
 
 def read_jsonrpc(raw: bytes) -> JSONRPCMessage:
-    """Return a message. Tolerates half emojis, bytes that are not UTF-8, nulls, NaN and a missing `jsonrpc`.
+    """Return a JSON-RPC message. Half emojis, invalid UTF-8, nulls, NaN and a missing `jsonrpc` are tolerated.
 
     Raises:
-        ValueError, RecursionError: it is not a message.
+        ValueError, RecursionError: `raw` is not a message.
     """
     try:
         return jsonrpc_message_adapter.validate_json(raw, by_name=False)
@@ -66,33 +66,33 @@ def read_jsonrpc(raw: bytes) -> JSONRPCMessage:
 
 
 async def read_jsonrpc_async(raw: bytes) -> JSONRPCMessage:
-    """Return what `read_jsonrpc` does; parse long messages in a thread."""
-    return read_jsonrpc(raw) if len(raw) <= _PARSED_ON_LOOP else await asyncio.to_thread(read_jsonrpc, raw)
+    """Return the result of `read_jsonrpc`, which parses long messages in a thread."""
+    return read_jsonrpc(raw) if len(raw) <= _MAX_INLINE_BYTES else await asyncio.to_thread(read_jsonrpc, raw)
 
 
 def unreadable_answer(line: bytes, reason: Exception) -> JSONRPCError | None:
-    """Return the error for the request that an unreadable line answers; None if it is not an answer."""
+    """Return an error for the request that an unreadable line answers; None if the line is not an answer."""
     start, end = line[:200].decode(errors="replace"), line[-200:].decode(errors="replace")
     match = _ANSWER_ID.search(start) or _ANSWER_ID.search(end)
     if match is None or '"jsonrpc"' not in start + end or '"method"' in start:
         return None
-    return failure_message(int(match[1]), f"its answer is not JSON: {reason}", TransportFailure("unreadable"))
+    return failure_message(int(match[1]), f"the answer is not JSON: {reason}", TransportFailure("unreadable"))
 
 
-def as_json(message: JSONRPCMessage | Any) -> bytes:
+def message_to_json(message: JSONRPCMessage | Any) -> bytes:
     """Return a message as JSON."""
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode(errors="replace")
 
 
 def without_nulls(value: Any) -> Any:
-    """Return an object without nulls, which many servers write for absent fields; other values unchanged."""
+    """Return an object without nulls, which many servers write for absent fields. Return other values unchanged."""
     return {key: inner for key, inner in value.items() if inner is not None} if isinstance(value, dict) else value
 
 
 def readable_answer(answer: dict[str, Any], check: _ResultCheck) -> dict[str, Any]:
-    """Return the result of a call that fits the protocol, with at most `MAX_ANSWER_PARTS` parts.
+    """Return the result of a call in a form that fits the protocol, with at most `MAX_ANSWER_PARTS` parts.
 
-    An unknown part becomes a text with its JSON. Structured content that is not an object is wrapped in one.
+    An unknown part becomes a text with its JSON. Structured content that is not an object is wrapped in an object.
     """
     if "inputRequests" in answer or answer.get("resultType") not in {None, "complete"}:
         return answer

@@ -44,8 +44,8 @@ NETWORK_VARIABLES = (
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY"
     " http_proxy https_proxy no_proxy all_proxy"
 ).split()
-"""Environment variables for server processes, in addition to MCP's own list: `npx` and `uvx` need them to install
-packages."""
+"""Environment variables that server processes inherit in addition to MCP's own list: `npx` and `uvx` need them to
+install packages."""
 
 
 class BuiltinServer(Server):
@@ -57,14 +57,14 @@ class BuiltinServer(Server):
         self._digest = f"{BUILT_IN}, of {root.absolute()}"
         self._tools = {tool.name: tool for tool in tools}
 
-    def only_reading(self) -> Self:
-        """Return the server with only its read tools, offered beside servers that take paths."""
+    def limit_to_reads(self) -> Self:
+        """Remove all tools except reads, offer these only beside a server that takes paths, and return the server."""
         self._tools = {name: tool for name, tool in self._tools.items() if tool.risk is Risk.READ}
-        self.needs_path_tools = True
+        self.requires_path_server = True
         return self
 
     def tool_specs(self) -> Iterable[ToolSpec]:
-        """Return the definitions of its tools."""
+        """Return the definitions of the server's tools."""
         return (replace(tool.spec(self.name), server_digest=self._digest) for tool in self._tools.values())
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -74,32 +74,32 @@ class BuiltinServer(Server):
             (text, structured), failed = await self._tools[tool].call(params), False
         except (ToolFailure, ValidationError) as error:
             text, failed = str(error), True
-        keep = self._kept.keep if self._kept and not self._tools[tool].supports_paging else None
+        store_text = self._kept.keep if self._kept and not self._tools[tool].supports_paging else None
         took_ms = ms_since(started)
-        return await to_result_async(text, structured, took_ms, is_error=failed, complete=True, keep=keep)
+        return await to_result_async(text, structured, took_ms, is_error=failed, complete=True, store_text=store_text)
 
 
 class ChainServer(Server):
-    """The chains of `packetgate.toml` as tools. A call names the next steps, and the graph calls them."""
+    """Server of the chains of `packetgate.toml`. A call returns the names of the steps, and the graph calls them."""
 
     def __init__(self, chains: Mapping[str, ToolChain]) -> None:
         super().__init__(CHAINS)
         self._chains = chains
 
     def tool_specs(self) -> Iterable[ToolSpec]:
-        """Return the definitions of its tools."""
+        """Return the definitions of the server's tools."""
         return (_chain_spec(name, chain) for name, chain in self._chains.items())
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Return a result that names the next steps of the chain."""
+        """Return a result that names the steps of the chain."""
         steps = ", ".join(step.tool for step in self._chains[tool].steps)
-        return ToolResult(success=True, output=f"its steps follow: {steps}", server_part="")
+        return ToolResult(success=True, output=f"the steps of the chain follow: {steps}", server_part="")
 
 
 def _chain_spec(name: str, chain: ToolChain) -> ToolSpec:
     schema = {
         "type": "object",
-        "properties": {name: {"type": "string", "description": about} for name, about in chain.parameters.items()},
+        "properties": {name: {"type": "string", "description": text} for name, text in chain.parameters.items()},
         "required": [*chain.parameters],
         "additionalProperties": False,
     }
@@ -127,43 +127,44 @@ async def open_hub(
     sandbox: SandboxSettings | None = None,
     kept: ResultStore | None = None,
     meaning: SemanticModel = IN_MEMORY,
-    has_reader: bool = False,
-    more: Iterable[Server] = (),
+    caller_reads_results: bool = False,
+    other_servers: Iterable[Server] = (),
 ) -> McpHub:
-    """Return the hub of these servers and `more`, not yet entered.
+    """Return the hub of the configured servers, the built-in servers and `other_servers`; it is not entered yet.
 
     Args:
-        has_reader: whether the caller reads long results itself, and makes single calls, so it gets no chains.
+        caller_reads_results: whether the caller reads long results itself. Such a caller makes single calls, and gets
+            no chains.
 
     Raises:
-        ConfigError: a server has the name of the chains.
+        ConfigError: a server has the reserved name of the chains.
     """
-    servers = [*more]
-    if preferences is not None and preferences.chains and not has_reader:
-        if CHAINS in [*(one.name for one in servers), *(one.name for one in config.servers)]:
+    servers = [*other_servers]
+    if preferences is not None and preferences.chains and not caller_reads_results:
+        if CHAINS in [*(server.name for server in servers), *(server.name for server in config.servers)]:
             raise ConfigError(f"the server name {CHAINS!r} is reserved for chains in packetgate.toml: rename it")
         servers.append(ChainServer(preferences.chains))
     if config.servers:
-        can_read_on = has_reader or config.builtin != "none"
+        can_read_stored = caller_reads_results or config.builtin != "none"
 
         def connections() -> "list[Connection]":
-            return [configured(one, log_dir, kept, keeps_texts=can_read_on) for one in config.servers]
+            return [new_connection(server, log_dir, kept, store_texts=can_read_stored) for server in config.servers]
 
         servers += await asyncio.to_thread(connections)  # imports FastMCP, which is slow
     if config.builtin != "none":
         rules = preferences.policy.rules if preferences else ()
         builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
-        servers += builtin.values() if config.builtin == "all" else [builtin["ai"].only_reading()]
+        servers += builtin.values() if config.builtin == "all" else [builtin["ai"].limit_to_reads()]
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
 
-def configured(
-    config: ServerConfig, log_dir: Path, kept: ResultStore | None = None, *, keeps_texts: bool = True
+def new_connection(
+    config: ServerConfig, log_dir: Path, kept: ResultStore | None = None, *, store_texts: bool = True
 ) -> "Connection":
-    """Return the connection to a configured server, which logs to a file in `log_dir`.
+    """Return a connection to a configured server; it is not opened yet. The server's log is a file in `log_dir`.
 
     Args:
-        kept: stores attachments and, with `keeps_texts`, long texts.
+        kept: stores attachments and, with `store_texts`, long texts.
     """
     from packetgate.tools.servers.connection import Connection
     from packetgate.tools.servers.http import remote_transport
@@ -172,7 +173,7 @@ def configured(
     log = ServerLog(log_dir / f"{config.name}.log") if "command" in config.entry else None
 
     def transport() -> "ClientTransport":
-        entry = config.filled()
+        entry = config.resolved_entry()
         learn_entry(config.name, entry)
         for name, value in config.variables().items():
             learn(name, value)
@@ -183,8 +184,8 @@ def configured(
         command = [entry["command"], *entry.get("args", ())]
         return LoggedTransport(command, entry.get("cwd"), {**inherited, **entry.get("env", {})}, log)
 
-    keep = kept.keep if kept else None
-    return Connection(config, transport, log=log, keep=keep if keeps_texts else None, keep_file=keep)
+    store = kept.keep if kept else None
+    return Connection(config, transport, log=log, store_text=store if store_texts else None, store_file=store)
 
 
 def builtin_servers(
@@ -194,21 +195,21 @@ def builtin_servers(
     kept: ResultStore | None = None,
     rules: Iterable[Rule] = (),
 ) -> dict[str, BuiltinServer]:
-    """Return the built-in servers by name, confined to `root`. The disk is not accessed until a tool is called.
+    """Return the built-in servers by name. Their tools access only files below `root`, and only when they are called.
 
     Args:
-        embeddings: for `embedding.query`, which searches by words without embeddings.
-        rules: the user's policy. Lists and searches omit files that may not be read without approval.
+        embeddings: used by `embedding.query`. Without them, it searches by words.
+        rules: the user's policy. Lists and searches omit files that `ai.read` may not read without approval.
     """
-    place = Root(root, rules)
-    corpus = Corpus(place)
+    confined_root = Root(root, rules)
+    corpus = Corpus(confined_root)
     ai_tools = (
-        *reading_tools(place, kept),
-        *listing_tools(place),
-        *searching_tools(place, corpus),
-        *writing_tools(place),
-        *moving_tools(place),
-        *executing_tools(place, Sandbox(sandbox)),
+        *reading_tools(confined_root, kept),
+        *listing_tools(confined_root),
+        *searching_tools(confined_root, corpus),
+        *writing_tools(confined_root),
+        *moving_tools(confined_root),
+        *executing_tools(confined_root, Sandbox(sandbox)),
     )
     tools = (ai_tools, embedding_tools(corpus, embeddings))
-    return {name: BuiltinServer(name, own, root, kept) for name, own in zip(BUILT_IN_NAMES, tools, strict=True)}
+    return {name: BuiltinServer(name, group, root, kept) for name, group in zip(BUILT_IN_NAMES, tools, strict=True)}

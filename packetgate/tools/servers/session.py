@@ -1,4 +1,4 @@
-"""Client sessions that limit what a server sends, and how long a call may take."""
+"""Client sessions that accept only valid tools and results, and limit the size of a message."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -29,22 +29,22 @@ class BoundedSession(ClientSession):
         """Accept the arguments of `ClientSession`."""
         super().__init__(dispatcher=_BoundedDispatcher(read_stream, write_stream, session=self), **options)
         self.left_out: list[str] = []
-        """One phrase for each tool of the last list that is not offered."""
+        """One phrase for each unusable tool of the last list."""
         self.changed: list[str] = []
         """One phrase for each tool of the last list whose schema was shortened."""
         self.has_ended = False
-        """Whether the connection has ended; later calls are not sent."""
+        """Whether the connection has ended, so that no call can be sent."""
 
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
-        """Accept a result that does not fit its output schema; clients that rely on the schema check it."""
+        """Accept every result; clients that rely on an output schema check the result themselves."""
 
 
 class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
     def __init__(self, read_stream: Any, write_stream: Any, session: BoundedSession) -> None:
         super().__init__(read_stream, write_stream)
         self._session = session
-        self._listed: set[str] = set()
-        """Names of the tools on the pages of the list that were read so far."""
+        self._names: set[str] = set()
+        """Names of the tools on those pages of the list that were already read."""
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **inner: Any
@@ -56,12 +56,12 @@ class _BoundedDispatcher(JSONRPCDispatcher[TransportContext]):
         if method != "tools/list" or not isinstance(answer.get("tools"), list):
             return answer
         if not (params or {}).get("cursor"):
-            self._listed, self._session.left_out, self._session.changed = set(), [], []
+            self._names, self._session.left_out, self._session.changed = set(), [], []
 
         def check(tool: dict[str, Any]) -> None:
             self._validate(method, {**answer, "tools": [tool]})
 
-        tools, left_out, changed = await asyncio.to_thread(usable_tools, answer["tools"], self._listed, check)
+        tools, left_out, changed = await asyncio.to_thread(usable_tools, answer["tools"], self._names, check)
         self._session.left_out += left_out
         self._session.changed += changed
         return {**answer, "tools": tools}
@@ -106,10 +106,10 @@ class BoundedTransport(ClientTransport):
         return isinstance(self._inner, StreamableHttpTransport | SSETransport)
 
     @property
-    def flaw(self) -> str:
-        """Why the server was stopped; empty if it was not."""
-        flaw: str = getattr(self._inner, "flaw", "")
-        return flaw
+    def stop_reason(self) -> str:
+        """Why Packetgate stopped the server; empty if it did not."""
+        stop_reason: str = getattr(self._inner, "stop_reason", "")
+        return stop_reason
 
     async def close(self) -> None:
         """Close the inner transport."""

@@ -21,22 +21,28 @@ def spec_of(
     server_digest: str = "",
     ground: ServerFolder | None = None,
 ) -> ToolSpec:
-    """Return the definition of a listed tool.
+    """Return a tool that an MCP server lists as a `ToolSpec`.
 
     Args:
-        about: the instructions of the server."""
+        trusted: whether the server's annotations are believed.
+        about: the server's instructions.
+        server_digest: digest of the server's entry.
+        ground: the folder that the server's command names.
+    """
     dry_run = _without_dry_run(tool.input_schema) if trusted else None
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
     judged = judge_tool(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
-    given = default_arguments(tool.name, schema, ground, reads=judged.is_unconfirmed_read or judged.risk is Risk.READ)
+    default_args = default_arguments(
+        tool.name, schema, ground, reads=judged.is_unconfirmed_read or judged.risk is Risk.READ
+    )
     return ToolSpec(
         name=f"{server}.{tool.name}",
         server=server,
         upstream_name=tool.name,
         full=full,
         brief=brief_of(full),
-        input_schema=without_required_key(without_default_arguments(schema, given, ground)),
+        input_schema=without_required_key(without_default_arguments(schema, default_args, ground)),
         risk=judged.risk,
         risk_reasons=judged.reasons,
         least_risk=judged.least_risk,
@@ -47,7 +53,7 @@ def spec_of(
         open_world=tool.annotations.open_world_hint if tool.annotations else None,
         server_description=about,
         server_digest=server_digest,
-        default_args=given,
+        default_args=default_args,
         title=tool.title or (tool.annotations.title if tool.annotations else None) or "",
         output_schema=tool.output_schema,
         idempotent=tool.annotations.idempotent_hint if tool.annotations else None,
@@ -56,8 +62,8 @@ def spec_of(
 
 
 def _tags(meta: dict[str, Any] | None) -> tuple[str, ...]:
-    places = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
-    lists = [place["tags"] for place in places if isinstance(place, dict) and isinstance(place.get("tags"), list)]
+    objects = [meta, *((meta or {}).get(key) for key in ("fastmcp", "_fastmcp"))]
+    lists = [value["tags"] for value in objects if isinstance(value, dict) and isinstance(value.get("tags"), list)]
     return tuple(sorted({tag for tags in lists for tag in tags if isinstance(tag, str)}))
 
 

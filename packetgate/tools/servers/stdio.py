@@ -1,4 +1,4 @@
-"""Run a server process: messages over pipes, with bounded lines, and a bounded log of its output."""
+"""Run a server process: exchange messages over pipes, limit their length, and log the server's other output."""
 
 import os
 import signal
@@ -19,19 +19,19 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
-from packetgate.tools.servers.messages import as_json, read_jsonrpc_async, unreadable_answer
+from packetgate.tools.servers.messages import message_to_json, read_jsonrpc_async, unreadable_answer
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
 
 MAX_LOG_BYTES = 1_000_000
-"""Bytes at which the older half of a log is dropped."""
+"""Size of a log at which its older half is deleted, in bytes."""
 _GRACE_S = 2.0
-"""Seconds that a server may take to end after its input ends, and again after SIGTERM."""
+"""Longest wait for a server to exit after its input is closed, and again after SIGTERM, in seconds."""
 
 _MessageStream = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 class ServerLog:
-    """The log of a server since its last start: a private file without secrets."""
+    """The log of a server since its last start. Only its owner can read the file; secrets are redacted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,15 +43,15 @@ class ServerLog:
         return f"{self.path.parent.name}/{self.path.name} of Packetgate's data folder"
 
     def start(self) -> None:
-        """Start an empty log. Blocking."""
+        """Replace the log by an empty file. Blocking."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(PermissionError):
             self.path.parent.chmod(0o700)
-        self.path.unlink(missing_ok=True)  # not truncated: others may have it open
+        self.path.unlink(missing_ok=True)  # not truncated, because another process may have the file open
         os.close(os.open(self.path, os.O_CREAT, 0o600))
 
     def write(self, output: bytes) -> None:
-        """Append output without secrets; it is lost if the disk is full. Blocking."""
+        """Append output, with secrets redacted. Output that cannot be written is lost. Blocking."""
         output = redacted(output.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         with self._lock, suppress(OSError), self.path.open("r+b") as file:
             if file.seek(0, os.SEEK_END) > MAX_LOG_BYTES:
@@ -59,19 +59,19 @@ class ServerLog:
                 newer = file.read()
                 file.seek(0)
                 file.truncate()
-                file.write(b"[older output is dropped]\n" + newer)
+                file.write(b"[older output was deleted]\n" + newer)
             file.write(output)
 
     @contextmanager
     def pipe(self) -> Iterator[TextIO]:
-        """Yield a stream for the standard error of a process; its output is copied to the log."""
-        reading, writing = os.pipe()
-        Thread(target=self._copy, args=(reading,), daemon=True, name=f"log of {self.path.stem}").start()
-        with os.fdopen(writing, "w", encoding="utf-8") as stream:
+        """Yield a stream for the standard error of a process. A thread copies the output to the log."""
+        read_end, write_end = os.pipe()
+        Thread(target=self._copy, args=(read_end,), daemon=True, name=f"log of {self.path.stem}").start()
+        with os.fdopen(write_end, "w", encoding="utf-8") as stream:
             yield stream
 
-    def _copy(self, reading: int) -> None:
-        with os.fdopen(reading, "rb", buffering=0) as output:
+    def _copy(self, read_end: int) -> None:
+        with os.fdopen(read_end, "rb", buffering=0) as output:
             rest = b""
             while chunk := output.read(65_536):
                 lines, newline, rest = (rest + chunk).rpartition(b"\n")
@@ -82,7 +82,7 @@ class ServerLog:
 
 
 class StrayOutputError(ValueError):
-    """A line of a server that is not a message."""
+    """A server wrote a line that is not a message."""
 
     def __init__(self, line: bytes) -> None:
         super().__init__(line[:100])
@@ -90,15 +90,15 @@ class StrayOutputError(ValueError):
 
 
 class LoggedTransport(ClientTransport):
-    """A stdio transport that logs standard error, and kills a server that writes an endless line."""
+    """A stdio transport that logs standard error, and kills a server that writes too long a line."""
 
     def __init__(self, command: list[str], cwd: str | None, env: dict[str, str], log: ServerLog) -> None:
         self._command = command
         self._cwd = cwd
         self._env = get_default_environment() | env
         self._log = log
-        self.flaw = ""
-        """Why the server was killed; empty if it was not."""
+        self.stop_reason = ""
+        """Why Packetgate killed the server; empty if it did not."""
 
     @asynccontextmanager
     async def connect_session(
@@ -106,7 +106,7 @@ class LoggedTransport(ClientTransport):
     ) -> AsyncIterator[ClientSession]:
         """Start the server and open a session; on exit, stop the server and its children."""
         options = transport_options or TransportOptions()
-        self.flaw = ""
+        self.stop_reason = ""
         with self._log.pipe() as errors:
             process = await anyio.open_process(
                 self._command, stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
@@ -121,7 +121,7 @@ class LoggedTransport(ClientTransport):
                     yield opened
             finally:
                 with anyio.CancelScope(shield=True):
-                    await _end(process)
+                    await _end_process(process)
                 tasks.cancel_scope.cancel()
                 for stream in (received, reading, writing, sent):
                     stream.close()
@@ -138,7 +138,9 @@ class LoggedTransport(ClientTransport):
                         line.clear()
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
-                        self.flaw = f"it was stopped because of a line of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
+                        self.stop_reason = (
+                            f"the server was stopped: it wrote a line of more than {MAX_MESSAGE_BYTES // 10**6} MB"
+                        )
                         with suppress(ProcessLookupError, PermissionError):
                             os.killpg(process.pid, signal.SIGKILL)
                         return
@@ -160,10 +162,10 @@ async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMe
     assert process.stdin is not None  # noqa: S101
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         async for outgoing in messages:
-            await process.stdin.send(as_json(outgoing.message) + b"\n")
+            await process.stdin.send(message_to_json(outgoing.message) + b"\n")
 
 
-async def _end(process: Process) -> None:
+async def _end_process(process: Process) -> None:
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         if process.stdin is not None:
             await process.stdin.aclose()

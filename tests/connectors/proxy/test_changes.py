@@ -14,7 +14,7 @@ from support.proxies import MODERN, ClientKind, RecordingTool, notified, proxy_c
 
 from packetgate.tools.catalogue.preferences import Policy, Preferences
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 
 WRITE = {"name": "desk.write_note", "arguments": {"text": "x"}}
 
@@ -150,7 +150,7 @@ async def test_a_new_required_argument_is_requested_and_not_invented(tmp_path: P
 
 
 async def test_an_allowed_write_waits_for_the_new_list(tmp_path: Path, kind: ClientKind) -> None:
-    slow = configured(ServerConfig("slow", hostile_server.entry("hesitating")), tmp_path / "logs")
+    slow = new_connection(ServerConfig("slow", hostile_server.entry("hesitating")), tmp_path / "logs")
     async with proxy_client(
         tmp_path, slow, kind=kind, preferences=rules("allow", "slow.*"), allow_write_tools=True
     ) as talk:

@@ -28,7 +28,7 @@ from packetgate.connectors.proxy.serving import open_gateway
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 from packetgate.tools.spec.descriptions import listed_name
 
 COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
@@ -160,7 +160,7 @@ async def test_unusual_names_are_callable_and_do_not_hide_meta_tools(tmp_path: P
 
 
 async def test_deceiving_names_are_left_out(tmp_path: Path, kind: ClientKind) -> None:
-    unfit = configured(ServerConfig("unfit", hostile_server.entry("unfit")), tmp_path / "logs")
+    unfit = new_connection(ServerConfig("unfit", hostile_server.entry("unfit")), tmp_path / "logs")
     async with proxy_client(tmp_path / "home", unfit, other_server(), kind=kind) as talk:
         assert await talk.names() == META | {"unfit__get_time", "other__echo"}
         described = (await talk.call("fetch_tool_description", names=["*"])).structured["tools"]

@@ -27,7 +27,7 @@ def files(folder):
 async def checked(files):
     servers = builtin_servers(files)
     for server in servers.values():
-        await server.connect(instead_of=0)
+        await server.connect(old_session=0)
     catalogue = Catalogue([spec for server in servers.values() for spec in server.specs])
     return lambda name, **params: checked_call(name, params, frozenset(ALL), catalogue)
 

@@ -9,7 +9,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 async def tools_of(servers) -> dict[str, ToolSpec]:
     for server in servers.values():
-        await server.connect(instead_of=0)
+        await server.connect(old_session=0)
     return {spec.name: spec for server in servers.values() for spec in server.specs}
 
 

@@ -84,7 +84,7 @@ def test_a_missing_file_and_a_folder_are_refused(file: Path):
 def test_an_unusable_entry_is_left_out_with_a_remark(file: Path, entry: Any):
     config = write(file, good=A, notes=entry)
     assert [(remark.name, remark.kind) for remark in config.remarks] == [("notes", "left out")]
-    (line,) = config.odd
+    (line,) = config.entry_problems
     assert line.startswith(f"{file}: server 'notes': left out: ")
     assert [server.name for server in config.servers] == ["good"]
     assert asyncio.run(open_hub(config, file.parent, file.parent, None, patience_s=1.0)).names == ("good",)
@@ -121,7 +121,7 @@ def test_entries_in_several_forms_are_read(file: Path, key: str, entry: dict[str
     file.write_text(json.dumps({key: {"x": entry}, "inputs": []}))
     config = load_config(file)
     assert {server.name: server.entry for server in config.servers} == {"x": fields}
-    assert (config.odd, config.builtin) == ([], "reads")
+    assert (config.entry_problems, config.builtin) == ([], "reads")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -137,7 +137,7 @@ def test_a_disabled_server_does_not_start(file: Path, entry: dict[str, Any]):
     config = write(file, good=A, x={**A, **entry})
     assert [server.name for server in config.servers] == ["good"]
     assert [(remark.name, remark.kind) for remark in config.remarks] == [("x", "disabled")]
-    assert config.odd == []
+    assert config.entry_problems == []
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_unusable_names_are_replaced(file: Path):
     assert [server.name for server in config.servers] == [
         *("a-b", "a-b-2", "a-b-3", "buro", "server", "server-2", "a", "x" * 48, "ai-2")
     ]
-    assert len(config.odd) == len(written) - 1
+    assert len(config.entry_problems) == len(written) - 1
 
 
 def test_unknown_fields_order_and_settings_are_kept(file: Path):
@@ -199,7 +199,7 @@ def test_variables_are_filled_in_and_concealed(file: Path, monkeypatch: pytest.M
     }
     write(file, notes={**A, **entry})
     (notes,) = load_config(file, file.parent).servers
-    filled = notes.filled()
+    filled = notes.resolved_entry()
     assert filled["args"] == [f"--key={key}", key, "${}", "x y", f"{file.parent}/a"]
     assert filled["env"] == {"A": "1", "B": "3", "${NOTES_KEY}": key + key}
     assert filled["cwd"] == str(Path.home())
@@ -207,11 +207,11 @@ def test_variables_are_filled_in_and_concealed(file: Path, monkeypatch: pytest.M
     assert notes.conceal(f"no key {key} {key!r}") == "no key ${NOTES_KEY} '${NOTES_KEY}'"
     (file.parent / ".env").unlink()
     with pytest.raises(ServerError, match="envFile"):
-        notes.filled()
+        notes.resolved_entry()
 
 
 def test_a_missing_variable_is_named(file: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("NOT_SET_HERE", raising=False)
     (notes,) = write(file, notes={**A, "env": {"KEY": "${NOT_SET_HERE}"}}).servers
     with pytest.raises(ServerError, match="NOT_SET_HERE"):
-        notes.filled()
+        notes.resolved_entry()

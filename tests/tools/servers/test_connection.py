@@ -14,7 +14,7 @@ from support.telemetry import recording
 
 from packetgate.state.routing import Risk
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.messages import TransportFailure, failure_message, failure_of
+from packetgate.tools.servers.messages import TransportFailure, failure_message, transport_failure
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ async def test_unusable_parts_of_a_schema_are_left_out_and_noted(schema: dict[st
         assert {"a.echo", "b.echo"} <= set(catalogue)
         assert catalogue["a.get_odd"].signature()
         assert hub.health()[0].problem == ""
-        assert [line[: len(changed) + 11] for line in hub.notes().get("a", ())] == (
+        assert [line[: len(changed) + 11] for line in hub.tool_notes().get("a", ())] == (
             [f"'get_odd': {changed}"] if changed else []
         )
         assert (await hub.call("a.echo", {"text": "x"})).success
@@ -112,7 +112,7 @@ async def test_a_cancelled_start_is_tried_again():
     await begun.wait()
     start.cancel()
     await asyncio.wait([start])
-    assert (connection.state, connection.may_retry) == ("failed", True)
+    assert (connection.state, connection.can_reconnect) == ("failed", True)
     may_start.set()
     await connection.connect(connection.session)
     assert (connection.state, len(connection.specs)) == ("ready", 1)
@@ -152,6 +152,6 @@ async def test_the_trace_reaches_the_server_and_no_span_has_the_text_of_a_failur
 def test_a_server_cannot_state_that_a_call_was_not_sent():
     own = TransportFailure("unsent")
     error = failure_message(1, "no connection", own).error
-    assert failure_of(MCPError(error.code, error.message, error.data)) == own
+    assert transport_failure(MCPError(error.code, error.message, error.data)) == own
     forged = {"packetgate/failure": {"kind": "unsent"}}
-    assert failure_of(MCPError(error.code, error.message, forged)) is None
+    assert transport_failure(MCPError(error.code, error.message, forged)) is None

@@ -15,13 +15,13 @@ from packetgate.tools.servers.connection import MAX_PROBLEM
 from packetgate.tools.servers.definitions import MAX_DESCRIPTION
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.messages import MAX_ANSWER_PARTS
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 from packetgate.tools.servers.stdio import MAX_LOG_BYTES
 
 
 def hub_of(folder: Path, *behaviours: str, patience_s: float = 60.0, **more: object) -> McpHub:
     configs = [ServerConfig(name, entry(name, **more)) for name in behaviours]
-    return McpHub([configured(config, folder / "logs") for config in configs], patience_s=patience_s)
+    return McpHub([new_connection(config, folder / "logs") for config in configs], patience_s=patience_s)
 
 
 async def test_unusable_tools_are_left_out_and_named(tmp_path: Path):
@@ -100,7 +100,7 @@ async def test_a_log_is_bounded_and_keeps_the_newest(tmp_path: Path):
 
 
 async def test_the_last_list_holds_until_the_new_one_arrives(tmp_path: Path):
-    connection = configured(ServerConfig("slow", entry("hesitating")), tmp_path)
+    connection = new_connection(ServerConfig("slow", entry("hesitating")), tmp_path)
     async with McpHub([connection], patience_s=60.0, preferences=confirming_preferences()) as hub:
         before = await hub.catalogue()
         await hub.call("slow.get_more", {})
@@ -141,7 +141,7 @@ async def test_only_a_trusted_read_is_retried(tmp_path: Path, trusted: bool, too
 )
 async def test_a_wrong_address_shows_no_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str):
     monkeypatch.setenv("SECRET_KEY", SECRET)
-    far = configured(ServerConfig("far", {"url": url}), tmp_path)
+    far = new_connection(ServerConfig("far", {"url": url}), tmp_path)
     async with McpHub([far]) as hub:
         assert list(await hub.catalogue()) == []
         (health,) = hub.health()
@@ -154,7 +154,7 @@ async def test_a_missing_variable_affects_only_its_server(tmp_path: Path, monkey
     monkeypatch.delenv("NOT_SET_HERE", raising=False)
     late = ServerConfig("late", entry("unfit", env={"KEY": "${NOT_SET_HERE}"}))
     good = ServerConfig("good", entry("unfit"))
-    async with McpHub([configured(one, tmp_path / "logs") for one in (late, good)], patience_s=60.0) as hub:
+    async with McpHub([new_connection(one, tmp_path / "logs") for one in (late, good)], patience_s=60.0) as hub:
         assert list(await hub.catalogue()) == ["good.get_time"]
         problem = hub.health()[1].problem
     assert "NOT_SET_HERE" in problem

@@ -14,10 +14,10 @@ from packetgate.tools.servers.hub import McpHub
 
 async def test_tools_of_all_servers_have_canonical_names():
     async with McpHub([in_process(echoing("b")), in_process(echoing("a"))]) as hub:
-        assert list(hub.known) == []
+        assert list(hub.last_catalogue) == []
         catalogue = await hub.catalogue()
         assert await hub.catalogue() is catalogue
-        assert list(catalogue) == list(hub.known) == ["a.echo", "b.echo"]
+        assert list(catalogue) == list(hub.last_catalogue) == ["a.echo", "b.echo"]
         assert [(one.name, one.state, one.tools, one.problem) for one in hub.health()] == [
             ("a", "ready", 1, ""),
             ("b", "ready", 1, ""),
@@ -58,7 +58,12 @@ async def test_a_server_without_tools_has_a_problem():
     async with McpHub([in_process(FastMCP("empty")), in_process(echoing("a"))]) as hub:
         assert list(await hub.catalogue()) == ["a.echo"]
         empty = hub.health()[1]
-        assert (empty.name, empty.state, empty.tools, empty.problem) == ("empty", "ready", 0, "it offers no tools")
+        assert (empty.name, empty.state, empty.tools, empty.problem) == (
+            "empty",
+            "ready",
+            0,
+            "the server offers no tools",
+        )
 
 
 @pytest.mark.parametrize("names", ["aa", "ab"])

@@ -14,7 +14,7 @@ from packetgate.state.errors import LostCallError, ServerError
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 
 clock: FastMCP[None] = FastMCP("clock")
 
@@ -26,7 +26,9 @@ def get_time() -> str:
 
 
 def started_by(folder: Path, name: str, *command: str, **entry: object) -> Connection:
-    return configured(ServerConfig(name, {"command": command[0], "args": list(command[1:]), **entry}), folder / "logs")
+    return new_connection(
+        ServerConfig(name, {"command": command[0], "args": list(command[1:]), **entry}), folder / "logs"
+    )
 
 
 async def others_answer(hub: McpHub) -> bool:
@@ -56,7 +58,7 @@ async def test_a_server_that_does_not_start_has_a_problem(
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://[", "http://localhost:99999/mcp", "http://127.0.0.1:9/mcp"])
 async def test_a_bad_address_does_not_affect_other_servers(tmp_path: Path, url: str):
-    far = configured(ServerConfig("far", {"url": url}), tmp_path)
+    far = new_connection(ServerConfig("far", {"url": url}), tmp_path)
     async with McpHub([far, in_process(clock)]) as hub:
         assert list(await hub.catalogue()) == ["clock.get_time"]
         assert hub.health()[1].state == "failed"
@@ -91,7 +93,7 @@ async def test_a_server_that_died_between_calls_is_restarted(tmp_path: Path):
         await hub.catalogue()
         for starts in (2, 3):
             await server.kill()
-            await until(lambda: server.connection.may_retry)
+            await until(lambda: server.connection.can_reconnect)
             if starts == 3:
                 assert "notes.get_pid" in await hub.catalogue()
             assert (await hub.call("notes.get_pid", {})).output == str(server.pids[-1])
@@ -167,7 +169,7 @@ async def test_the_configured_timeout_applies(tmp_path: Path):
 async def test_closing_the_hub_ends_all_processes(tmp_path: Path):
     servers = [StdioServer(tmp_path, name, waits=name == "slow") for name in ("a", "b", "slow")]
     async with McpHub([server.connection for server in servers], patience_s=0.5) as hub:
-        await asyncio.gather(*(server.connection.connect(instead_of=0) for server in servers[:2]))
+        await asyncio.gather(*(server.connection.connect(old_session=0) for server in servers[:2]))
         await hub.catalogue()
         await until(lambda: all(server.pids for server in servers))
         await servers[0].kill()

@@ -16,7 +16,7 @@ from packetgate.state.codes import Code
 from packetgate.state.errors import LostCallError, ServerError
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 
 WAYS = ["stdio", "http", "events"]
 IN_TIME_S = 30.0
@@ -28,7 +28,7 @@ async def hub_to(http: OddHttp, folder: Path, **entry: object) -> AsyncIterator[
     """Open a hub to the server over HTTP."""
     with http.serving():
         config = ServerConfig("odd", {"url": http.url, "trusted": True, **entry})
-        async with McpHub([configured(config, folder)], patience_s=60.0) as hub:
+        async with McpHub([new_connection(config, folder)], patience_s=60.0) as hub:
             assert "odd.get_plain" in await hub.catalogue(), hub.health()
             yield hub
 
@@ -44,7 +44,7 @@ async def hub_by(way: str, folder: Path, **entry: object) -> AsyncIterator[McpHu
         return
     args = [str(Path(odd_server.__file__)), str(folder / "log")]
     config = ServerConfig("odd", {"command": sys.executable, "args": args, "trusted": True, **entry})
-    async with McpHub([configured(config, folder)], patience_s=60.0) as hub:
+    async with McpHub([new_connection(config, folder)], patience_s=60.0) as hub:
         assert "odd.get_plain" in await hub.catalogue(), hub.health()
         yield hub
 
@@ -168,6 +168,6 @@ async def test_a_read_is_retried_at_a_busy_server_and_a_write_is_not(tmp_path: P
 
 async def test_the_first_line_of_a_refusal_at_the_start_is_shown(tmp_path: Path):
     with answering_all(lambda _: (503, "text/plain", "\nmaintenance until noon\nsorry")) as url:
-        async with McpHub([configured(ServerConfig("odd", {"url": url}), tmp_path)], patience_s=60.0) as hub:
+        async with McpHub([new_connection(ServerConfig("odd", {"url": url}), tmp_path)], patience_s=60.0) as hub:
             assert not await hub.catalogue()
             assert hub.health()[0].problem == "HTTP 503 Service Unavailable: maintenance until noon"

@@ -16,7 +16,7 @@ from packetgate.state.errors import LostCallError
 from packetgate.state.routing import Risk
 from packetgate.tools.servers.config import load_config
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -37,7 +37,7 @@ async def hub(folder: Path, tmp_path: Path) -> AsyncIterator[McpHub]:
     servers = {"files": {**files, "trusted": True}, "time": {**time, "trusted": True}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     config = load_config(tmp_path / "mcp.json")
-    async with McpHub([configured(one, tmp_path / "logs") for one in config.servers], patience_s=240) as hub:
+    async with McpHub([new_connection(one, tmp_path / "logs") for one in config.servers], patience_s=240) as hub:
         yield hub
 
 

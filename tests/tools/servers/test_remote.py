@@ -8,7 +8,7 @@ from support.mcp_servers import echoing, over_http
 
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.hub import McpHub
-from packetgate.tools.servers.opening import configured
+from packetgate.tools.servers.opening import new_connection
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from packetgate.tools.servers.opening import configured
 )
 async def test_a_server_is_reached(tmp_path: Path, transport: Literal["http", "sse"], path: str, entry: dict[str, str]):
     async with over_http(echoing("far"), transport, path) as url:
-        far = configured(ServerConfig("far", {"url": url, **entry}), tmp_path)
+        far = new_connection(ServerConfig("far", {"url": url, **entry}), tmp_path)
         async with McpHub([far], patience_s=20) as hub:
             assert "far.echo" in await hub.catalogue(), far.problem
             assert (await hub.call("far.echo", {"text": "hi"})).output == "far says hi"
@@ -30,7 +30,7 @@ async def test_a_server_is_reached(tmp_path: Path, transport: Literal["http", "s
 
 async def test_a_wrong_path_is_named(tmp_path: Path):
     async with over_http(echoing("far"), "http") as url:
-        far = configured(ServerConfig("far", {"url": f"{url}/nowhere"}), tmp_path)
+        far = new_connection(ServerConfig("far", {"url": f"{url}/nowhere"}), tmp_path)
         async with McpHub([far], patience_s=20) as hub:
             assert "far.echo" not in await hub.catalogue()
             assert far.state == "failed"

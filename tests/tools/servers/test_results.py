@@ -62,7 +62,7 @@ async def test_an_empty_answer_is_an_empty_output():
             ImageContent(type="image", data=BYTES, mime_type="image/png"),
             "[binary declared as image/png, 3 kB]",
         ),
-        (ImageContent(type="image", data="?", mime_type="a\nb"), f"[image {UNKNOWN_TYPE}, left out: it is not base64]"),
+        (ImageContent(type="image", data="?", mime_type="a\nb"), f"[image {UNKNOWN_TYPE}, left out: invalid base64]"),
         (AudioContent(type="audio", data=WAV, mime_type="Audio/X-Wav; q=1"), "[audio audio/wav, 3 kB]"),
         (AudioContent(type="audio", data=PNG, mime_type="audio/aac"), "[binary declared as audio/aac, 3 kB]"),
         (ResourceLink(type="resource_link", name="a", uri="file:///a.txt"), "[resource a, file:///a.txt]"),
@@ -180,4 +180,4 @@ async def test_attachments_are_limited():
     result = await result_of(*pictures, fails=True)
     assert len(result.attachments) == MAX_ATTACHMENTS
     assert (result.error or "").count("[image image/gif, 7 bytes]") == MAX_ATTACHMENTS
-    assert (result.error or "").endswith("[image image/gif, left out: it is beyond the first 8]")
+    assert (result.error or "").endswith("[image image/gif, left out: a result has at most 8 attachments]")
