@@ -24,7 +24,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.palette.choice import PaletteRequest, choose_palette, counted_tokens, tool_text
+from packetgate.tools.palette.choice import PaletteRequest, cached_token_count, choose_palette, tool_text
 from packetgate.tools.risk.features import Definition
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -83,7 +83,7 @@ def fastmcp_in_full(catalogue: Catalogue) -> Choose:
         chosen: dict[str, PaletteDetail] = {}
         room = DEFAULTS.palette_token_budget
         for name in rank(request):
-            room -= counted_tokens(ESTIMATE.count, tool_text(catalogue[name], "full"))
+            room -= cached_token_count(ESTIMATE.count, tool_text(catalogue[name], "full"))
             if room < 0:
                 break
             chosen[name] = "full"
@@ -105,7 +105,10 @@ def measure(choosers: Mapping[str, Choose], queries: Sequence[Query], catalogue:
             figures[name].took_ms.append(1000 * (time.perf_counter() - started))
             figures[name].sizes.append(len(chosen))
             figures[name].tokens.append(
-                sum(counted_tokens(ESTIMATE.count, tool_text(catalogue[one], shown)) for one, shown in chosen.items())
+                sum(
+                    cached_token_count(ESTIMATE.count, tool_text(catalogue[one], shown))
+                    for one, shown in chosen.items()
+                )
             )
             best = [_best_shown(group & chosen.keys(), chosen) for group in query.wanted]
             for shown, shares in figures[name].found.items():

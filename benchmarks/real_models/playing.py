@@ -20,7 +20,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import checked_call
+from packetgate.tools.checks.checking import repair_and_validate
 
 Way = Literal["plain", "packetgate"]
 WAYS: tuple[Way, ...] = ("plain", "packetgate")
@@ -114,7 +114,7 @@ async def _routed(case: Case, catalogue: Catalogue, deciders: Deciders) -> dict[
 
 def _faults(calls: Sequence[Call], catalogue: Catalogue) -> Mapping[str, JsonValue]:
     known = [call for call in calls if call.name in catalogue]
-    checked = [checked_call(call.name, call.arguments, frozenset(catalogue), catalogue) for call in known]
+    checked = [repair_and_validate(call.name, call.arguments, frozenset(catalogue), catalogue) for call in known]
     refused = sum(bool(one.problems) or bool(one.repairs) for one in checked)
     return {"unknown": len(calls) - len(known), "refused": refused}
 

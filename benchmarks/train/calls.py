@@ -26,7 +26,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import checked_call
+from packetgate.tools.checks.checking import repair_and_validate
 from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -93,7 +93,7 @@ def _examples(most: int) -> Iterator[Example]:
         for request in random.sample(own.requests, min(most, len(own.requests))):
             wanted = Call(name=request.tool, arguments=dict(request.arguments)) if request.tool else None
             for call in _calls(request.text, wanted, catalogue):
-                if checked_call(call.name, call.arguments or {}, frozenset(catalogue), catalogue).problems:
+                if repair_and_validate(call.name, call.arguments or {}, frozenset(catalogue), catalogue).problems:
                     continue
                 right = wanted is not None and call.name == wanted.name
                 right = right and same(call.arguments or {}, {k: [v] for k, v in request.arguments.items()})

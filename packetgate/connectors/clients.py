@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from packetgate.state.context import NO_TOOLS, RoutingContext, intersect_patterns
 from packetgate.state.errors import ConfigError
-from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_file
+from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_config_file
 
 LOCAL_CLIENT = "local"
 """The client without configuration: a process of this user on this machine."""
@@ -92,7 +92,7 @@ def load_clients(kind: type[C], path: Path | None) -> C:
 
 def load_table(kind: type[T], path: Path | None, name: str, accepted: str) -> T:
     """Return a table of `packetgate.toml`; `accepted` describes its settings. Raise ConfigError if it is invalid."""
-    table = {} if path is None else read_file(path).get(name, {})
+    table = {} if path is None else read_config_file(path).get(name, {})
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: {name}: must be a table: write [{name}]")
     try:

@@ -12,7 +12,7 @@ from packetgate.models.options import option_variables
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError
 from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
-from packetgate.tools.catalogue.config_file import read_file
+from packetgate.tools.catalogue.config_file import read_config_file
 
 _FIELDS = RoutingContext.model_fields
 ENV_PREFIX = "PACKETGATE_"
@@ -67,7 +67,7 @@ def _context(values: Mapping[str, SettingValue]) -> RoutingContext:
 
 
 def _from_file(path: Path | None) -> dict[str, SettingValue]:
-    table = {} if path is None else read_file(path).get("settings", {})
+    table = {} if path is None else read_config_file(path).get("settings", {})
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: settings: must be a table: write [settings]")
     values = {}

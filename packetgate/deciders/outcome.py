@@ -14,7 +14,7 @@ from packetgate.state.routing import ChainStep, Correction, ToolCall, ToolRoutin
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.chains import CHAINS, fill_template, is_constant
-from packetgate.tools.checks.checking import CheckedCall, checked_call, with_problems
+from packetgate.tools.checks.checking import CheckedCall, repair_and_validate, validate_call
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import SourceTexts, source_texts
@@ -78,7 +78,7 @@ def _routing_with_descriptions(
     palette = [entry.tool_name for entry in packet.context.palette]
     tools_by_name = {name: [*_tools_named(name, palette, catalogue)] for name in names}
     unknown = [name for name, tools in tools_by_name.items() if not tools]
-    nearest = dict.fromkeys(tool for name in unknown for tool in catalogue.nearest(name, MAX_SUGGESTIONS))
+    nearest = dict.fromkeys(tool for name in unknown for tool in catalogue.similar_names(name, MAX_SUGGESTIONS))
     described = tuple(tool for tools in tools_by_name.values() for tool in tools)
     return routing.with_described_tools(described, tuple(nearest)[:MAX_SUGGESTIONS])
 
@@ -100,9 +100,9 @@ def _routing_with_calls(
     checked = [_checked_call(call, packet, catalogue) for call in selection.calls]
     problems = tuple(problem for call in checked for problem in call.problems)
     routing = routing.with_corrections(*(repair for call in checked for repair in call.repairs), *problems)
-    missed = tuple(call.tool_name for call in checked if call.misses)
+    missed = tuple(call.tool_name for call in checked if call.is_tool_miss)
     if missed:
-        nearest = dict.fromkeys(name for tool in missed for name in catalogue.nearest(tool))
+        nearest = dict.fromkeys(name for tool in missed for name in catalogue.similar_names(tool))
         return routing.after_miss(missed, tuple(nearest)[:MAX_SUGGESTIONS])
     valid = [(selected, call) for selected, call in zip(selection.calls, checked, strict=True) if not call.problems]
     objections = _category_objections(routing, [call.tool_name for _, call in valid], packet, catalogue)
@@ -138,8 +138,8 @@ def _category_objections(
 
 def _checked_call(selected: SelectedCall, packet: CognitionPacket, catalogue: Catalogue) -> CheckedCall:
     if selected.checked is not None:  # the decider's repairs are kept, and validity and palette are checked again
-        return with_problems(selected.checked, packet.context.palette_names, catalogue)
-    return checked_call(selected.tool_name, selected.params, packet.context.palette_names, catalogue)
+        return validate_call(selected.checked, packet.context.palette_names, catalogue)
+    return repair_and_validate(selected.tool_name, selected.params, packet.context.palette_names, catalogue)
 
 
 def _with_selection(
@@ -187,7 +187,7 @@ def _filled_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) 
         params = {name: fill_template(value, run.params, results) for name, value in step.params.items()}
     except ToolCallError as error:
         return f"{stopped}{error}"
-    checked = checked_call(step.tool_name, params, packet.context.palette_names, catalogue)
+    checked = repair_and_validate(step.tool_name, params, packet.context.palette_names, catalogue)
     if checked.problems:
         return stopped + " ".join(problem.message for problem in checked.problems)
     spec = catalogue[checked.tool_name]

@@ -26,7 +26,7 @@ from packetgate.state.errors import ModelError
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.setting_values import SettingValue
 from packetgate.tools.builtin.sandbox import SandboxSettings
-from packetgate.tools.catalogue.config_file import read_file
+from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.ranking.ranking import SemanticModel
 from packetgate.tools.servers.config import McpConfig, load_config
@@ -58,7 +58,7 @@ def model_pool(settings: Settings) -> ModelPool:
         ConfigError: an option does not exist, or does not accept its value.
     """
     path = settings.preferences_path
-    models = {} if path is None else read_file(path).get("models", {})
+    models = {} if path is None else read_config_file(path).get("models", {})
     options, named = file_options(models, str(path)), named_models(models)
     for role, name in named.items():
         if getattr(settings, role) != name:
@@ -76,7 +76,7 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
         ConfigError: the file cannot be read.
     """
     path = settings.preferences_path
-    named = {} if path is None else named_models(read_file(path).get("models", {}))
+    named = {} if path is None else named_models(read_config_file(path).get("models", {}))
     names: dict[str, SettingValue] = {}
     for role in ROLES:
         name = getattr(settings, role)

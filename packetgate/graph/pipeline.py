@@ -29,7 +29,7 @@ from packetgate.tools.approval.decisions import CHANGED, TAKEN, claim, decision_
 from packetgate.tools.approval.questions import approval_update
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
-from packetgate.tools.checks.checking import repair_call, with_problems
+from packetgate.tools.checks.checking import repair_call, validate_call
 from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
 from packetgate.tools.execution.permission import call_digest, code_of
 from packetgate.tools.execution.running import run_dry_runs
@@ -225,7 +225,7 @@ def _proposal(
     checked = repair_call(requested.name, requested.params, catalogue)
     if checked.tool_name not in catalogue:
         raise CallRefusedError(_unknown_tool_message(requested.name, catalogue) + hint, code=Code.TOOL_UNKNOWN)
-    checked = with_problems(checked, frozenset({checked.tool_name}), catalogue)
+    checked = validate_call(checked, frozenset({checked.tool_name}), catalogue)
     if checked.problems:
         message = " ".join(problem.message for problem in checked.problems)
         raise CallRefusedError(message, code=code_of(checked.problems[0]))
@@ -256,7 +256,7 @@ def _proposal(
 
 
 def _unknown_tool_message(name: str, catalogue: Catalogue) -> str:
-    nearest = ", ".join(catalogue[tool].listed_name for tool in catalogue.nearest(name))
+    nearest = ", ".join(catalogue[tool].listed_name for tool in catalogue.similar_names(name))
     fallback = "no tool has a similar name" if catalogue else "no tools are available"
     hint = f"similar names: {nearest}" if nearest else fallback
     return f"unknown tool {name!r}: {hint}"

@@ -25,5 +25,9 @@ def confirmed(spec: ToolSpec) -> ToolSpec:
     if not spec.is_unconfirmed_read:
         return spec
     return replace(
-        spec, risk=Risk.READ, least_risk=Risk.READ, risk_reasons=("packetgate.toml says so",), is_unconfirmed_read=False
+        spec,
+        risk=Risk.READ,
+        least_risk=Risk.READ,
+        risk_reasons=("packetgate.toml sets this risk",),
+        is_unconfirmed_read=False,
     )

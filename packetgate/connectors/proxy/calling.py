@@ -57,7 +57,7 @@ async def call_named(
 ) -> ToolResult:
     """Call any tool that the client may use, by a meta-tool. Raise ToolError if the call is refused."""
     session = gateway.session_of(ctx, context_id)
-    name = (await gateway.catalogue(session, name)).exactly(name) or name
+    name = (await gateway.catalogue(session, name)).exact_name(name) or name
     instead = "Call it by call_changing_tool." if only_reads else ""
     return await _call(gateway, ctx, RequestedCall(name, params, refusal_if_changing=instead), session)
 

@@ -25,7 +25,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import Header, PaletteEntry, ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import meant_tool
+from packetgate.tools.checks.checking import resolve_tool_name
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.policy.rules import denied_outright
 from packetgate.tools.servers.hub import McpHub
@@ -115,7 +115,7 @@ class ProxyPipeline(Pipeline):
     async def _settle(self, name: str, settings: RoutingContext) -> None:
         """Wait until the server of a tool has started, or has listed its changed tools."""
         shown = await self.toolbox(settings).catalogue()
-        known = meant_tool(name, shown)
+        known = resolve_tool_name(name, shown)
         await self.hub.wait_for_servers(
             *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
         )
@@ -169,7 +169,7 @@ class Gateway:
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
         """Return the tools that a client may see, after waiting for starting servers unless `name` is known."""
         tools = self.pipeline.toolbox(session.settings)
-        if name is not None and (known := await tools.catalogue()).exactly(name):
+        if name is not None and (known := await tools.catalogue()).exact_name(name):
             return known
         self.hub.maintain_servers()
         await self.hub.wait_until_started(self.patience_s)

@@ -99,7 +99,7 @@ def all_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
 
 def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
     """Return a palette of a client's permanent tools."""
-    permanent = matching_names(catalogue.preferences.permanent_for(GENERAL, client), catalogue)
+    permanent = matching_names(catalogue.preferences.permanent_patterns(GENERAL, client), catalogue)
     return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in permanent)
 
 

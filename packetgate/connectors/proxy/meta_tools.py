@@ -158,7 +158,7 @@ def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:
 
 
 def _nearest(name: str, catalogue: Catalogue) -> list[str]:
-    return [catalogue[near].listed_name for near in catalogue.nearest(name, MAX_NEAREST)]
+    return [catalogue[near].listed_name for near in catalogue.similar_names(name, MAX_NEAREST)]
 
 
 def _named_tools(

@@ -73,7 +73,7 @@ class PaletteProvider(Provider):
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         session = self._gateway.session_of(get_context())
         catalogue = await self._gateway.catalogue(session, name)
-        known = catalogue.exactly(name)
+        known = catalogue.exact_name(name)
         return listed_tool(catalogue[known], "full", self._call) if known else None
 
     async def get_tasks(self) -> Sequence[FastMCPComponent]:

@@ -22,7 +22,7 @@ from packetgate.models.model import measured_speed
 from packetgate.models.options import MODEL
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
-from packetgate.tools.catalogue.config_file import read_file
+from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.servers.config import UnusableEntryError, read_server_entry, server_entries
 
 NO_MODEL = {"none", "no", "n", "0", "reflex"}
@@ -143,7 +143,7 @@ async def _agrees(read: LineReader, question: str) -> bool:
 
 def _write_model(path: Path, model: str) -> None:
     table = f"[models.lite]\n{MODEL} = {json.dumps(model, ensure_ascii=False)}\n"
-    if path.exists() and "models" in read_file(path):
+    if path.exists() and "models" in read_config_file(path):
         _say(f"{path} already names models and was not changed. To use this model, write: {' '.join(table.split())}")
         return
     before = f"{path.read_text(encoding='utf-8')}\n" if path.exists() else ""

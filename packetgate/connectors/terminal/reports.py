@@ -73,7 +73,7 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
     tool = None if name is None else catalogue.canonical(name)
     names = [tool] if tool else [*catalogue] if name is None else [*catalogue.group(name)]
     if name is not None and not names:
-        nearest = ", ".join(catalogue.nearest(name)) or "none"
+        nearest = ", ".join(catalogue.similar_names(name)) or "none"
         raise RequestError(
             f"there is no tool, server or category {name!r}; nearest: {nearest}. `packetgate tools` lists all"
         )
@@ -100,8 +100,8 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
 def unmatched(catalogue: Catalogue, path: Path | None) -> list[str]:
     """Return a line for each pattern of the preferences that matches no tool, also if the tool's server is down."""
     lines = []
-    for setting, pattern in catalogue.preferences.unmatched(catalogue):
-        nearest = ", ".join(catalogue.nearest(pattern, limit=3))
+    for setting, pattern in catalogue.preferences.unmatched_patterns(catalogue):
+        nearest = ", ".join(catalogue.similar_names(pattern, limit=3))
         lines.append(f"{path}: {setting}: {pattern!r} matches no tool{f'; nearest: {nearest}' if nearest else ''}")
     return lines
 

@@ -42,7 +42,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json, shorten
 from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import CheckedCall, checked_call
+from packetgate.tools.checks.checking import CheckedCall, repair_and_validate
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.provenance.values import leaves
@@ -241,7 +241,9 @@ class ModelSelector:
         """Return the problems of each call. A tool off the palette is no problem here: it widens the palette later."""
         self.checked = [self._checked_call(call) for call in calls]
         problems = [
-            [] if call.misses else list(call.problems or _placeholder_objections(call, self._catalogue, self._sources))
+            []
+            if call.is_tool_miss
+            else list(call.problems or _placeholder_objections(call, self._catalogue, self._sources))
             for call in self.checked
         ]
         self.corrections += [problem for call_problems in problems for problem in call_problems]
@@ -270,13 +272,13 @@ class ModelSelector:
         return answer
 
     def _checked_call(self, call: WrittenCall) -> CheckedCall:
-        name, palette = self._catalogue.exactly(call.name) or call.name, self._packet.context.palette_names
+        name, palette = self._catalogue.exact_name(call.name) or call.name, self._packet.context.palette_names
         if call.unread:
             of = f"of `{name}` " if name else ""
             message = f"The call {of}cannot be read: its arguments must be one JSON object."
             problem = Correction(tool_name=name, problem="invalid_value", message=message)
             return CheckedCall(name, {}, problems=(problem,))
-        return checked_call(name, call.arguments, palette, self._catalogue, call.written)
+        return repair_and_validate(name, call.arguments, palette, self._catalogue, call.written)
 
     def _selection_with_calls(self, answer: CallAnswer, written: Sequence[WrittenCall]) -> Selection:
         calls = tuple(
@@ -355,7 +357,7 @@ def without_needless_arguments(call: WrittenCall, catalogue: Catalogue, sources:
 
     Needless are default values, and values that the model was unsure of and that are in no source.
     """
-    spec = catalogue.get(catalogue.exactly(call.name) or "")
+    spec = catalogue.get(catalogue.exact_name(call.name) or "")
     if spec is None:
         return call
     optional = {name: value for name, value in call.arguments.items() if name not in spec.required}

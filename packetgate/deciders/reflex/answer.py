@@ -70,7 +70,7 @@ def _no_match(request: str, catalogue: Catalogue) -> str:
     text = "No tool matches this request, and no language model is configured (--lite, --prime)."
     if unknown:
         text += f" Unknown words: {', '.join(unknown[:_LISTED])}."
-    tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.samples[:3])}"
+    tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.interleaved_names[:3])}"
     return f"{text} {tools}; `packetgate tools` lists all."
 
 

@@ -148,7 +148,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
     known = [name for name in dict.fromkeys([*hits, *_unranked(text, catalogue), also]) if name in catalogue]
     names = [name for name in known if name == also or not _is_excluded(catalogue[name], text, catalogue)]
     near = catalogue.ranking.nearness(text[:_MOST_CHARS], names)
-    outright = catalogue.named_in(text)
+    outright = catalogue.tools_named_in(text)
     seen = [
         Fit(spec, _signals(spec, text, hits.get(spec.name), near[spec.name], outright=spec.name in outright))
         for spec in map(catalogue.__getitem__, names)
@@ -163,7 +163,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
 
 def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
     # it is deprecated, changes something for a question, or overwrites instead of appending
-    if "deprecated" in spec.full.lower() and any(other != spec.name for other in catalogue.named_in(spec.full)):
+    if "deprecated" in spec.full.lower() and any(other != spec.name for other in catalogue.tools_named_in(spec.full)):
         return True
     words = words_of(spec.upstream_name)
     if is_question(text) and access_of(" ".join(words)) is Access.WRITE:
@@ -226,13 +226,13 @@ def _with_shares(fits: Sequence[Fit]) -> list[Fit]:
 
 
 def _unranked(text: str, catalogue: Catalogue) -> Iterator[str]:
-    yield from catalogue.named_in(text)
+    yield from catalogue.tools_named_in(text)
     built_in = [
         name for name in load_request_classifier().tools if name in catalogue and is_known_builtin(catalogue[name])
     ]
     yield from sorted(built_in, key=lambda name: -builtin_log_odds(text, catalogue[name]))[:_MOST_PRACTISED]
     if mentions_in(text).paths:
-        yield from [name for name in catalogue.samples if takes_path(catalogue[name])][:_FILLED]
+        yield from [name for name in catalogue.interleaved_names if takes_path(catalogue[name])][:_FILLED]
 
 
 def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: float, *, outright: bool) -> Signals:

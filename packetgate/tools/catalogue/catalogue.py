@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 
 from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
-from packetgate.tools.catalogue.preferences import Preferences, matching_names, singular
+from packetgate.tools.catalogue.preferences import Preferences, matching_names, normalized_kind
 from packetgate.tools.policy.rules import denied_outright
 from packetgate.tools.ranking.ranking import IN_MEMORY, Ranking, SemanticModel
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -23,83 +23,86 @@ _IDENTIFIER = re.compile(r"\w[._/-]\w|[a-z][A-Z]")
 
 
 class Catalogue(dict[str, ToolSpec]):
-    """The tools by name, sorted by name. It is never modified: threads share it."""
+    """All tools by canonical name, sorted by name. It is never modified, so threads can share it."""
 
     def __init__(
         self, specs: Iterable[ToolSpec] = (), preferences: Preferences | None = None, meaning: SemanticModel = IN_MEMORY
     ) -> None:
-        """Apply the preferences to `specs`."""
+        """Create a catalogue of `specs` with the preferences applied."""
         self.preferences = preferences or Preferences()
         self._meaning = meaning
         preferred = sorted(map(self.preferences.apply, specs), key=lambda spec: spec.name)
         super().__init__((spec.name, spec) for spec in preferred)
-        self.update({spec.name: spec for spec in [*self._rated_chains()]})
+        self.update({spec.name: spec for spec in [*self._chains_with_risk()]})
         self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self.values())}
         self._by_words: dict[tuple[str, ...], list[str]] = {}
         for name, spec in self.items():
             for alias in {tuple(words_of(name)), tuple(words_of(spec.upstream_name))}:
                 if alias and name.isascii():
                     self._by_words.setdefault(alias, []).append(name)
-        self.limited = lru_cache(CACHED)(self._limited)
+        self.restrict = lru_cache(CACHED)(self._restrict)
         """Cached function of (patterns, channel). It returns the catalogue of the tools that match a pattern (all tools
         if there are no patterns) and that no rule denies. May block."""
-        self._pool = lru_cache(CACHED)(self._pool_of)
+        self._cached_pool = lru_cache(CACHED)(self._find_pool)
 
-    def _rated_chains(self) -> Iterator[ToolSpec]:
-        for name, own in self.preferences.chains.items():
-            spec, steps = self.get(f"{CHAINS}.{name}"), [self.get(step.tool) for step in own.steps]
+    def _chains_with_risk(self) -> Iterator[ToolSpec]:
+        for name, tool_chain in self.preferences.chains.items():
+            spec, steps = self.get(f"{CHAINS}.{name}"), [self.get(step.tool) for step in tool_chain.steps]
             risks = [step.apparent_risk for step in steps if step is not None]
             if spec is not None and risks:
                 yield replace(spec, steps_risk=max(risks, key=lambda risk: risk.severity))
 
-    def updated(self, specs: Iterable[ToolSpec]) -> "Catalogue":
-        """Return a catalogue of other tools with the same preferences. May block."""
+    def with_tools(self, specs: Iterable[ToolSpec]) -> "Catalogue":
+        """Return a catalogue of the tools `specs` with the same preferences. May block."""
         new = Catalogue(specs, self.preferences, self._meaning)
         _ = new.ledger, new.long_ledger  # computed here, so that no turn waits for them
         return new
 
-    def _limited(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
+    def _restrict(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
         allowed = matching_names(patterns, self) if patterns else tuple(self)
         names = [name for name in allowed if not denied_outright(self[name].rules, channel)]
         if len(names) == len(self):
             return self
-        fewer = Catalogue((self[name] for name in names), meaning=self._meaning)
-        fewer.preferences = self.preferences  # already applied to these tools
-        _ = fewer.ledger, fewer.long_ledger
-        return fewer
+        restricted = Catalogue((self[name] for name in names), meaning=self._meaning)
+        restricted.preferences = self.preferences  # already applied to these tools
+        _ = restricted.ledger, restricted.long_ledger
+        return restricted
 
     @cached_property
     def ranking(self) -> Ranking:
-        """The ranking of the tools. Its creation and use block: use it off the event loop."""
+        """The ranking of the tools. Creating and using it blocks: use it outside the event loop."""
         return Ranking(self.values(), self._meaning)
 
     @cached_property
     def permanent(self) -> tuple[str, ...]:
-        """The tools on every palette."""
+        """Names of the tools that are on every palette."""
         return matching_names(self.preferences.permanent, self)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """All categories and servers."""
+        """Names of all categories and servers."""
         return tuple(sorted({spec.category for spec in self.values() if spec.category} | {*self.servers}))
 
     def group(self, name: str) -> tuple[str, ...]:
-        """Return the tools of a category or a server, ignoring case; empty if the name is neither."""
-        wanted = name.strip().casefold()
-        specs = [spec for spec in self.values() if wanted in {spec.category.casefold(), spec.server.casefold()}]
-        return tuple(spec.name for spec in specs) if wanted else ()
+        """Return the names of the tools of a category or a server, ignoring case; empty if there is neither."""
+        group = name.strip().casefold()
+        specs = [spec for spec in self.values() if group in {spec.category.casefold(), spec.server.casefold()}]
+        return tuple(spec.name for spec in specs) if group else ()
 
     def pool(self, context_type: str) -> tuple[str, ...]:
-        """Return the tools for a kind of conversation: configured, or of a server, category or tag with this name."""
-        return self._pool(singular(context_type))
+        """Return the names of the tools for a kind of conversation.
 
-    def _pool_of(self, kind: str) -> tuple[str, ...]:
+        These are configured tools, and tools whose server, category or tag has the name of that kind.
+        """
+        return self._cached_pool(normalized_kind(context_type))
+
+    def _find_pool(self, kind: str) -> tuple[str, ...]:
         pools = self.preferences.pools.items()
-        configured = [pattern for name, patterns in pools if singular(name) == kind for pattern in patterns]
+        configured = [pattern for name, patterns in pools if normalized_kind(name) == kind for pattern in patterns]
         named = [
             spec.name
             for spec in self.values()
-            if any(singular(label) == kind for label in (spec.server, spec.category, *spec.tags) if label)
+            if any(normalized_kind(label) == kind for label in (spec.server, spec.category, *spec.tags) if label)
         ]
         return tuple(dict.fromkeys([*matching_names(configured, self), *named]))
 
@@ -112,8 +115,8 @@ class Catalogue(dict[str, ToolSpec]):
         return by_server
 
     @cached_property
-    def samples(self) -> tuple[str, ...]:
-        """All tools, alternating between servers, primary tools of each server first."""
+    def interleaved_names(self) -> tuple[str, ...]:
+        """Names of all tools, one of each server in turn, each server's primary tools first."""
         by_server = [primary_tools(specs, self.permanent) for specs in self.servers.values()]
         return tuple(name for name in chain.from_iterable(zip_longest(*by_server)) if name)
 
@@ -127,7 +130,7 @@ class Catalogue(dict[str, ToolSpec]):
         return full_ledger(self.servers)
 
     @property
-    def names_all(self) -> bool:
+    def ledger_names_all_tools(self) -> bool:
         """Whether the ledger for selections names every tool."""
         return bool(self._full_ledger)
 
@@ -136,27 +139,30 @@ class Catalogue(dict[str, ToolSpec]):
         """The capabilities ledger for selections; for a small catalogue, it names every tool."""
         return self._full_ledger or capabilities_ledger(self.servers, self.permanent, LONG_TOKENS)
 
-    def exactly(self, name: str) -> str | None:
-        """Return the tool with this canonical or listed name; None if there is none."""
+    def exact_name(self, name: str) -> str | None:
+        """Return the canonical name of the tool with this canonical or listed name; None if there is none."""
         return name if name in self else self._by_listed_name.get(name)
 
     def canonical(self, name: str) -> str | None:
-        """Return the tool with this canonical or listed name, in another spelling or without its server, if unique."""
-        if exact := self.exactly(name):
+        """Return the canonical name of the tool that `name` means; None if there is none, or more than one.
+
+        `name` may be spelled differently, such as in camel case, and may leave out the server.
+        """
+        if exact := self.exact_name(name):
             return exact
-        found = self._by_words.get(tuple(words_of(name)), [])
+        names = self._by_words.get(tuple(words_of(name)), [])
         server, dot, _ = name.partition(".")
-        if dot and server in self.servers:  # another server's tool never replaces one that this server lacks
-            found = [one for one in found if self[one].server == server]
-        return found[0] if len(found) == 1 else None
+        if dot and server in self.servers:  # a tool that this server lacks is never replaced by another server's tool
+            names = [known for known in names if self[known].server == server]
+        return names[0] if len(names) == 1 else None
 
-    def named_in(self, text: str) -> tuple[str, ...]:
-        """Return the tools that a text names by an identifier; plain words do not count."""
+    def tools_named_in(self, text: str) -> tuple[str, ...]:
+        """Return the canonical names of the tools that a text names by an identifier; plain words do not count."""
         tokens = [token.strip(".") for token in _TOKENS.findall(text)]
-        found = map(self.canonical, filter(_IDENTIFIER.search, tokens))
-        return tuple(dict.fromkeys(name for name in found if name))
+        names = map(self.canonical, filter(_IDENTIFIER.search, tokens))
+        return tuple(dict.fromkeys(name for name in names if name))
 
-    def nearest(self, name: str, limit: int = 5) -> tuple[str, ...]:
+    def similar_names(self, name: str, limit: int = 5) -> tuple[str, ...]:
         """Return the canonical names that are most similar to `name`, best first."""
         by_name = difflib.get_close_matches(name, self, n=limit, cutoff=0.5)
         by_words = [hit.name for hit in self.ranking.rank(" ".join(words_of(name)), limit)]

@@ -26,7 +26,7 @@ class Step(ConfigTable):
 
     tool: NonEmpty
     params: dict[NonEmpty, JsonValue] = {}
-    """Texts may contain placeholders."""
+    """The step's arguments; texts may contain placeholders."""
 
 
 class ToolChain(ConfigTable):
@@ -45,17 +45,19 @@ class ToolChain(ConfigTable):
             for name in _placeholders(step.params):
                 is_earlier_step = name[0].isdigit() and 1 <= int(name.partition(".")[0]) < number
                 if not is_earlier_step and name not in self.parameters:
-                    raise ValueError(f"step {number} has {{{name}}}, which is no parameter and no earlier step")
+                    raise ValueError(f"step {number} uses {{{name}}}, which is neither a parameter nor an earlier step")
         return self
 
 
 def is_constant(template: JsonValue) -> bool:
-    """Whether an argument of a step has no placeholder."""
+    """Whether a step's argument contains no placeholder."""
     return not any(_placeholders(template))
 
 
 def fill_template(template: JsonValue, params: Mapping[str, JsonValue], results: Mapping[str, ToolResult]) -> JsonValue:
-    """Fill in the placeholders of a step's argument. A placeholder that is the whole text keeps its value's type.
+    """Return a step's argument with its placeholders replaced by values.
+
+    The value of a placeholder that is the whole text keeps its type.
 
     Args:
         params: the arguments of the chain.
@@ -66,9 +68,9 @@ def fill_template(template: JsonValue, params: Mapping[str, JsonValue], results:
     """
     match template:
         case str():
-            if only := _PLACEHOLDER.fullmatch(template):
-                return _value(only[1], params, results)
-            values = (_value(name, params, results) for name in _PLACEHOLDER.findall(template))
+            if placeholder := _PLACEHOLDER.fullmatch(template):
+                return _placeholder_value(placeholder[1], params, results)
+            values = (_placeholder_value(name, params, results) for name in _PLACEHOLDER.findall(template))
             texts = iter([value if isinstance(value, str) else compact_json(value) for value in values])
             return _PLACEHOLDER.sub(lambda _: next(texts), template)
         case dict():
@@ -86,7 +88,7 @@ def _placeholders(template: Any) -> Iterator[str]:
             yield from _placeholders(value)
 
 
-def _value(name: str, params: Mapping[str, JsonValue], results: Mapping[str, ToolResult]) -> JsonValue:
+def _placeholder_value(name: str, params: Mapping[str, JsonValue], results: Mapping[str, ToolResult]) -> JsonValue:
     if not name[0].isdigit():
         return params[name]
     number, *path = name.split(".")
@@ -97,7 +99,12 @@ def _value(name: str, params: Mapping[str, JsonValue], results: Mapping[str, Too
         value: Any = json.loads(result.output) if result.fields is None else result.fields
         for part in path:
             value = value[int(part)] if isinstance(value, list) else value[part]
-    except (LookupError, TypeError, ValueError, RecursionError):  # also not JSON, or thousands of brackets
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # also if the output is not JSON, or is nested too deeply
         raise ToolCallError(f"the result of step {number} has no field {'.'.join(path)!r}") from None
     field: JsonValue = value
     return field

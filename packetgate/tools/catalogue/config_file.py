@@ -23,17 +23,19 @@ class ConfigTable(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=True)
 
 
-def config_error(path: Path, error: ValidationError, known: str, table: str = "") -> ConfigError:
-    """Return an error that names the first invalid setting; `known` is the message for an unknown setting."""
+def config_error(path: Path, error: ValidationError, unknown_message: str, table: str = "") -> ConfigError:
+    """Return an error that names the first invalid setting; `unknown_message` is used for an unknown setting."""
     first = error.errors(include_url=False)[0]
     parts = [table] * bool(table) + [str(part) for part in first["loc"] if part != "[key]"]
-    where = ".".join(part if part.isidentifier() or part.isdigit() else f'"{part}"' for part in parts)
-    what = known if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
-    return ConfigError(f"{path}: {where}: {what}")
+    setting = ".".join(part if part.isidentifier() or part.isdigit() else f'"{part}"' for part in parts)
+    problem = unknown_message if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    return ConfigError(f"{path}: {setting}: {problem}")
 
 
-def read_file(path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out") -> Any:
-    """Return the parsed content of a file; `check` is the hint in the error if the file cannot be opened.
+def read_config_file(
+    path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGATE_CONFIG, or leave it out"
+) -> Any:
+    """Return the parsed content of a file; `check` says in the error what to check if the file cannot be opened.
 
     Raise `ConfigError` if the file is missing, too large, or not valid in this format.
     """
@@ -48,5 +50,5 @@ def read_file(path: Path, form: DocumentFormat = "TOML", check: str = "PACKETGAT
         raise ConfigError(f"{path}: cannot be read: {error.strerror}: check {check}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text at byte {error.start}: save it as UTF-8") from error
-    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, thousands of brackets
+    except (ValueError, RecursionError) as error:  # also numbers with thousands of digits, and deep nesting
         raise ConfigError(f"{path}: not valid {form}: {str(error).splitlines()[0]}") from error

@@ -21,7 +21,7 @@ Servers = Mapping[str, Sequence[ToolSpec]]
 
 
 def full_ledger(servers: Servers) -> str:
-    """Return a line for each server that names all of its tools; empty if it is too long or there are none."""
+    """Return a line for each server with the names of all its tools; empty if this is too long or no tool exists."""
     lines = []
     for server, specs in servers.items():
         categories = [
@@ -35,27 +35,31 @@ def full_ledger(servers: Servers) -> str:
     return text if estimated_tokens(text) <= FULL_TOKENS else ""
 
 
-def capabilities_ledger(servers: Servers, permanent: Iterable[str] = (), most: int = SHORT_TOKENS) -> str:
+def capabilities_ledger(servers: Servers, permanent: Iterable[str] = (), max_tokens: int = SHORT_TOKENS) -> str:
     """Return a line for each server: its number of tools, their categories, and its primary tools.
 
-    If that exceeds `most` tokens, lines get shorter; then there is a line for each category. May block.
+    If the text has more than `max_tokens` tokens, the lines get shorter. If that is not enough, the text has a line for
+    each category instead. May block.
     """
     primary = {server: primary_tools(specs, permanent) for server, specs in servers.items()}
     for names, categories in LINE_SIZES:
         text = "\n".join(
             _server_line(server, specs, primary[server][:names], categories) for server, specs in servers.items()
         )
-        if estimated_tokens(text) <= most:
+        if estimated_tokens(text) <= max_tokens:
             return text or NO_SERVERS
-    return _by_category(servers, most)
+    return _category_ledger(servers, max_tokens)
 
 
 def primary_tools(specs: Sequence[ToolSpec], permanent: Iterable[str]) -> list[str]:
-    """Return a server's tools: permanent ones first, then categories in turn, the largest category first."""
-    always, sizes, turns = set(permanent), Counter(spec.category for spec in specs), Counter[str]()
+    """Return the names of a server's tools: permanent tools first, then a tool of each category in turn.
+
+    Larger categories come first.
+    """
+    permanent_names, sizes, turns = set(permanent), Counter(spec.category for spec in specs), Counter[str]()
     order: dict[str, tuple[bool, int, int, str]] = {}
     for spec in sorted(specs, key=lambda spec: (len(spec.name), spec.name)):
-        order[spec.name] = (spec.name not in always, turns[spec.category], -sizes[spec.category], spec.name)
+        order[spec.name] = (spec.name not in permanent_names, turns[spec.category], -sizes[spec.category], spec.name)
         turns[spec.category] += 1
     return sorted(order, key=lambda name: order[name])
 
@@ -75,7 +79,7 @@ def _names(server: str, names: Iterable[str]) -> str:
     return ", ".join(name.removeprefix(f"{server}.") for name in names)
 
 
-def _by_category(servers: Servers, most: int) -> str:
+def _category_ledger(servers: Servers, max_tokens: int) -> str:
     groups: dict[str, list[ToolSpec]] = {}
     for spec in chain.from_iterable(servers.values()):
         groups.setdefault(spec.category, []).append(spec)
@@ -88,9 +92,9 @@ def _by_category(servers: Servers, most: int) -> str:
         return "\n".join(_category_line(category, specs, named) for category, specs in lines)
 
     shown = named = 0
-    while shown < len(ordered) and estimated_tokens(text(shown + 1, 0)) <= most:
+    while shown < len(ordered) and estimated_tokens(text(shown + 1, 0)) <= max_tokens:
         shown += 1
-    while named < MAX_NAMED and estimated_tokens(text(shown, named + 1)) <= most:
+    while named < MAX_NAMED and estimated_tokens(text(shown, named + 1)) <= max_tokens:
         named += 1
     return text(shown, named)
 

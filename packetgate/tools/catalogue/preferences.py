@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.chains import ChainName, ToolChain
-from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_file
+from packetgate.tools.catalogue.config_file import ConfigTable, NonEmpty, Pattern, config_error, read_config_file
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import CategoryWords
 from packetgate.tools.spec.descriptions import BRIEF_WORDS
@@ -22,7 +22,8 @@ OTHER_TABLES = frozenset({"discord", "models", "proxy", "serve", "settings"})
 """Tables of the file that other modules read."""
 
 SETTINGS = (
-    "not known: the file may hold `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` (permanent, recent_tools), "
+    "unknown setting: the file may contain `permanent`, `recent_tools`, `[pools]`, `[contexts.NAME]` (permanent, "
+    "recent_tools), "
     "`[users.NAME]` (permanent), `[categories]`, `[tasks.NAME]` (patterns, tools), `[chains.NAME]`, `[policy]`, "
     '`[[policy.rules]]`, `[tools."server.tool"]` (with the name in quotes: brief, category, external, risk, examples), '
     "`sandbox`, `sandbox_network`, `sandbox_reads`, `sandbox_writes`, `[settings]`, `[models]`"
@@ -47,7 +48,7 @@ class ToolPreference(ConfigTable):
     def _check_brief(cls, brief: str | None) -> str | None:
         words = brief.split() if brief else []
         if len(words) > BRIEF_WORDS:
-            raise ValueError(f"{len(words)} words, the limit is {BRIEF_WORDS}")
+            raise ValueError(f"{len(words)} words: the limit is {BRIEF_WORDS}")
         return " ".join(words) or None
 
 
@@ -77,7 +78,7 @@ class ContextPreference(UserPreference):
 
 
 class Task(ConfigTable):
-    """Tools for the requests that match a pattern."""
+    """`[tasks.NAME]`: tools for the requests that match a pattern."""
 
     patterns: Annotated[list[NonEmpty], Field(min_length=1)]
     """Whole words of a request; `*` matches any words, or any part of a word."""
@@ -112,58 +113,59 @@ class Preferences(ConfigTable):
     """By `context_type`: the tools with which such a conversation begins."""
     tools: dict[Pattern, ToolPreference] = {}
     sandbox: Literal["auto", "require", "off"] = "auto"
-    """Whether programs of `ai.execute` are confined: if possible, always (or they do not run), or never."""
+    """Whether programs of `ai.execute` are confined: `auto` if possible, `require` or they do not run, `off` never."""
     sandbox_network: bool = False
     sandbox_reads: list[NonEmpty] = []
     """Files and folders outside the working folder that these programs may read."""
     sandbox_writes: list[NonEmpty] = []
+    """Files and folders outside the working folder that these programs may change."""
     policy: Policy = Policy()
 
     @cached_property
     def category_words(self) -> CategoryWords:
-        """The categories that the user gave to each word."""
+        """The user's categories of each word, in lower case."""
         categories: dict[str, frozenset[str]] = {}
         for name, words in self.categories.items():
             for word in words:
                 categories[word.casefold()] = categories.get(word.casefold(), frozenset()) | {name.casefold()}
         return categories
 
-    def permanent_for(self, context_type: str, person: str) -> tuple[Pattern, ...]:
-        """Return the permanent tools of all conversations, of a kind of conversation, and of a user."""
-        own = self.users[person].permanent if person in self.users else []
-        return (*self.permanent, *self._context(context_type).permanent, *own)
+    def permanent_patterns(self, context_type: str, person: str) -> tuple[Pattern, ...]:
+        """Return the patterns of permanent tools for all conversations, a kind of conversation, and a user."""
+        users_patterns = self.users[person].permanent if person in self.users else []
+        return (*self.permanent, *self._context(context_type).permanent, *users_patterns)
 
-    def recent_for(self, context_type: str) -> int:
-        """Return how many recent tools a palette has in a kind of conversation."""
+    def recent_limit(self, context_type: str) -> int:
+        """Return the largest number of recent tools on a palette, for a kind of conversation."""
         return self._context(context_type).recent_tools or self.recent_tools
 
     def _context(self, context_type: str) -> ContextPreference:
-        kind = singular(context_type)
-        return next((own for name, own in self.contexts.items() if singular(name) == kind), ContextPreference())
+        kind = normalized_kind(context_type)
+        return next((own for name, own in self.contexts.items() if normalized_kind(name) == kind), ContextPreference())
 
-    def tools_for(self, request: str) -> tuple[Pattern, ...]:
-        """Return the tools of the tasks that a request matches."""
+    def task_patterns(self, request: str) -> tuple[Pattern, ...]:
+        """Return the tool patterns of the tasks that a request matches."""
         return tuple(pattern for task in self.tasks.values() if task.matches(request) for pattern in task.tools)
 
     def apply(self, spec: ToolSpec) -> ToolSpec:
-        """Return a tool with the preferences of every pattern that matches it; a later pattern overrides an earlier."""
-        for pattern, own in self.tools.items():
+        """Return a tool with the preferences of all patterns that match its name; later patterns override earlier."""
+        for pattern, preference in self.tools.items():
             if fnmatchcase(spec.name, pattern):
                 spec = replace(
                     spec,
-                    brief=own.brief or spec.brief,
-                    assigned_category=own.category or spec.assigned_category,
-                    open_world=spec.open_world if own.external is None else own.external,
-                    reaches_outside=spec.reaches_outside if own.external is None else own.external,
-                    examples=(*spec.examples, *own.examples),
+                    brief=preference.brief or spec.brief,
+                    assigned_category=preference.category or spec.assigned_category,
+                    open_world=spec.open_world if preference.external is None else preference.external,
+                    reaches_outside=spec.reaches_outside if preference.external is None else preference.external,
+                    examples=(*spec.examples, *preference.examples),
                 )
-                if own.risk is not None:
+                if preference.risk is not None:
                     spec = replace(
                         spec,
-                        risk=own.risk,
-                        least_risk=own.risk,
-                        has_fixed_risk=spec.has_fixed_risk or own.risk is not Risk.READ,
-                        risk_reasons=("packetgate.toml says so",),
+                        risk=preference.risk,
+                        least_risk=preference.risk,
+                        has_fixed_risk=spec.has_fixed_risk or preference.risk is not Risk.READ,
+                        risk_reasons=("packetgate.toml sets this risk",),
                         is_unconfirmed_read=False,
                     )
         if self.categories and not spec.assigned_category:
@@ -171,8 +173,8 @@ class Preferences(ConfigTable):
         rules = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
         return replace(spec, rules=rules) if rules else spec
 
-    def unmatched(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """Return the patterns that match none of these tools, each as (setting, pattern)."""
+    def unmatched_patterns(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """Return the patterns that match none of these tool names, each as (setting, pattern)."""
         known = list(names)
         patterns = [
             *(("permanent", pattern) for pattern in self.permanent),
@@ -182,7 +184,11 @@ class Preferences(ConfigTable):
             *((f"pools.{context}", pattern) for context, patterns in self.pools.items() for pattern in patterns),
             *((f"chains.{name}", step.tool) for name, chain in self.chains.items() for step in chain.steps),
             *(("tools", pattern) for pattern in self.tools),
-            *((f"policy.rules.{at}", one) for at, rule in enumerate(self.policy.rules) for one in rule.patterns),
+            *(
+                (f"policy.rules.{number}", pattern)
+                for number, rule in enumerate(self.policy.rules)
+                for pattern in rule.patterns
+            ),
         ]
         return tuple((setting, pattern) for setting, pattern in patterns if not matching_names([pattern], known))
 
@@ -193,8 +199,8 @@ def matching_names(patterns: Iterable[str], names: Iterable[str]) -> tuple[str, 
     return tuple(dict.fromkeys(name for pattern in patterns for name in known if fnmatchcase(name, pattern)))
 
 
-def singular(kind: str) -> str:
-    """Return the name of a kind of conversation for comparison: `Tasks` is `task`."""
+def normalized_kind(kind: str) -> str:
+    """Return a kind of conversation in lower case and singular: `task` for `Tasks`."""
     return kind.strip().casefold().removesuffix("s")
 
 
@@ -205,7 +211,7 @@ def load_preferences(path: Path | None) -> Preferences:
     """
     if path is None:
         return Preferences()
-    settings = {name: value for name, value in read_file(path).items() if name not in OTHER_TABLES}
+    settings = {name: value for name, value in read_config_file(path).items() if name not in OTHER_TABLES}
     try:
         return Preferences.model_validate(settings)
     except ValidationError as error:

@@ -11,7 +11,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 
 
 class Toolbox(Protocol):
-    """The tools of one process; `McpHub` implements it."""
+    """The tools of one process. The implementation is `McpHub`."""
 
     async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         """Return the tools; with `wait_for_all`, wait for servers that are starting."""
@@ -27,7 +27,7 @@ class Toolbox(Protocol):
         ...
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        """Call a tool by its canonical name; repeated attempts of one call have the same key."""
+        """Call a tool by its canonical name; all attempts of one call have the same idempotency key."""
         ...
 
 
@@ -42,12 +42,12 @@ class AllowedTools:
     async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
         """Return the allowed tools; with `wait_for_all`, wait for servers that are starting."""
         catalogue = await self.toolbox.catalogue(wait_for_all=wait_for_all)
-        return await asyncio.to_thread(self._limited, catalogue)
+        return await asyncio.to_thread(self._restrict, catalogue)
 
     @property
     def last_catalogue(self) -> Catalogue:
         """The last catalogue of allowed tools. May block for milliseconds."""
-        return self._limited(self.toolbox.last_catalogue)
+        return self._restrict(self.toolbox.last_catalogue)
 
     def health(self) -> tuple[ServerHealth, ...]:
         """Return the state of every server."""
@@ -57,6 +57,6 @@ class AllowedTools:
         """Call a tool by its canonical name, without checking whether it may run."""
         return await self.toolbox.call(tool_name, params, idempotency_key)
 
-    def _limited(self, catalogue: Catalogue) -> Catalogue:
-        is_limited = self.context.allowed_tools or catalogue.preferences.policy.rules
-        return catalogue.limited(self.context.allowed_tools, self.channel) if is_limited else catalogue
+    def _restrict(self, catalogue: Catalogue) -> Catalogue:
+        is_restricted = self.context.allowed_tools or catalogue.preferences.policy.rules
+        return catalogue.restrict(self.context.allowed_tools, self.channel) if is_restricted else catalogue

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from jsonschema_rs import is_valid, meta
 
-from packetgate.tools.checks.validation import usable_pattern
+from packetgate.tools.checks.validation import portable_pattern
 
 MAX_DEPTH = 100
 """Deepest part of a schema that is read."""
@@ -197,7 +197,7 @@ class _Normalizer:
             return
         parts = read[key] = {}
         for name, part in value.items():
-            pattern = usable_pattern(name) if key == "patternProperties" else name
+            pattern = portable_pattern(name) if key == "patternProperties" else name
             if pattern is None:
                 self._leave_out(place, key, ascii(name)[:80])
             else:
@@ -298,7 +298,7 @@ def _without_nullable(given: _Schema) -> _Schema:
 
 def _readable(key: str, value: Any) -> Any:
     if key == "pattern":
-        return usable_pattern(value) if isinstance(value, str) else None
+        return portable_pattern(value) if isinstance(value, str) else None
     if key == "enum":
         values = value if isinstance(value, list) else []
         return [*{json.dumps(item, sort_keys=True): item for item in values}.values()] or None

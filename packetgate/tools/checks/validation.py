@@ -47,7 +47,10 @@ def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], ca
         return check_params(catalogue[name], params)
     canonical = catalogue.canonical(name)
     if canonical is None:
-        problem, message = "unknown_tool", f"There is no tool `{name}`. Nearest: {_listed(catalogue.nearest(name))}."
+        problem, message = (
+            "unknown_tool",
+            f"There is no tool `{name}`. Nearest: {_listed(catalogue.similar_names(name))}.",
+        )
     elif canonical != name:
         problem, message = "alias", f"`{name}` is not a tool's name. The tool is called `{canonical}`."
     else:
@@ -148,7 +151,7 @@ def canonical_json(params: Mapping[str, Any]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def usable_pattern(pattern: str) -> str | None:
+def portable_pattern(pattern: str) -> str | None:
     """Return a pattern that the validator accepts; None if it cannot be used, or differs between languages."""
     if _READ_DIFFERENTLY.search(pattern):
         return None
@@ -175,18 +178,18 @@ def coerce_params(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
                 break
             now = _round(spec, now, errors)
             errors = value_errors(spec, now)
-        wrong = wrong_names(errors)
+        wrong = invalid_names(errors)
         repaired = {name: given[name] if name in wrong else value for name, value in now.items()}
         changed = {name for name, value in repaired.items() if value is not given[name]}
         errors = value_errors(spec, repaired) if changed else first
     except ValueError:  # the schema is broken, or a value is nested too deeply
         return given
     at_root, at_root_first = (sum(not error.instance_path for error in some) for some in (errors, first))
-    is_worse = wrong_names(errors) & changed or at_root > at_root_first
+    is_worse = invalid_names(errors) & changed or at_root > at_root_first
     return given if is_worse else repaired
 
 
-def wrong_names(errors: Iterable[ValidationError]) -> set[str]:
+def invalid_names(errors: Iterable[ValidationError]) -> set[str]:
     """Return the names of the invalid parameters."""
     return {str(path[0]) for path in map(_path, errors) if path}
 
@@ -246,12 +249,12 @@ def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[An
     for step in error.instance_path:
         value = value[step]
     scalars = [*_options(value, getattr(error.kind, "options", ())), *_scalars(value)]
-    parsed = from_json(value) if isinstance(value, str) else []
+    parsed = parse_container(value) if isinstance(value, str) else []
     wrapped = [] if value is None or parsed or isinstance(value, list) else [[one] for one in (value, *scalars)]
     return scalars + parsed + wrapped
 
 
-def from_json(text: str) -> list[Any]:
+def parse_container(text: str) -> list[Any]:
     """Return a list with the JSON object or list that a text contains; an empty list for any other text."""
     if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
         return []

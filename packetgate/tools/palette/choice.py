@@ -43,7 +43,7 @@ def tool_text(spec: ToolSpec, shown: PaletteDetail) -> str:
 
 
 @lru_cache(maxsize=CACHED_COUNTS)
-def counted_tokens(count: Callable[[str], int], text: str) -> int:
+def cached_token_count(count: Callable[[str], int], text: str) -> int:
     """Return the number of tokens of a text, cached. May block."""
     return count(text)
 
@@ -139,10 +139,10 @@ class _Candidates:
         self.request, self.catalogue, self.hits, self.subject = request, catalogue, hits, subject
         self.pool = sorted(catalogue.pool(request.context_type), key=self._fits_least)
         own = catalogue.preferences
-        self.permanent = matching_names(own.permanent_for(request.context_type, request.person), catalogue)
-        self.recent = request.recent[: own.recent_for(request.context_type)]
-        of_task = matching_names(own.tools_for(request.words), catalogue)
-        self.first = [*catalogue.named_in(request.words), *of_task, *(hit.name for hit in hits[:1])]
+        self.permanent = matching_names(own.permanent_patterns(request.context_type, request.person), catalogue)
+        self.recent = request.recent[: own.recent_limit(request.context_type)]
+        of_task = matching_names(own.task_patterns(request.words), catalogue)
+        self.first = [*catalogue.tools_named_in(request.words), *of_task, *(hit.name for hit in hits[:1])]
         meant = {name: catalogue.canonical(name) for name in (*request.described, *request.missed)}
         self.wishes = list(
             dict.fromkeys(name for name in meant.values() if name and (not request.guarded or self._is_related(name)))
@@ -164,7 +164,7 @@ class _Candidates:
         seen = () if self.wishes else request.seen
         ranked = sorted((hit.name for hit in self.hits), key=lambda name: name in seen)
         needs_samples = request.seen or not ranked or len(catalogue) <= request.size
-        samples = sorted(catalogue.samples[: 2 * request.size], key=self._fits_least) if needs_samples else []
+        samples = sorted(catalogue.interleaved_names[: 2 * request.size], key=self._fits_least) if needs_samples else []
         by_reason: list[tuple[PaletteReason, Sequence[str]]] = [
             ("described", [name for name in self.wishes if name in self.described]),
             ("widened", self.wishes),
@@ -207,7 +207,7 @@ class _Room:
         """Return the tokens of a tool's text; 0 for a tool that is not shown."""
         if shown is None:
             return 0
-        return counted_tokens(self._request.tokens.count, self._request.text(self._catalogue[name], shown))
+        return cached_token_count(self._request.tokens.count, self._request.text(self._catalogue[name], shown))
 
     def _budget(self) -> int:
         """Return a smaller budget for a small catalogue; of a large one, count no more than needed."""
@@ -299,7 +299,7 @@ def palette_text(entries: Sequence[PaletteEntry], catalogue: Catalogue, *, brief
         spec = catalogue[entry.tool_name]
         if entry.detail == "full" or (briefs and entry.detail == "brief"):
             lines[spec.name] = tool_text(spec, entry.detail)
-        elif not catalogue.names_all:
+        elif not catalogue.ledger_names_all_tools:
             line, name = f"- {spec.server}, by name: ", spec.name.removeprefix(f"{spec.server}.")
             lines[line] = f"{lines[line]}, {name}" if line in lines else line + name
     return "\n".join(lines.values())

@@ -108,20 +108,20 @@ class Lexical:
         words = words_by_stem(request)
         scores, text = self.scores(words), request[:ENCODED_CHARS].strip()
         texts = [text, *_sentences(text)] if text else []
-        return ScoredRequest(words, texts, scores, best_of(scores, max(limit, BY_WORDS)))
+        return ScoredRequest(words, texts, scores, top_names(scores, max(limit, BY_WORDS)))
 
     def rank(self, request: str, limit: int = 20) -> list[Ranked]:
         """Return the tools that share a word with the request, best first; ties in order of name."""
         words = words_by_stem(request)
         scores = self.scores(words)
-        return [self.ranked(name, scores[name], words) for name in best_of(scores, limit)]
+        return [self.ranked(name, scores[name], words) for name in top_names(scores, limit)]
 
     def rarity(self, stem: str) -> float:
         """Return the inverse document frequency of a stem."""
         holders = len(self._index.get(stem, ()))
         return math.log1p((len(self.entries) - holders + 0.5) / (holders + 0.5))
 
-    def known(self, stems: Iterable[str]) -> list[str]:
+    def known_stems(self, stems: Iterable[str]) -> list[str]:
         """Return the stems that occur in some tool, sorted."""
         return sorted(self._index.keys() & stems)
 
@@ -135,7 +135,7 @@ class Lexical:
         scores: defaultdict[str, float] = defaultdict(float)
         name_shares: defaultdict[str, float] = defaultdict(float)
         room = MAX_MATCHES
-        for stem in sorted(self.known(stems), key=lambda stem: (len(self._index[stem]), stem)):
+        for stem in sorted(self.known_stems(stems), key=lambda stem: (len(self._index[stem]), stem)):
             holders = self._index[stem]
             room -= len(holders)
             if room < 0 and scores:
@@ -157,7 +157,7 @@ class Lexical:
         return Ranked(name, score, terms, name_terms)
 
 
-def best_of(scores: Mapping[str, float], limit: int) -> list[str]:
+def top_names(scores: Mapping[str, float], limit: int) -> list[str]:
     """Return the names with the highest scores, best first; ties in order of name."""
     return heapq.nsmallest(limit, scores, key=lambda name: (-scores[name], name))
 

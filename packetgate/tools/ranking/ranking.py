@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.ranking.bm25 import Lexical, Ranked, best_of, words_by_stem
+from packetgate.tools.ranking.bm25 import Lexical, Ranked, top_names, words_by_stem
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import query_terms
 
@@ -55,7 +55,7 @@ class Ranking:
         parsed = self._lexical.parse(request, limit)
         space = self._best_space() if parsed.texts else None
         scores = space.scores(parsed, self._lexical) if space else parsed.scores
-        return [self._lexical.ranked(name, scores[name], parsed.words) for name in best_of(scores, limit)]
+        return [self._lexical.ranked(name, scores[name], parsed.words) for name in top_names(scores, limit)]
 
     def nearness(self, request: str, names: Iterable[str]) -> dict[str, float]:
         """Return the rounded cosine of the request and each of the tools, by the shipped encoder. May block.
@@ -75,7 +75,7 @@ class Ranking:
     def unknown_words(self, request: str) -> tuple[str, ...]:
         """Return the request's words that occur in no tool, in any form, in order."""
         words = words_by_stem(request)
-        unknown = words.keys() - {*self._lexical.known(words)}
+        unknown = words.keys() - {*self._lexical.known_stems(words)}
         return tuple(word for word in query_terms(request) if any(word in words[stem] for stem in unknown))
 
     def by_words(self, request: str, limit: int = 20) -> list[Ranked]:

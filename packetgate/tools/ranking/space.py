@@ -139,7 +139,7 @@ class Cosines(NamedTuple):
 
 def features(names: Sequence[str], request: ScoredRequest, lexical: Lexical, near: Cosines) -> Floats:
     """Return a row for each candidate, with the columns of `COLUMNS`."""
-    stems, entries = lexical.known(request.words), [lexical.entries[name] for name in names]
+    stems, entries = lexical.known_stems(request.words), [lexical.entries[name] for name in names]
     whole, part, word_count = near.whole, near.part, len(request.words)
     rarity = np.array([lexical.rarity(stem) for stem in stems] or [1.0])
     packed = np.array(

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
-from packetgate.tools.catalogue.config_file import read_file
+from packetgate.tools.catalogue.config_file import read_config_file
 
 BUILT_IN_NAMES = ("ai", "embedding")
 """Names of the built-in servers; other servers cannot have them while the built-in servers are offered."""
@@ -272,7 +272,7 @@ def load_config(path: Path | None, folder: Path = Path()) -> McpConfig:
     """
     if path is None:
         return McpConfig()
-    document = read_file(
+    document = read_config_file(
         path, "JSON", "--mcp-config or PACKETGATE_MCP_CONFIG, or leave both out to use the built-in tools"
     )
     if not isinstance(document, dict):

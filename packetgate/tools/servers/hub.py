@@ -124,7 +124,7 @@ class McpHub:
             by_server = tuple(server.specs for server in self._offered_servers().values())
             if by_server != self._last_specs:
                 specs = [spec for specs in by_server for spec in specs]
-                self.last_catalogue = await asyncio.to_thread(self.last_catalogue.updated, specs)
+                self.last_catalogue = await asyncio.to_thread(self.last_catalogue.with_tools, specs)
                 self._last_specs = by_server
             return self.last_catalogue
 

@@ -30,7 +30,7 @@ def brief_of(full: str, most: int = BRIEF_WORDS) -> str:
     return " ".join(brief or full.split()[:most])
 
 
-def without_margins(text: str) -> str:
+def dedent_description(text: str) -> str:
     """Return a description without common indentation and trailing spaces."""
     return _LINE_END.sub("", cleandoc(text)).strip()
 

@@ -10,7 +10,7 @@ from typing import Any
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
-from packetgate.tools.spec.descriptions import brief_of, listed_name, without_margins
+from packetgate.tools.spec.descriptions import brief_of, dedent_description, listed_name
 from packetgate.tools.spec.short_schemas import short_schema
 from packetgate.tools.text.words import words_in, words_of
 
@@ -123,7 +123,7 @@ class ToolSpec:
     @cached_property
     def full_text(self) -> str:
         """The tool's text in a prompt, with arguments."""
-        return f"- {self._heading}: {without_margins(self.full)}\n{ARGUMENTS_PREFIX}{self.schema_text}"
+        return f"- {self._heading}: {dedent_description(self.full)}\n{ARGUMENTS_PREFIX}{self.schema_text}"
 
     @cached_property
     def digest(self) -> str:

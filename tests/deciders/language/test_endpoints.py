@@ -155,7 +155,7 @@ async def test_a_tool_that_was_not_offered_widens_the_palette(
     chosen = await select(served)
     assert [one.tool_name for one in chosen.calls] == ["files__shred_file"]
     assert chosen.calls[0].checked is not None
-    assert chosen.calls[0].checked.misses
+    assert chosen.calls[0].checked.is_tool_miss
 
 
 async def test_results_come_back_as_tool_messages(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):

@@ -6,7 +6,7 @@ from support.builtin_tools import ALL
 from packetgate.tools.builtin.files import Root
 from packetgate.tools.builtin.paths import matching_paths
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.checks.checking import checked_call
+from packetgate.tools.checks.checking import repair_and_validate
 from packetgate.tools.servers.opening import builtin_servers
 
 FILES = (
@@ -29,7 +29,7 @@ async def checked(files):
     for server in servers.values():
         await server.connect(old_session=0)
     catalogue = Catalogue([spec for server in servers.values() for spec in server.specs])
-    return lambda name, **params: checked_call(name, params, frozenset(ALL), catalogue)
+    return lambda name, **params: repair_and_validate(name, params, frozenset(ALL), catalogue)
 
 
 FOUND = {

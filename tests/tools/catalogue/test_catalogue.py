@@ -76,16 +76,16 @@ def test_a_name_that_is_not_ascii_is_matched_exactly():
     ],
 )
 def test_the_most_similar_name_comes_first(name: str, nearest: str):
-    assert files_catalogue().nearest(name)[0] == nearest
+    assert files_catalogue().similar_names(name)[0] == nearest
 
 
 def test_similar_names_are_limited_and_not_repeated():
     catalogue = Catalogue([a_tool(f"files.read_file_{i}") for i in range(50)])
-    nearest = catalogue.nearest("files.read_file", limit=7)
+    nearest = catalogue.similar_names("files.read_file", limit=7)
     assert len(nearest) == len(set(nearest)) == 7
-    assert nearest == catalogue.nearest("files.read_file", limit=7)
-    assert files_catalogue().nearest("xyzzy") == ()
-    assert Catalogue().nearest("read") == ()
+    assert nearest == catalogue.similar_names("files.read_file", limit=7)
+    assert files_catalogue().similar_names("xyzzy") == ()
+    assert Catalogue().similar_names("read") == ()
 
 
 def test_permanent_tools_are_in_the_order_of_their_patterns():
@@ -130,17 +130,17 @@ def test_groups_are_categories_and_servers():
 
 def test_an_updated_catalogue_keeps_the_preferences():
     said = Preferences(permanent=["mail.*"], tools={"mail.*": ToolPreference(brief="Post it.")})
-    catalogue = Catalogue(preferences=said).updated(OFFICE[:4]).updated(OFFICE)
+    catalogue = Catalogue(preferences=said).with_tools(OFFICE[:4]).with_tools(OFFICE)
     assert catalogue.permanent == ("mail.send_letter",)
     assert catalogue["mail.send_letter"].brief == "Post it."
-    assert catalogue.updated(catalogue.values())["mail.send_letter"] == catalogue["mail.send_letter"]
-    assert catalogue.updated(OFFICE[:4]).permanent == ()
+    assert catalogue.with_tools(catalogue.values())["mail.send_letter"] == catalogue["mail.send_letter"]
+    assert catalogue.with_tools(OFFICE[:4]).permanent == ()
 
 
 def test_the_ledger_is_cached():
     catalogue = Catalogue(OFFICE)
     assert catalogue.ledger is catalogue.ledger
-    assert catalogue.updated(OFFICE).ledger == catalogue.ledger != catalogue.updated(OFFICE[1:]).ledger
+    assert catalogue.with_tools(OFFICE).ledger == catalogue.ledger != catalogue.with_tools(OFFICE[1:]).ledger
 
 
 def test_a_limited_catalogue_keeps_the_preferences():
@@ -148,11 +148,11 @@ def test_a_limited_catalogue_keeps_the_preferences():
         permanent=["mail.*", "odd.*"], tools={"mail.*": ToolPreference(brief="Post it.", examples=["Post a card"])}
     )
     whole = Catalogue(OFFICE, preferences=said)
-    mail = whole.limited(("mail.*",), "terminal")
+    mail = whole.restrict(("mail.*",), "terminal")
     assert (list(mail), mail.permanent) == (["mail.send_letter"], ("mail.send_letter",))
     assert mail["mail.send_letter"] == whole["mail.send_letter"]
     assert [hit.name for hit in mail.ranking.rank("card")] == ["mail.send_letter"]
     assert mail.ranking.rank("list tasks") == []
-    assert whole.limited(("*",), "terminal") is whole
-    assert whole.limited(("mail.*",), "terminal") is mail
-    assert list(whole.limited(("none.*",), "terminal")) == []
+    assert whole.restrict(("*",), "terminal") is whole
+    assert whole.restrict(("mail.*",), "terminal") is mail
+    assert list(whole.restrict(("none.*",), "terminal")) == []

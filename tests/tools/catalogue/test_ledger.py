@@ -73,7 +73,7 @@ def test_the_ledger_does_not_depend_on_the_order_of_tools():
 @pytest.mark.parametrize(("tools", "servers"), [(5, 1), (50, 5), (500, 60), (500, 600), (2_000, 600)])
 def test_the_ledger_is_short_and_complete(tools: int, servers: int):
     catalogue = Catalogue(many(tools, servers))
-    long = FULL_TOKENS if catalogue.names_all else LONG_TOKENS
+    long = FULL_TOKENS if catalogue.ledger_names_all_tools else LONG_TOKENS
     for ledger, most in ((catalogue.ledger, SHORT_TOKENS), (catalogue.long_ledger, long)):
         assert 0 < estimated_tokens(ledger) <= most
         counts = [int(line.split(" tool")[0].split()[-1].lstrip("(").replace(",", "")) for line in ledger.splitlines()]
@@ -82,7 +82,7 @@ def test_the_ledger_is_short_and_complete(tools: int, servers: int):
 
 def test_the_ledger_for_selections_names_every_tool_of_a_small_catalogue():
     few, lots = Catalogue(many(50, 3)), Catalogue(many(500, 3))
-    assert (few.names_all, lots.names_all) == (True, False)
+    assert (few.ledger_names_all_tools, lots.ledger_names_all_tools) == (True, False)
     assert all(spec.upstream_name in few.long_ledger for spec in few.values())
     odd = Catalogue([*files_catalogue().values(), a_tool("odd.frobnicate")]).long_ledger
     assert odd.splitlines() == [
@@ -94,7 +94,7 @@ def test_the_ledger_for_selections_names_every_tool_of_a_small_catalogue():
 
 def test_a_larger_catalogue_has_fewer_names_then_fewer_categories_then_a_line_for_each_category():
     small, more, many_servers, crowd = (
-        capabilities_ledger(Catalogue(many(n * 11, n)).servers, most=LONG_TOKENS) for n in (4, 8, 14, 400)
+        capabilities_ledger(Catalogue(many(n * 11, n)).servers, max_tokens=LONG_TOKENS) for n in (4, 8, 14, 400)
     )
     assert small.splitlines()[0] == (
         "- server_0000 (11 tools): charts 1, files 1, travel 1, images 1, other 7;"
@@ -120,6 +120,6 @@ def test_long_names_are_cut():
 def test_the_ledger_of_real_servers_has_at_most_400_tokens():
     rows = list(read_rows("livemcpbench", "tools.jsonl"))
     catalogue = Catalogue(a_tool(f"{row['server']}.{row['name']}", row["description"]) for row in rows)
-    assert not catalogue.names_all
+    assert not catalogue.ledger_names_all_tools
     assert 0 < count(catalogue.ledger) < count(catalogue.long_ledger) < 400
     assert "server" in catalogue.long_ledger

@@ -163,12 +163,12 @@ def test_unmatched_patterns_are_reported_with_their_setting():
     said = Preferences(
         permanent=["files.*", "file.*"], pools={"x": ["shell.run"], "y": ["*"]}, tools={"mail.send": ToolPreference()}
     )
-    assert said.unmatched([spec.name for spec in SPECS]) == (
+    assert said.unmatched_patterns([spec.name for spec in SPECS]) == (
         ("permanent", "file.*"),
         ("pools.x", "shell.run"),
         ("tools", "mail.send"),
     )
-    assert len(said.unmatched([])) == 5
+    assert len(said.unmatched_patterns([])) == 5
 
 
 def test_a_preferred_brief_is_in_prompts():

@@ -7,7 +7,7 @@ import pytest
 from support.tool_specs import a_tool
 
 from packetgate.tools.checks.dialects import normalize_schema
-from packetgate.tools.checks.validation import check_params, schema_error, usable_pattern
+from packetgate.tools.checks.validation import check_params, portable_pattern, schema_error
 
 NOTHING: Any = object()
 TEXT = {"type": "string"}
@@ -159,4 +159,4 @@ def test_patterns_have_their_meaning_in_javascript(pattern: str, fits: str, does
 
 @pytest.mark.parametrize("pattern", UNUSED)
 def test_an_unportable_pattern_is_not_used(pattern: str):
-    assert usable_pattern(pattern) is None
+    assert portable_pattern(pattern) is None

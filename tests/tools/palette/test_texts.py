@@ -81,7 +81,7 @@ def test_without_briefs_other_tools_are_only_named(many: Catalogue):
 
 
 def test_names_in_the_ledger_are_not_repeated():
-    assert MANY.names_all
+    assert MANY.ledger_names_all_tools
     assert all(f"read_{name}" in MANY.long_ledger for name in "abcdef")
     assert "by name" not in palette_text(CHOSEN, MANY)
     assert "notes.read_f" not in palette_text(CHOSEN, MANY)

@@ -127,7 +127,7 @@ def test_an_address_outside_makes_a_call_open_world():
 def test_arguments_raise_a_tool_that_the_user_calls_a_read():
     preferences = Preferences.model_validate({"tools": {"db.*": {"risk": "read"}}})
     spec = preferences.apply(UNTRUSTED_QUERY)
-    assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, reasons=("packetgate.toml says so",))
+    assert judge_call(spec, {"sql": "SELECT 1"}) == Judgement(R, reasons=("packetgate.toml sets this risk",))
     assert judge_call(spec, {"sql": "DELETE FROM t"}).risk is W
     worse = Preferences.model_validate({"tools": {"db.search": {"risk": "execute"}}}).apply(SEARCH)
     assert judge_call(worse, {"query": "x"}).risk is X
