@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from packetgate.connectors.serve.protocol import event
+from packetgate.connectors.serve.protocol import sse_event
 
 TITLE, TAG, NEXT = "Plan of the day", "planning", "Which line is the last?"
 """What the model says where a client asks for a title, for tags, and for what the user may say next."""
@@ -54,7 +54,7 @@ class ScriptedModel:
         async def events() -> AsyncIterator[str]:
             for delta, ended in (({"role": "assistant", "content": text}, None), ({}, "stop")):
                 choice = {"index": 0, "delta": delta, "finish_reason": ended}
-                yield event({**frame, "object": "chat.completion.chunk", "choices": [choice]})
+                yield sse_event({**frame, "object": "chat.completion.chunk", "choices": [choice]})
             yield "data: [DONE]\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")

@@ -23,7 +23,7 @@ from support.mcp_servers import RawTool, echoing, in_process
 from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.http import bind_socket
 from packetgate.connectors.proxy.gateway import Gateway
-from packetgate.connectors.proxy.serving import gateway_to, http_app
+from packetgate.connectors.proxy.serving import http_app, open_gateway_to_hub
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
@@ -121,7 +121,9 @@ async def gateway_over(
     context = RoutingContext.model_validate(switches)
     async with (
         McpHub(connections, preferences=confirming_preferences(preferences) if confirms_reads else preferences) as hub,
-        gateway_to(hub, Settings(home=home, patience_s=patience_s), config or ProxyConfig(), context) as gateway,
+        open_gateway_to_hub(
+            hub, Settings(home=home, patience_s=patience_s), config or ProxyConfig(), context
+        ) as gateway,
     ):
         yield gateway
 

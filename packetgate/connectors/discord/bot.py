@@ -1,4 +1,4 @@
-"""The Discord client: it passes Discord's events to the other modules and runs until stopped."""
+"""The Discord client. It passes events of Discord to the other modules."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ class PacketBot(discord.Client):
         rate = commands.Cooldown(config.rate.turns, config.rate.seconds)
         self._limits = commands.CooldownMapping[discord.Message](rate, lambda message: message.author.id)
         self._warned: set[int] = set()
-        """Users who were told about their rate limit."""
+        """Users who were warned about their rate limit."""
         self._running: set[asyncio.Task[None]] = set()
         self._tree = app_commands.CommandTree(self)
         add_commands(self._tree, self._conversations, config)
@@ -58,7 +58,7 @@ class PacketBot(discord.Client):
 
     async def on_ready(self) -> None:
         """Log that the bot is ready."""
-        log.info("%s is ready: %d servers, and direct messages", self.user, len(self.guilds))
+        log.info("%s is ready on %d servers and in direct messages", self.user, len(self.guilds))
 
     async def on_message(self, message: discord.Message) -> None:
         """Answer a message to the bot from an allowed user."""
@@ -73,7 +73,7 @@ class PacketBot(discord.Client):
         wait_s = self._limits.update_rate_limit(message)
         if wait_s is None:
             self._warned.discard(person.user)
-            await self._run(self._conversations.answer(message, me, rights))
+            await self._run_tracked(self._conversations.answer(message, me, rights))
         elif person.user not in self._warned:
             self._warned.add(person.user)
             await message.reply(f"Too many requests. Please ask again in {math.ceil(wait_s)} seconds.")
@@ -82,7 +82,7 @@ class PacketBot(discord.Client):
         self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
     ) -> None:
         """Handle a button press or a submitted form. The button may be older than the bot's last restart."""
-        await self._run(self._conversations.decide(interaction, action, question_id, fields))
+        await self._run_tracked(self._conversations.decide(interaction, action, question_id, fields))
 
     async def close(self) -> None:
         """Stop the running turns, notify their users, and close the client."""
@@ -91,7 +91,7 @@ class PacketBot(discord.Client):
         await asyncio.gather(*self._running, return_exceptions=True)
         await super().close()
 
-    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_tracked(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -111,9 +111,13 @@ async def run_bot(settings: Settings, config: DiscordConfig, token: str) -> int:
             await bot.login(token)
             await bot.connect()
         except discord.LoginFailure as error:
-            raise ConfigError(f"DISCORD_TOKEN: Discord rejects this token: copy it again from {PORTAL}") from error
+            raise ConfigError(
+                f"Discord rejects the token in DISCORD_TOKEN: copy the token again from {PORTAL}"
+            ) from error
         except discord.PrivilegedIntentsRequired as error:
-            raise ConfigError(f"switch on the bot's Message Content Intent at {PORTAL}, under Bot") from error
+            raise ConfigError(
+                f"the bot lacks the Message Content Intent: switch it on at {PORTAL}, under Bot"
+            ) from error
         except (aiohttp.ClientConnectionError, discord.DiscordServerError) as error:
             raise ConfigError(f"Discord cannot be reached ({type(error).__name__}): try again later") from error
     return 0

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from packetgate.connectors.options import Lite, McpConfigPath, Prime, Set, Url
 from packetgate.state.errors import ConfigError
 
-SWITCHED_ON_BY = {"allow_write_tools": "[discord.writes]", "allow_execute_tools": "[discord.commands]"}
+SWITCH_TABLES = {"allow_write_tools": "[discord.writes]", "allow_execute_tools": "[discord.commands]"}
 
 
 async def discord(
@@ -28,7 +28,7 @@ async def discord(
         )
     settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
     run_settings = run_settings_from(settings, overrides)
-    for name, table in SWITCHED_ON_BY.items():
+    for name, table in SWITCH_TABLES.items():
         if run_settings.sources.get(name) == f"--set {name}" and getattr(run_settings.context, name):
             raise ConfigError(f"--set {name} cannot be used with discord: set {table} in packetgate.toml")
     config = load_discord_config(settings.preferences_path).limited_by(context_for_others(run_settings))

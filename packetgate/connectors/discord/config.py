@@ -21,22 +21,22 @@ KNOWN_SETTINGS = (
 
 @dataclass(frozen=True)
 class Person:
-    """A user and the channel of the message."""
+    """A user, and the channel where the user wrote a message or pressed a button."""
 
     user: int
     roles: frozenset[int] = frozenset()
     """The user's roles in the server; empty in direct messages."""
-    places: tuple[int, ...] = ()
+    channel_ids: tuple[int, ...] = ()
     """The channel; for a thread, the thread and then its channel."""
 
 
 def person_of(user: Any, channel: Any) -> Person:
-    """Return the user and the channel of a message or press."""
-    places = (channel.id, getattr(channel, "parent_id", None))
+    """Return the user and the channel of a message or button press."""
+    channel_ids = (channel.id, getattr(channel, "parent_id", None))
     return Person(
         user=user.id,
         roles=frozenset(role.id for role in getattr(user, "roles", ())),
-        places=tuple(place for place in places if place is not None),
+        channel_ids=tuple(channel_id for channel_id in channel_ids if channel_id is not None),
     )
 
 
@@ -50,7 +50,9 @@ class Group(ConfigTable):
 
     def includes(self, person: Person) -> bool:
         """Whether the user belongs to the group in that channel."""
-        return person.user in self.users or bool(person.roles & {*self.roles} or {*person.places} & {*self.channels})
+        return person.user in self.users or bool(
+            person.roles & {*self.roles} or {*person.channel_ids} & {*self.channels}
+        )
 
     def __bool__(self) -> bool:
         return bool(self.users or self.roles or self.channels)
@@ -80,7 +82,7 @@ class DiscordConfig(ConfigTable):
     _base: RoutingContext = PrivateAttr(default=RoutingContext())
 
     def limited_by(self, base: RoutingContext) -> Self:
-        """Return the table restricted by the settings of every run, which can only forbid more."""
+        """Return a copy that also applies the settings of every run. They can only forbid more."""
         limited = self.model_copy()
         limited._base = base
         return limited
@@ -92,7 +94,7 @@ class DiscordConfig(ConfigTable):
         settings: dict[str, Any] = {name: getattr(self._base, name) for name in self._base.model_fields_set}
         for name, group in (("allow_write_tools", self.writes), ("allow_execute_tools", self.commands)):
             settings[name] = settings.get(name, True) and group.includes(person)
-        patterns = next((self.tools[place] for place in person.places if place in self.tools), None)
+        patterns = next((self.tools[channel_id] for channel_id in person.channel_ids if channel_id in self.tools), None)
         if patterns is not None:
             limited = intersect_patterns(patterns, self._base.allowed_tools)
             settings |= {"allowed_tools": limited} if patterns else {"enabled": False}

@@ -1,4 +1,4 @@
-"""Turns on Discord: one at a time per session, with progress, questions, presses of buttons, and answers."""
+"""Turns on Discord: one at a time per session, with progress, questions, button presses and answers."""
 
 import asyncio
 import logging
@@ -11,13 +11,19 @@ from weakref import WeakValueDictionary
 import discord
 
 from packetgate.connectors.discord.config import DiscordConfig, person_of
-from packetgate.connectors.discord.messages import REQUEST_ERRORS, LiveMessage, pictures_of, read_turn, words_in_message
+from packetgate.connectors.discord.messages import (
+    REQUEST_ERRORS,
+    LiveMessage,
+    read_turn,
+    uploadable_pictures,
+    words_in_message,
+)
 from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
     Action,
     DecisionForm,
     asker_of,
-    buttons,
+    decision_buttons,
     has_expired,
     headline,
     question_parts,
@@ -35,12 +41,13 @@ from packetgate.tools.text.result_store import ResultStore
 
 STOPPED = "The bot was stopped during this turn. Please ask again."
 ANSWERED = "💬 Answered by a message; the result is below."
-MOVED_ON = "💨 Not answered before the next message: nothing was run. The question is repeated below."
+REPEATED_BELOW = "💨 Not answered before the next message: nothing was run. The question is repeated below."
 
 PRESS_PATIENCE_S = 2.0
 """Seconds that a press waits for the session's turn to end; Discord requires an answer within three seconds."""
+DELETED = "🗑️ The conversation was deleted: nothing was run."
 EXPIRED = "⌛ Expired without an answer: nothing was run."
-NOT_OPEN = "This question is no longer open: nothing was run."
+QUESTION_CLOSED = "This question is no longer open: nothing was run."
 ASKER_GONE = "The person who asked has left or lost the permission: nothing was run."
 
 log = logging.getLogger(__name__)
@@ -52,22 +59,22 @@ def session_of(channel_id: int) -> str:
 
 
 @dataclass(frozen=True)
-class _TurnPlace:
+class _TurnContext:
     session: str
     asker: int
     rights: RoutingContext
-    live: LiveMessage
+    live_message: LiveMessage
 
 
 class DiscordConversations:
-    """The turns of all channels."""
+    """Runs the turns of all channels, and the decisions about their questions."""
 
     def __init__(self, sessions: Sessions, results: ResultStore, config: DiscordConfig) -> None:
         self.sessions = sessions
         self._config = config
         self._results = results
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._shown: dict[str, tuple[discord.Message, str]] = {}
+        self._shown_questions: dict[str, tuple[discord.Message, str]] = {}
         """Maps a session to the message and the id of the question that the bot showed last since its start."""
 
     def lock(self, session: str) -> asyncio.Lock:
@@ -77,8 +84,8 @@ class DiscordConversations:
     async def answer(self, message: discord.Message, me: discord.abc.User, rights: RoutingContext) -> None:
         """Run the turn of a message to the bot, after the earlier turns of the message's session."""
         session = session_of(message.channel.id)
-        place = _TurnPlace(session, message.author.id, rights, LiveMessage(message))
-        async with self.lock(session), self._errors_shown(place):
+        turn_context = _TurnContext(session, message.author.id, rights, LiveMessage(message))
+        async with self.lock(session), self._report_errors(turn_context):
             state, words = await self.sessions.state(session), words_in_message(message, me)
             question = state.question
             is_askers = question is not None and words != "" and asker_of(state.packet) == message.author.id
@@ -88,17 +95,18 @@ class DiscordConversations:
                 and decides_all_calls(words, question)
                 and not (may_reply and state.still_allows_calls(rights))
             ):
-                await place.live.end(NOT_AUTHORISED)
+                await turn_context.live_message.end(NOT_AUTHORISED)
             elif may_reply and question is not None and not message.attachments:
-                _, shown_id = self._shown.get(session, (None, ""))  # an empty id: the turn shows the question first
+                _, shown_id = self._shown_questions.get(session, (None, ""))
+                # Without an id, the turn shows the question first.
                 await self.close_question(session, ANSWERED)
-                await self._run(Reply(words, shown_id), place)
+                await self._run(Reply(words, shown_id), turn_context)
             else:
-                turn, place.live.notes = await read_turn(
+                turn, turn_context.live_message.notes = await read_turn(
                     message, me, [earlier.text for earlier in state.packet.conversation]
                 )
-                await self.close_question(session, MOVED_ON)
-                await self._run(turn, place)
+                await self.close_question(session, REPEATED_BELOW)
+                await self._run(turn, turn_context)
 
     async def decide(
         self, interaction: discord.Interaction[Any], action: Action, question_id: str, fields: Sequence[str]
@@ -114,7 +122,7 @@ class DiscordConversations:
                     async with asyncio.timeout(PRESS_PATIENCE_S):
                         await held.enter_async_context(self.lock(session))
                 except TimeoutError as error:  # another press or a new message holds the session's lock
-                    raise RequestError(NOT_OPEN) from error
+                    raise RequestError(QUESTION_CLOSED) from error
                 await self._decide(interaction, message, action, question_id, fields)
         except RequestError as error:
             await interaction.response.send_message(str(error)[:2_000], ephemeral=True)
@@ -131,7 +139,7 @@ class DiscordConversations:
         state = await self.sessions.state(session)
         question, asker = state.question, asker_of(state.packet)
         if question is None or question.get("question_id") != question_id:
-            raise RequestError(NOT_OPEN)
+            raise RequestError(QUESTION_CLOSED)
         if not self._config.may_decide(person_of(interaction.user, interaction.channel), asker):
             raise RequestError(NOT_AUTHORISED)
         if has_expired(question):
@@ -160,70 +168,70 @@ class DiscordConversations:
 
     async def _resume(self, reply: Reply, to: discord.Message, asker: int, rights: RoutingContext) -> None:
         """Resume a turn with the reply to its question. The caller holds the session's lock."""
-        place = _TurnPlace(session_of(to.channel.id), asker, rights, LiveMessage(to))
-        self._shown.pop(place.session, None)
-        async with self._errors_shown(place):
-            await self._run(reply, place)
+        turn_context = _TurnContext(session_of(to.channel.id), asker, rights, LiveMessage(to))
+        self._shown_questions.pop(turn_context.session, None)
+        async with self._report_errors(turn_context):
+            await self._run(reply, turn_context)
 
     async def forget(self, session: str) -> None:
         """Delete a session once its turn is over."""
         async with self.lock(session):
-            await self.close_question(session, MOVED_ON)
+            await self.close_question(session, DELETED)
             await self.sessions.forget(session)
 
     async def close_question(self, session: str, line: str) -> None:
         """Remove the buttons of a session's question, and write `line` above the question."""
-        if session in self._shown:
-            message, _ = self._shown.pop(session)
+        if session in self._shown_questions:
+            message, _ = self._shown_questions.pop(session)
             with suppress(*REQUEST_ERRORS):
                 await message.edit(content=line, view=None)
 
-    async def _run(self, turn: UserInput, place: _TurnPlace) -> None:
-        running = run_turn(self.sessions, turn, place.session, place.rights)
-        async with place.live.channel.typing(), aclosing(running) as events:
+    async def _run(self, turn: UserInput, turn_context: _TurnContext) -> None:
+        running = run_turn(self.sessions, turn, turn_context.session, turn_context.rights)
+        async with turn_context.live_message.channel.typing(), aclosing(running) as events:
             async for event in events:
                 match event:
                     case Waiting():
-                        await place.live.show("wait")
+                        await turn_context.live_message.show("wait")
                     case Resuming():
-                        place.live.notes += [RESUMING]
+                        turn_context.live_message.notes += [RESUMING]
                     case StageStarted(stage=stage):
-                        await place.live.show(stage)
+                        await turn_context.live_message.show(stage)
                     case Aside(packet):
-                        await self._show_answer(packet, place)
-                        place.live.start_new_message()
+                        await self._show_answer(packet, turn_context)
+                        turn_context.live_message.start_new_message()
                     case Asked(question, packet):
-                        await self._ask(question, packet, place)
+                        await self._ask(question, packet, turn_context)
                     case Finished(packet):
-                        await self._show_answer(packet, place)
+                        await self._show_answer(packet, turn_context)
 
-    async def _show_answer(self, packet: CognitionPacket, place: _TurnPlace) -> None:
+    async def _show_answer(self, packet: CognitionPacket, turn_context: _TurnContext) -> None:
         attachments = (packet.tool_routing or ToolRouting()).attachments
-        pictures, notes = await asyncio.to_thread(pictures_of, attachments, self._results, place.session)
-        place.live.notes += notes
-        await place.live.end(packet.messages[-1].text.strip() or "(no answer)")
-        await place.live.attach(pictures)
+        pictures, notes = await asyncio.to_thread(uploadable_pictures, attachments, self._results, turn_context.session)
+        turn_context.live_message.notes += notes
+        await turn_context.live_message.end(packet.messages[-1].text.strip() or "(no answer)")
+        await turn_context.live_message.attach(pictures)
 
-    async def _ask(self, question: dict[str, Any], packet: CognitionPacket, place: _TurnPlace) -> None:
-        line = headline(question, asker_of(packet) or place.asker)
-        sent = await place.live.ask(line, buttons(question), **question_parts(question))
-        self._shown[place.session] = sent, str(question.get("question_id"))
+    async def _ask(self, question: dict[str, Any], packet: CognitionPacket, turn_context: _TurnContext) -> None:
+        line = headline(question, asker_of(packet) or turn_context.asker)
+        sent = await turn_context.live_message.ask(line, decision_buttons(question), **question_parts(question))
+        self._shown_questions[turn_context.session] = sent, str(question.get("question_id"))
 
     @asynccontextmanager
-    async def _errors_shown(self, place: _TurnPlace) -> AsyncIterator[None]:
+    async def _report_errors(self, turn_context: _TurnContext) -> AsyncIterator[None]:
         """Report a turn's error to the user in one line, so that no turn ends the bot."""
         try:
             yield
         except RequestError as error:
-            await place.live.end(str(error))
+            await turn_context.live_message.end(str(error))
         except asyncio.CancelledError:
-            if not place.live.is_over:
-                await place.live.end(STOPPED)
+            if not turn_context.live_message.is_over:
+                await turn_context.live_message.end(STOPPED)
             raise
         except Exception:
             try:
-                packet_id = (await self.sessions.state(place.session)).packet.header.packet_id
+                packet_id = (await self.sessions.state(turn_context.session)).packet.header.packet_id
             except PacketgateError:
                 packet_id = "unknown"
-            log.exception("%s: packet %s failed", place.session, packet_id)
-            await place.live.end(f"Internal error in packet `{packet_id}`; see the bot's log.")
+            log.exception("%s: packet %s failed", turn_context.session, packet_id)
+            await turn_context.live_message.end(f"Internal error in packet `{packet_id}`; see the bot's log.")

@@ -37,11 +37,11 @@ MIN_PART_CHARS = 40
 """Shortest text that counts as a part of a longer message."""
 MAX_UPLOAD_BYTES = 8_000_000
 MAX_UPLOADS = 4
-PAUSE_S = 1.2
+EDIT_PAUSE_S = 1.2
 """Seconds between two edits: Discord allows about five edits in five seconds, for all messages."""
-SWITCH_HINTS = SwitchHints(
-    write="whoever runs this bot switches them on under `[discord.writes]`",
-    execute="whoever runs this bot switches them on under `[discord.commands]`",
+_SWITCH_HINTS = SwitchHints(
+    write="whoever runs this bot can switch them on under `[discord.writes]`",
+    execute="whoever runs this bot can switch them on under `[discord.commands]`",
 )
 log = logging.getLogger(__name__)
 
@@ -62,18 +62,20 @@ def words_in_message(message: discord.Message, me: discord.abc.User) -> str:
     return message.content.replace(f"<@{me.id}>", "").replace(f"<@!{me.id}>", "").strip()
 
 
-async def read_turn(message: discord.Message, me: discord.abc.User, known: Sequence[str]) -> tuple[Say, list[str]]:
+async def read_turn(
+    message: discord.Message, me: discord.abc.User, session_texts: Sequence[str]
+) -> tuple[Say, list[str]]:
     """Return the turn that a message starts, and a note on each file that is left out.
 
-    Files and the message that the user replies to are data, not the user's own words. `known` holds the texts of the
-    session's messages. A replied-to message that is one of these texts, or a part of one, is not attached again.
+    Files and the message that the user replies to are data, not the user's own words. A replied-to message that is one
+    of the session's texts, or a part of one, is not attached again.
     """
     words = words_in_message(message, me)
     earlier: tuple[Attachment, ...] = ()
     replied_to = message.reference.resolved if message.reference else None
     if isinstance(replied_to, discord.Message) and (text := words_in_message(replied_to, me)):
         name = f"earlier message of {plain_name(replied_to.author.name)}"
-        is_known = any(text == seen or (len(text) >= MIN_PART_CHARS and text in seen) for seen in known)
+        is_known = any(text == known or (len(text) >= MIN_PART_CHARS and text in known) for known in session_texts)
         earlier = () if is_known else (Attachment(name=name, text=text, size=len(text.encode())),)
     files: list[Part] = []
     notes: list[str] = []
@@ -89,7 +91,7 @@ async def read_turn(message: discord.Message, me: discord.abc.User, known: Seque
         else:
             files.append(message_part(file.filename, data))
     request = TurnRequest(
-        origin="discord", person=str(message.author.id), switch_hints=SWITCH_HINTS, is_new=True, attachments=earlier
+        origin="discord", person=str(message.author.id), switch_hints=_SWITCH_HINTS, is_new=True, attachments=earlier
     )
     words = words or (SEE_ATTACHED if earlier or files else "Hello")
     return Say(words, request, files=tuple(files)), notes
@@ -106,7 +108,7 @@ async def _read_file(file: discord.Attachment) -> tuple[bytes, str]:
         return b"", "it cannot be downloaded"
 
 
-def pictures_of(
+def uploadable_pictures(
     attachments: Iterable[ResultAttachment], results: ResultStore, session: str
 ) -> tuple[list[discord.File], list[str]]:
     """Return the stored pictures that have their declared type, and a note on each omitted attachment. Blocking."""
@@ -123,8 +125,8 @@ def pictures_of(
     return pictures, notes
 
 
-def split(text: str, limit: int = MESSAGE_CHARS) -> list[str]:
-    """Split a text between lines into messages; a code block is closed and opened again. No message is blank."""
+def split_message(text: str, limit: int = MESSAGE_CHARS) -> list[str]:
+    """Split a text at line ends into messages. A code block is closed and opened again. No message is blank."""
     messages: list[str] = []
     current, fence = "", ""
     longest = limit - 2 * (FENCE_CHARS + 1)
@@ -169,7 +171,7 @@ class LiveMessage:
         return self._to.channel
 
     async def show(self, stage: str) -> None:
-        """Show that a stage has begun, with at most one edit every `PAUSE_S` seconds."""
+        """Show that a stage has begun, with at most one edit every `EDIT_PAUSE_S` seconds."""
         self._text = f"*{stage.replace('_', ' ')} …*"
         if self._sent is None:
             self._sent = await self._send(self._text, suppress_embeds=True)
@@ -183,7 +185,7 @@ class LiveMessage:
 
     async def end(self, answer: str) -> None:
         """Replace the message with the notes and the answer, continued in further messages if the answer is long."""
-        first, *more = split("\n".join([*(f"-# {note}" for note in self.notes), answer]))
+        first, *more = split_message("\n".join([*(f"-# {note}" for note in self.notes), answer]))
         await self._finish(content=first, suppress=True)
         for text in more:
             await self.channel.send(text, suppress_embeds=True)
@@ -218,7 +220,7 @@ class LiveMessage:
         return await self.channel.send(content, reference=reference, **parts)
 
     async def _edit_later(self, sent: discord.Message) -> None:
-        await asyncio.sleep(self._edited_at + PAUSE_S - monotonic())
+        await asyncio.sleep(self._edited_at + EDIT_PAUSE_S - monotonic())
         async with self._editing:
             try:
                 await sent.edit(content=self._text, suppress=True)

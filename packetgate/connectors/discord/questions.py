@@ -62,7 +62,7 @@ def calls_of(question: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def headline(question: Mapping[str, Any], asker: int) -> str:
-    """Return the line above a question; mentions in it do not notify anybody."""
+    """Return the line above a question, which mentions the person who asked."""
     count, expiry = len(calls_of(question)), expiry_of(question)
     what = "may this run?" if count == 1 else f"may these {count} run?" if count else "I need to know:"
     until = f" (until {format_dt(expiry)}, {format_dt(expiry, 'R')})" if expiry is not None else ""
@@ -71,7 +71,7 @@ def headline(question: Mapping[str, Any], asker: int) -> str:
 
 
 def question_parts(question: dict[str, Any]) -> dict[str, Any]:
-    """Return a question as an embed. If the question is too long, also return the complete question as a file."""
+    """Return the parts of a question's message: an embed, and for a long question a file with the whole question."""
     text = rendering.question(question, BLOCK_COLUMNS).plain
     block = code_block(text)
     if len(block) <= EMBED_CHARS:
@@ -100,20 +100,20 @@ class DecisionButton(
         return cls(match["action"], match["question"])
 
     async def callback(self, interaction: discord.Interaction[Any]) -> None:
-        """Pass the press to the bot."""
+        """Tell the bot about the press."""
         await interaction.client.decide(interaction, self.action, self.question_id, ())
 
 
-def buttons(question: Mapping[str, Any]) -> discord.ui.View:
+def decision_buttons(question: Mapping[str, Any]) -> discord.ui.View:
     """Return the buttons of a question."""
     calls = calls_of(question)
-    offered: list[Action] = [
+    remembered: list[Action] = [
         word for word in REMEMBERED_ANSWERS if calls and all(word in call.get("remember", ()) for call in calls)
     ]
     fits_form = len(calls) <= FORM_FIELDS and all(len(_json(call["args"])) <= FORM_INPUT_CHARS for call in calls)
     actions: list[Action] = ["answer"]
     if calls:
-        actions = ["approve", *(["edit"] if fits_form else []), "reject", "answer", *offered]  # type: ignore[list-item]
+        actions = ["approve", *(["edit"] if fits_form else []), "reject", "answer", *remembered]  # type: ignore[list-item]
     view = discord.ui.View(timeout=None)
     for action in actions:
         is_for_all = len(calls) > 1 and action in {"approve", "reject"}
@@ -150,7 +150,7 @@ class DecisionForm(discord.ui.Modal):
 
 
 def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) -> tuple[object, str]:
-    """Return the reply of a press or a form, and its description for the message."""
+    """Return the reply that a button or a form stands for, and the line that reports it."""
     if action in REMEMBERED_ANSWERS:
         return action, f"{'⛔ Never' if action == 'never' else '✅ Approved'}, and remembered ({action})"
     calls = calls_of(question)
@@ -159,21 +159,21 @@ def reply_of(action: Action, question: dict[str, Any], fields: Sequence[str]) ->
             count = len(question["action_requests"])
             return {"decisions": [{"type": "respond", "message": fields[0]}] * count}, "💬 Answered"
         case "edit":
-            edits = [_edited(call, text) for call, text in zip(calls, fields, strict=True)]
+            edits = [_edit_decision(call, text) for call, text in zip(calls, fields, strict=True)]
             return {"decisions": edits}, "✏️ Edited"
     outcome = "✅ Approved" if action == "approve" else "⛔ Rejected"
     return {"decisions": [{"type": action}] * len(calls)}, outcome
 
 
-def _edited(call: dict[str, Any], text: str) -> dict[str, Any]:
+def _edit_decision(call: dict[str, Any], text: str) -> dict[str, Any]:
     if not text.strip():
         return {"type": "reject"}
     try:
         args = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"{call['name']}: not JSON: {error}. Press Edit again") from error
+        raise RequestError(f"the arguments of {call['name']} are not JSON: {error}. Press Edit again") from error
     if not isinstance(args, dict):
-        raise RequestError(f"{call['name']}: arguments are a JSON object such as {{}}. Press Edit again")
+        raise RequestError(f"the arguments of {call['name']} must be a JSON object, such as {{}}. Press Edit again")
     if args == call["args"]:
         return {"type": "approve"}
     return {"type": "edit", "edited_action": {"name": call["name"], "args": args}}

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from packetgate.connectors.discord.config import DiscordConfig, person_of
 from packetgate.connectors.discord.conversations import DiscordConversations, session_of
-from packetgate.connectors.discord.messages import code_block, split
+from packetgate.connectors.discord.messages import code_block, split_message
 from packetgate.connectors.discord.questions import BLOCK_COLUMNS
 from packetgate.connectors.rendering import trace_table
 from packetgate.state.context import RoutingContext
@@ -47,27 +47,27 @@ def add_commands(
                 await interaction.response.send_message(NOT_ALLOWED, ephemeral=True)
                 return
             await interaction.response.defer(ephemeral=True, thinking=True)
-            for text in split(await reply(session_of(channel.id), rights)):
+            for text in split_message(await reply(session_of(channel.id), rights)):
                 await interaction.followup.send(text, ephemeral=True)
 
         return run
 
-    for reply, about in (
+    for reply, description in (
         (tools, "The tools that may be used here"),
         (why, "The trace of the last answer here"),
         (reset, "Delete this conversation"),
     ):
-        tree.command(name=reply.__name__, description=about)(command(reply))
+        tree.command(name=reply.__name__, description=description)(command(reply))
 
     @tree.error
-    async def failed(interaction: Interaction, error: app_commands.AppCommandError) -> None:
+    async def report_error(interaction: Interaction, error: app_commands.AppCommandError) -> None:
         log.error("a command failed in channel %s", interaction.channel_id, exc_info=error)
         send = interaction.followup.send if interaction.response.is_done() else interaction.response.send_message
         await send("Internal error; see the bot's log.", ephemeral=True)
 
 
 def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
-    """Return a text with the tools of the session's last turn and the enabled kinds of calls."""
+    """Return a text with the tools of the session's last turn and the user's rights."""
     if not rights.enabled:
         return "No tools may be used here."
     switches = ", ".join(
@@ -77,12 +77,12 @@ def tools_text(packet: CognitionPacket, rights: RoutingContext) -> str:
     names = [name for name in packet.context.available_mcp_tools if rights.allows_tool(name)]
     if not names:
         only = f" Only these may be used here: `{', '.join(rights.allowed_tools)}`." if rights.allowed_tools else ""
-        return f"The tools are listed after the first request that needs one.{only}\nFor you here: {switches}."
+        return f"The tools are listed after the first request that needs one.{only}\nYour rights here: {switches}."
     palette = {entry.tool_name for entry in packet.context.palette}
     listed = "\n".join(f"{'*' if name in palette else ' '} {name}" for name in names)
     if packet.context.available_more and len(names) == len(packet.context.available_mcp_tools):
         listed += f"\n  and {packet.context.available_more:,} more"
-    return f"{code_block(listed)}\n`*` was on the last turn's palette. For you here: {switches}."
+    return f"{code_block(listed)}\n`*` marks the palette of the last turn. Your rights here: {switches}."
 
 
 def _trace_text(packet: CognitionPacket) -> str:

@@ -30,56 +30,56 @@ class Announcer:
     def __init__(self, hub: McpHub) -> None:
         self._hub = hub
         self._bus = InMemorySubscriptionBus()
-        self._shown: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
-        self._announced = ""
+        self._shown_digests: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
+        self._announced_digest = ""
         """Digest of the lists that subscribers know; empty until a client was shown a list."""
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator["Announcer"]:
-        """Announce changes in the background."""
-        task = asyncio.create_task(self._run(), name="announcements")
+    async def announce_in_background(self) -> AsyncIterator["Announcer"]:
+        """Announce changes in the background until the block ends."""
+        task = asyncio.create_task(self._announce_changes(), name="announcements")
         try:
             yield self
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def listening(self) -> ListenHandler:
-        """Return the handler of the streams by which clients without sessions subscribe."""
+    def subscription_handler(self) -> ListenHandler:
+        """Return the handler of `subscriptions/listen`, with which clients without sessions subscribe."""
         return ListenHandler(self._bus)
 
-    async def remember_shown(self, ctx: "Context") -> None:
-        """Record that a client receives the current lists."""
-        self._shown[connection_of(ctx.session)] = now = await self._lists()
-        self._announced = self._announced or now
+    async def remember_shown_lists(self, ctx: "Context") -> None:
+        """Record that a client has received the current lists."""
+        self._shown_digests[connection_of(ctx.session)] = now = await self._lists_digest()
+        self._announced_digest = self._announced_digest or now
 
-    async def _run(self) -> None:
+    async def _announce_changes(self) -> None:
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hub.tools_changed.wait(), LIVENESS_CHECK_S)
             self._hub.tools_changed.clear()
             try:
-                if self._announced:
-                    await self._check()
+                if self._announced_digest:
+                    await self._announce_change()
             except Exception:
-                log.exception("changes could not be announced")
+                log.exception("cannot announce changes to clients")
 
-    async def _check(self) -> None:
+    async def _announce_change(self) -> None:
         self._hub.maintain_servers(retry=False)
-        now = await self._lists()
-        if now != self._announced:
-            self._announced = now
+        now = await self._lists_digest()
+        if now != self._announced_digest:
+            self._announced_digest = now
             for event in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
                 await self._bus.publish(event)
-        for connection, shown in list(self._shown.items()):
+        for connection, shown in list(self._shown_digests.items()):
             if shown != now and connection.initialized.is_set():
-                self._shown[connection] = now
+                self._shown_digests[connection] = now
                 await connection.send_tool_list_changed()
                 await connection.send_prompt_list_changed()
                 await connection.send_resource_list_changed()
 
-    async def _lists(self) -> str:
-        """Return a digest of all tools, the connected servers, and the number of their other changes."""
+    async def _lists_digest(self) -> str:
+        """Return a digest of all tools, of the connected servers, and of their number of other changes."""
         tools, others = (
             await self._hub.current_catalogue(),
             [[*self._hub.clients()], self._hub.prompt_and_resource_changes()],

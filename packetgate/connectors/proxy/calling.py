@@ -1,4 +1,4 @@
-"""Run a client's call, and ask for approval: by elicitation, by an `input_required` result, or outside the client."""
+"""Run a client's call. Ask for approval by elicitation, with an `input_required` result, or outside the client."""
 
 import asyncio
 import contextvars
@@ -14,7 +14,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
 
-from packetgate.connectors.proxy.gateway import Gateway, is_modern, refusal
+from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.graph.pipeline import RequestedCall
@@ -33,97 +33,97 @@ FASTEST_PERSON_S = 0.5
 CANCEL_PATIENCE_S = 5.0
 """Seconds that a cancelled call waits for its server."""
 LISTED_WEIGHT, SEARCHED_WEIGHT, NAMED_WEIGHT = 1.0, 1.5, 0.5
-"""Weight of a use for learning, by how the client found the tool."""
+"""Weight of a use for learning. It depends on how the client found the tool."""
 
 Result = TypeVar("Result")
 
 
-async def call_listed(gateway: Gateway, ctx: Context, name: str, params: dict[str, Any]) -> ToolResult:
-    """Call a tool that the client was shown, by its own name. Raise ToolError if the call is refused."""
+async def call_shown_tool(gateway: Gateway, ctx: Context, name: str, params: dict[str, Any]) -> ToolResult:
+    """Call a tool that the client was shown. Raise ToolError if the call is refused."""
     session = gateway.session_of(ctx)
     catalogue = await gateway.catalogue(session, name)
-    on_list = {entry.tool_name for entry in await gateway.listed(session, catalogue)}
-    if name not in on_list | session.seen:
+    listed_names = {entry.tool_name for entry in await gateway.tool_list(session, catalogue)}
+    if name not in listed_names | session.shown_tools:
         raise refusal(
-            f"{name} is not on your list: call it by call_read_tool or call_changing_tool, or set a context for which "
-            "it is listed"
+            f"{name} is not on your list: call it with call_read_tool or call_changing_tool, or set a context "
+            "that lists it"
         )
     schema = catalogue[name].output_schema if name in catalogue else None
-    return await _call(gateway, ctx, RequestedCall(name, params), session, schema, on_list=on_list)
+    return await _run_call(gateway, ctx, RequestedCall(name, params), session, schema, listed_names=listed_names)
 
 
-async def call_named(
+async def call_any_tool(
     gateway: Gateway, ctx: Context, name: str, params: dict[str, Any], context_id: str | None, *, only_reads: bool
 ) -> ToolResult:
-    """Call any tool that the client may use, by a meta-tool. Raise ToolError if the call is refused."""
+    """Call any tool that the client may use, through a meta-tool. Raise ToolError if the call is refused."""
     session = gateway.session_of(ctx, context_id)
     name = (await gateway.catalogue(session, name)).exact_name(name) or name
-    instead = "Call it by call_changing_tool." if only_reads else ""
-    return await _call(gateway, ctx, RequestedCall(name, params, refusal_if_changing=instead), session)
+    instead = "Call it with call_changing_tool." if only_reads else ""
+    return await _run_call(gateway, ctx, RequestedCall(name, params, refusal_if_changing=instead), session)
 
 
-async def _call(
+async def _run_call(
     gateway: Gateway,
     ctx: Context,
     requested: RequestedCall,
     session: ProxySession,
     output_schema: dict[str, Any] | None = None,
     *,
-    on_list: Collection[str] | None = None,
+    listed_names: Collection[str] | None = None,
 ) -> ToolResult:
-    """Run a call; `on_list`: the client's tool list, if the tool was called by its own name."""
+    """Return a call's result. `listed_names` holds the client's tool list if the tool was called by its own name."""
     entries: tuple[Entry, ...] = ()
     try:
-        outcome = await _decided(gateway, ctx, requested, session)
+        outcome = await _decide_call(gateway, ctx, requested, session)
         if isinstance(outcome, ToolResult):
             return outcome
         packet: CognitionPacket = outcome
         if not packet.routing.calls[0].status.is_final:
-            with report_progress_to(_progress_of(ctx)):
-                packet, entries = await _cancelled_once(gateway.pipeline.run_call(packet))
+            with report_progress_to(_progress_reporter(ctx)):
+                packet, entries = await _cancel_only_once(gateway.pipeline.run_call(packet))
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error
     except PacketgateError as error:
         raise ToolError(str(error)) from error
     session.remember_call(packet)
     call = packet.routing.calls[0]
-    is_listed = call.tool_name in {*(on_list or ()), *(entry.tool_name for entry in session.palette)}
-    weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.searched else NAMED_WEIGHT
+    is_listed = call.tool_name in {*(listed_names or ()), *(entry.tool_name for entry in session.palette)}
+    weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.found_tools else NAMED_WEIGHT
     use = shown_use(call, session.query, session.palette, weight, packet.header)
     gateway.pipeline.recorder.ended(packet, use, entries)
     limit = MAX_EVENT_BYTES if ctx.transport == "streamable-http" else None
-    is_meta = on_list is None
+    is_meta = listed_names is None
     return await asyncio.to_thread(
         call_result, packet, gateway.results.file, limit, output_schema, by_meta_tool=is_meta
     )
 
 
-async def _decided(
+async def _decide_call(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> CognitionPacket | ToolResult:
     """Return the packet of a decided call, or the result that asks the client's user."""
-    pending = gateway.asked.pop(ctx.request_state, None) if ctx.request_state else None
+    pending = gateway.open_questions.pop(ctx.request_state, None) if ctx.request_state else None
     if pending is not None:
         packet, asked_at = pending
-        reply = _reply_in((ctx.input_responses or {}).get(ANSWER_FIELD), packet, time.monotonic() - asked_at)
+        reply = _reply_from((ctx.input_responses or {}).get(ANSWER_FIELD), packet, time.monotonic() - asked_at)
         return await gateway.pipeline.answer_question(packet, reply)
     if not _can_ask(ctx):
-        return await _decided_elsewhere(gateway, ctx, requested, session)
+        return await _decide_outside_client(gateway, ctx, requested, session)
     packet = await gateway.pipeline.propose(requested, session)
     question = packet.governance.question
     if question is None:
         return packet
-    if not is_modern(ctx):
+    if not is_sessionless(ctx):
         return await gateway.pipeline.answer_question(packet, await _elicit(ctx, packet))
-    gateway.asked[question.question_id] = packet, time.monotonic()
-    requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_form(packet))}
+    gateway.open_questions[question.question_id] = packet, time.monotonic()
+    requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_question_form(packet))}
     # FastMCP encrypts the state and binds it to this request.
     return InputRequiredToolResult(
         mcp_types.InputRequiredResult(input_requests=requests, request_state=question.question_id)
     )
 
 
-async def _decided_elsewhere(
+async def _decide_outside_client(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
 ) -> CognitionPacket:
     """Return the packet of a call whose client cannot ask; if it needs approval, park it.
@@ -133,10 +133,10 @@ async def _decided_elsewhere(
     Raises:
         CallRefusedError: the call waits for an answer.
     """
-    is_stateless = is_modern(ctx) and ctx.transport != "stdio" and not session.query
+    is_stateless = is_sessionless(ctx) and ctx.transport != "stdio" and not session.query
     scope = session.client if is_stateless else session.session_id
     key = digest_of([scope, requested.name, dict(requested.params)])
-    packet = gateway.parked.pop(key, None)
+    packet = gateway.parked_calls.pop(key, None)
     question = packet.governance.question if packet else None
     if packet is None or (question is not None and question.has_expired):
         packet = await gateway.pipeline.propose(requested, session, own_thread=True)
@@ -146,13 +146,13 @@ async def _decided_elsewhere(
     else:
         packet = await gateway.pipeline.recorder.current(packet)
     if not packet.routing.calls[0].status.is_final:
-        gateway.parked[key] = packet
+        gateway.parked_calls[key] = packet
         raise CallRefusedError(_waiting_text(packet))
     return packet
 
 
-async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
-    """Return the result of the work. If the request is cancelled, cancel the work only once.
+async def _cancel_only_once(work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of `work`. If the request is cancelled, cancel `work` only once.
 
     The framework cancels a request repeatedly until the request ends. That would interrupt the cancellation message to
     the server.
@@ -167,8 +167,8 @@ async def _cancelled_once(work: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
-def _progress_of(ctx: Context) -> ReportProgress:
-    """Return a function that reports a server's progress to the client of the call, in the request's context."""
+def _progress_reporter(ctx: Context) -> ReportProgress:
+    """Return a function that reports a server's progress to the client that made the call."""
     here = contextvars.copy_context()
 
     async def report(done: float, total: float | None, message: str | None) -> None:
@@ -185,17 +185,17 @@ def _can_ask(ctx: Context) -> bool:
 
 async def _elicit(ctx: Context, packet: CognitionPacket) -> Any:
     """Ask the client's user now and return the reply."""
-    asked_at, form = time.monotonic(), _form(packet)
+    asked_at, form = time.monotonic(), _question_form(packet)
     try:
         result: Any = await ctx.session.elicit(
             message=form.message, requested_schema=form.requested_schema, related_request_id=ctx.request_id
         )
     except MCPError as error:
-        return _skip(f"the client could not ask: {printable(error.error.message)[:200]}")
-    return _reply_in(result, packet, time.monotonic() - asked_at)
+        return _skip_reply(f"the client could not ask: {printable(error.error.message)[:200]}")
+    return _reply_from(result, packet, time.monotonic() - asked_at)
 
 
-def _form(packet: CognitionPacket) -> mcp_types.ElicitRequestFormParams:
+def _question_form(packet: CognitionPacket) -> mcp_types.ElicitRequestFormParams:
     question = packet.governance.question
     requests = interrupt_payload(packet, question)["action_requests"] if question else []
     message = "\n\n".join(
@@ -203,31 +203,37 @@ def _form(packet: CognitionPacket) -> mcp_types.ElicitRequestFormParams:
         f"{fenced(json.dumps(request['args'], indent=1, ensure_ascii=False), 'json')}\n\n{request['description']}"
         for request in requests
     )
-    answer = {"type": "string", "title": "Answer", "enum": _choices(packet)}
+    answer = {"type": "string", "title": "Answer", "enum": _offered_answers(packet)}
     schema = {"type": "object", "properties": {ANSWER_FIELD: answer}, "required": [ANSWER_FIELD]}
     return mcp_types.ElicitRequestFormParams(message=message, requested_schema=schema)
 
 
-def _choices(packet: CognitionPacket) -> list[str]:
+def _offered_answers(packet: CognitionPacket) -> list[str]:
     question = packet.governance.question
     remembered = [word for call in question.calls for word in call.remember] if question else []
     return ["yes", "no", *dict.fromkeys(remembered)]
 
 
-def _reply_in(result: Any, packet: CognitionPacket, seconds: float) -> Any:
-    """Return the reply in an elicitation's result. A reply that the question did not offer runs nothing.
+def _reply_from(result: Any, packet: CognitionPacket, elapsed_s: float) -> Any:
+    """Return the reply in an elicitation's result. If the question did not offer the answer, the call is skipped.
 
     Some clients decline at once by policy, without asking a person. Such a reply is not a denial.
     """
     if not isinstance(result, mcp_types.ElicitResult) or result.action == "cancel":
-        return _skip("the client cancelled the question")
+        return _skip_reply("the client cancelled the question")
     if result.action == "decline":
-        return "no" if seconds >= FASTEST_PERSON_S else _skip("the client declined at once, without asking a person")
+        return (
+            "no"
+            if elapsed_s >= FASTEST_PERSON_S
+            else _skip_reply("the client declined at once, without asking a person")
+        )
     answer = (result.content or {}).get(ANSWER_FIELD)
-    return answer if answer in _choices(packet) else _skip("the client's answer was not one of the offered answers")
+    if answer not in _offered_answers(packet):
+        return _skip_reply("the client's answer was not among the offered answers")
+    return answer
 
 
-def _skip(reason: str) -> dict[str, str]:
+def _skip_reply(reason: str) -> dict[str, str]:
     return {"type": "skip", "message": reason}
 
 

@@ -11,23 +11,19 @@ if TYPE_CHECKING:
 
 
 async def proxy(
-    http: Annotated[bool, typer.Option("--http", help="Serve over streamable HTTP, not standard input.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: host to bind; beyond this machine only with tokens.")] = (
-        "127.0.0.1"
-    ),
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over streamable HTTP instead of standard input and output.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="With --http: host to bind. Other machines need tokens.")] = ("127.0.0.1"),
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http: port to bind; 0 for a free one.")] = 2025,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="With --http: another host name by which clients reach it.")
-    ] = None,
-    client: Annotated[str, typer.Option(help="The client, one of proxy.clients, of requests without a token.")] = (
-        "local"
-    ),
+    allow_host: Annotated[list[str] | None, typer.Option(help="With --http: additional host name to accept.")] = None,
+    client: Annotated[str, typer.Option(help="Entry of [proxy.clients] for requests without a token.")] = ("local"),
     install: Annotated[
-        str | None, typer.Option(help="Put the proxy into a client's settings, such as cursor's, and take its servers.")
+        str | None, typer.Option(help="Add the proxy to a client, such as cursor, and move its servers to mcp.json.")
     ] = None,
-    print_entry: Annotated[bool, typer.Option("--print", help="With --install: show the entry, change nothing.")] = (
-        False
-    ),
+    print_entry: Annotated[
+        bool, typer.Option("--print", help="With --install: print the entry and change nothing.")
+    ] = (False),
     mcp_config: McpConfigPath = None,
     allow_writes: Writes = None,
     allow_commands: Commands = None,
@@ -44,7 +40,9 @@ async def proxy(
     settings = checked_files(options)
     config = load_clients(ProxyConfig, settings.preferences_path)
     if config.clients and client not in {*config.clients, "local"}:
-        typer.echo(f"packetgate: packetgate.toml has no proxy.clients.{client}: it may use all servers", err=True)
+        typer.echo(
+            f"packetgate: packetgate.toml has no [proxy.clients.{client}]: this client may use all servers", err=True
+        )
     context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
     from packetgate.connectors.proxy.serving import PROXY_TOKEN_VARIABLE, open_gateway, serve_http, serve_stdio
 

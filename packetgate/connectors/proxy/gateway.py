@@ -35,12 +35,12 @@ from packetgate.tools.usage.learning import Learned
 
 MAX_PENDING = 1_000
 LIST_PATIENCE_S = 5.0
-"""Seconds that the first list waits for starting servers, unless the settings say otherwise."""
+"""Seconds that the first list waits for starting servers, by default."""
 STDIO_SESSION = "stdio"
 """The session of a stdio client whose protocol has no sessions."""
 
 
-def is_modern(ctx: Context) -> bool:
+def is_sessionless(ctx: Context) -> bool:
     """Whether the request's protocol has no sessions."""
     request = ctx.request_context
     return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -58,7 +58,7 @@ class HubTools:
     hub: McpHub
 
     async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
-        """Return the tools."""
+        """Return the tools of the connected servers."""
         self.hub.maintain_servers()
         return await self.hub.current_catalogue()
 
@@ -78,7 +78,7 @@ class HubTools:
 
 @dataclass(frozen=True)
 class ProxyPipeline(Pipeline):
-    """The pipeline of a client's calls; each call waits only for its own server."""
+    """The pipeline of a client's calls. Each call waits only for its own server."""
 
     hub: McpHub = field(kw_only=True)
     recorder: Recorder = field(kw_only=True)
@@ -92,18 +92,18 @@ class ProxyPipeline(Pipeline):
         self, requested: RequestedCall, session: ProxySession, *, own_thread: bool = False
     ) -> CognitionPacket:
         """Wait for the server of a call, and return the call's packet. Raise CallRefusedError if it cannot run."""
-        await self._settle(requested.name, session.settings)
+        await self._wait_for_server(requested.name, session.settings)
         known = await self.toolbox(session.settings).catalogue()
-        if requested.name not in known and (reason := self.unavailable(requested.name, session.settings)):
+        if requested.name not in known and (reason := self.unavailable_reason(requested.name, session.settings)):
             raise CallRefusedError(reason)
         return await self.propose_call(requested, session, session.settings, own_thread=own_thread)
 
     async def answer_question(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
         """Wait for the server of a call, and return the packet with the user's reply."""
-        await self._settle(packet.routing.calls[0].tool_name, packet.governance.settings)
+        await self._wait_for_server(packet.routing.calls[0].tool_name, packet.governance.settings)
         return await super().answer_question(packet, reply)
 
-    def unavailable(self, name: str, settings: RoutingContext) -> str:
+    def unavailable_reason(self, name: str, settings: RoutingContext) -> str:
         """Return why a tool's server is not connected; empty if it is, or if the client may not use the tool."""
         for server in self.hub.health():
             own = name.removeprefix(f"{server.name}{SEPARATOR}").removeprefix(f"{server.name}.")
@@ -112,7 +112,7 @@ class ProxyPipeline(Pipeline):
                 return f"server {server.name!r} is not connected: {server.problem or 'the server is still starting'}"
         return ""
 
-    async def _settle(self, name: str, settings: RoutingContext) -> None:
+    async def _wait_for_server(self, name: str, settings: RoutingContext) -> None:
         """Wait until the server of a tool has started, or has listed its changed tools."""
         shown = await self.toolbox(settings).catalogue()
         known = resolve_tool_name(name, shown)
@@ -135,14 +135,16 @@ class Gateway:
     client: str = LOCAL_CLIENT
     """The client of requests without a token."""
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
-    asked: BoundedDict[str, tuple[CognitionPacket, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
-    """Calls with an open question and the question's time, by the request state. A reply removes its entry."""
-    parked: BoundedDict[str, CognitionPacket] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
+    open_questions: BoundedDict[str, tuple[CognitionPacket, float]] = field(
+        default_factory=lambda: BoundedDict(MAX_PENDING)
+    )
+    """Calls with an open question, and the time of the question, by request state. A reply removes its entry."""
+    parked_calls: BoundedDict[str, CognitionPacket] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
 
     @property
     def hub(self) -> McpHub:
-        """The servers."""
+        """The connections to the servers."""
         return self.pipeline.hub
 
     def request_client(self) -> str:
@@ -155,7 +157,7 @@ class Gateway:
         return self.config.settings_of(self.request_client(), self.context)
 
     def session_of(self, ctx: Context, context_id: str | None = None) -> ProxySession:
-        """Return the session of a request, by context id or connection, or a new one. Raise ToolError if unknown."""
+        """Return the session of a context id or a connection, or a new session. Raise ToolError for an unknown id."""
         client = self.request_client()
         if context_id:
             session = self.sessions.find(context_id, client)
@@ -163,7 +165,7 @@ class Gateway:
                 raise refusal(f"unknown or expired context {context_id!r}: call set_context for a new one")
             return session
         params = ctx.session.client_params
-        key = ctx.session_id if not is_modern(ctx) else STDIO_SESSION if ctx.transport == "stdio" else ""
+        key = ctx.session_id if not is_sessionless(ctx) else STDIO_SESSION if ctx.transport == "stdio" else ""
         return self.sessions.session(key, client, self.request_settings(), params.client_info.name if params else "")
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
@@ -175,35 +177,35 @@ class Gateway:
         await self.hub.wait_until_started(self.patience_s)
         return await tools.catalogue()
 
-    def may_use(self, server: str) -> bool:
-        """Whether the current client may use a server's prompts and resources: only if it may use all of its tools."""
+    def may_use_server(self, server: str) -> bool:
+        """Whether the current client may use a server's prompts and resources: it must be allowed all tools there."""
         everything = f"{server}.everything"
         rules = [rule for rule in self.hub.last_catalogue.preferences.policy.rules if rule.is_about(everything, server)]
         return self.request_settings().allows_tool(everything) and not denied_outright(rules, PROXY)
 
-    async def listed(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
+    async def tool_list(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return a session's tool list."""
         if await asyncio.to_thread(is_small, catalogue, session.settings.palette_size):
             return all_entries(catalogue)
         chosen = tuple(entry for entry in session.palette if entry.tool_name in catalogue)
-        if chosen and not is_modern(get_context()):
+        if chosen and not is_sessionless(get_context()):
             return chosen
         return permanent_entries(catalogue, session.client)
 
-    async def learned(self, session: ProxySession) -> Learned | None:
-        """Return what was learned from the client's uses; None without a store."""
+    async def learned_uses(self, session: ProxySession) -> Learned | None:
+        """Return what Packetgate learned from the client's uses; None without a store."""
         header = Header(session_id=session.session_id, origin=PROXY, person=session.client)
         return await learned_for(CognitionPacket(header=header), self.pipeline.store)
 
-    async def palette_for(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
-        """Choose the tools for a context as for a turn's palette, best first."""
-        learned = await self.learned(session)
+    async def choose_tools(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
+        """Return the palette for a context, chosen like a turn's palette, best tools first."""
+        learned = await self.learned_uses(session)
         request = palette_request(
             words,
             session.settings,
             catalogue,
             person=session.client,
-            recent=session.recent,
+            recent=session.recent_tools,
             learned=learned,
         )
         return (await asyncio.to_thread(choose_palette, request, catalogue)).entries

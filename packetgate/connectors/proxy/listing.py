@@ -1,4 +1,4 @@
-"""List a tool for a client: in full, in brief, or by name and argument names."""
+"""List a tool for a client: in full, in brief, or only its name and argument names."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ CallTool = Callable[[str, dict[str, Any]], Any]
 class ListedTool(Tool):
     """A tool of a server behind the proxy."""
 
-    canonical: str
+    canonical_name: str
     call: CallTool
     upstream_meta: dict[str, Any] | None = None
 
@@ -45,19 +45,19 @@ class ListedTool(Tool):
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the tool through the pipeline."""
-        result: ToolResult = await self.call(self.canonical, arguments)
+        result: ToolResult = await self.call(self.canonical_name, arguments)
         return result
 
 
-def listed_tool(spec: ToolSpec, shown: PaletteDetail, call: CallTool) -> ListedTool:
+def listed_tool(spec: ToolSpec, detail: PaletteDetail, call: CallTool) -> ListedTool:
     """Return a list entry of a tool, with Packetgate's risk hints in place of the server's."""
-    in_full = shown == "full"
+    in_full = detail == "full"
     return ListedTool(
         name=spec.listed_name,
-        canonical=spec.name,
+        canonical_name=spec.name,
         title=(spec.title or None) if in_full else None,
-        description=_description(spec, shown),
-        parameters=_schema(spec, shown),
+        description=_description(spec, detail),
+        parameters=_schema(spec, detail),
         output_schema=spec.output_schema if in_full else None,
         annotations=_annotations(spec),
         upstream_meta=spec.meta if in_full else None,
@@ -66,20 +66,20 @@ def listed_tool(spec: ToolSpec, shown: PaletteDetail, call: CallTool) -> ListedT
 
 
 def palette_request(words: str, settings: RoutingContext, catalogue: Catalogue, **more: Any) -> PaletteRequest:
-    """Return the request by which a context's tools are chosen."""
+    """Return the request that chooses the tools for a context."""
     return PaletteRequest(
         words=words,
         access=access_of(words),
         size=min(settings.palette_size, max(MIN_CONTEXT_TOOLS, len(catalogue) // 2)),
         token_budget=int(LIST_BUDGET_FACTOR * settings.palette_token_budget),
-        text=_counted_text,
+        text=_entry_text,
         **more,
     )
 
 
-def is_small(catalogue: Catalogue, limit: int) -> bool:
+def is_small(catalogue: Catalogue, max_tools: int) -> bool:
     """Whether a catalogue is small enough to list completely. Blocking."""
-    if len(catalogue) > limit:
+    if len(catalogue) > max_tools:
         return False
     spent = 0
     for spec in catalogue.values():
@@ -103,14 +103,14 @@ def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, 
     return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in permanent)
 
 
-def in_order(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
+def sort_entries(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     """Return the entries in a stable order: permanent tools first, then by level of detail and name."""
     levels = {"full": 0, "brief": 1, "name": 2}
     return sorted(entries, key=lambda entry: (entry.reason != "permanent", levels[entry.detail], entry.tool_name))
 
 
 def without_texts(schema: Any) -> Any:
-    """Return a schema without descriptions, titles and examples; parameters with these names stay."""
+    """Return a schema without descriptions, titles and examples. Parameters with these names stay."""
     match schema:
         case {"type": _} | {"$ref": _} | {"anyOf": _}:
             return {name: without_texts(part) for name, part in schema.items() if name not in _TEXTS}
@@ -128,23 +128,23 @@ def _annotations(spec: ToolSpec) -> mcp_types.ToolAnnotations:
     return mcp_types.ToolAnnotations(read_only_hint=False, destructive_hint=True, **hints)
 
 
-def _counted_text(spec: ToolSpec, shown: PaletteDetail) -> str:
+def _entry_text(spec: ToolSpec, detail: PaletteDetail) -> str:
     hints = _annotations(spec).model_dump(by_alias=True, exclude_none=True)
-    more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if shown == "full" else []
-    return compact_json([spec.listed_name, _description(spec, shown), _schema(spec, shown), hints, *more])
+    more = [part for part in (spec.title, spec.output_schema, spec.meta) if part] if detail == "full" else []
+    return compact_json([spec.listed_name, _description(spec, detail), _schema(spec, detail), hints, *more])
 
 
-def _description(spec: ToolSpec, shown: PaletteDetail) -> str:
-    if shown == "full":
+def _description(spec: ToolSpec, detail: PaletteDetail) -> str:
+    if detail == "full":
         return spec.full
-    is_short = shown == "brief" or len(spec.brief) <= NAMED_CHARS
+    is_short = detail == "brief" or len(spec.brief) <= NAMED_CHARS
     return spec.brief if is_short else f"{spec.brief[: NAMED_CHARS - 1]}…"
 
 
-def _schema(spec: ToolSpec, shown: PaletteDetail) -> dict[str, Any]:
-    if shown == "full":
+def _schema(spec: ToolSpec, detail: PaletteDetail) -> dict[str, Any]:
+    if detail == "full":
         return spec.input_schema
-    if shown == "brief":
+    if detail == "brief":
         return {name: without_texts(part) for name, part in spec.input_schema.items()}
     required = {"required": list(spec.required)} if spec.required else {}
     return {"type": "object", "properties": {name: {} for name in spec.parameters}, **required}

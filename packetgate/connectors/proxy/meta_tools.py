@@ -9,9 +9,9 @@ from fastmcp import Context, FastMCP
 from fastmcp.tools.base import ToolResult
 from pydantic import Field
 
-from packetgate.connectors.proxy.calling import call_named
-from packetgate.connectors.proxy.gateway import Gateway, is_modern, refusal
-from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, in_order, is_small
+from packetgate.connectors.proxy.calling import call_any_tool
+from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
+from packetgate.connectors.proxy.listing import MIN_CONTEXT_TOOLS, is_small, sort_entries
 from packetgate.connectors.proxy.sessions import ProxySession
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.reading import LineRange, read_stored
@@ -20,29 +20,29 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import session_results
 from packetgate.tools.usage.learning import GENERAL, with_support
 
-MAX_FOUND = 50
+MAX_SEARCH_RESULTS = 50
 MAX_DESCRIBED = 50
 MAX_UNKNOWN = 5
 """Maximum number of unknown words or names for which similar tools are returned."""
 MAX_NEAREST = 3
 
-Offered = TypeVar("Offered", bound=Callable[..., Any])
+ToolFunction = TypeVar("ToolFunction", bound=Callable[..., Any])
 Query = Annotated[str, Field(min_length=1, max_length=4_000, description="What you are trying to accomplish.")]
 ContextId = Annotated[
     str | None, Field(description="The context_id that set_context returned, if it returned one.", max_length=100)
 ]
 ToolName = Annotated[str, Field(min_length=1, max_length=300, description="The tool's name, as listed or found.")]
-Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, by its own schema.")]
+Arguments = Annotated[dict[str, Any], Field(description="The tool's arguments, as in its schema.")]
 
 
 def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
-    """Give a server the proxy's own tools."""
+    """Register the proxy's own tools on a server."""
 
-    def offer(title: str, **hints: bool) -> Callable[[Offered], Offered]:
+    def meta_tool(title: str, **hints: bool) -> Callable[[ToolFunction], ToolFunction]:
         reads = {"read_only_hint": True, "destructive_hint": False, "open_world_hint": False}
         return server.tool(title=title, annotations=mcp_types.ToolAnnotations(**{**reads, **hints}))
 
-    @offer("Set the context", idempotent_hint=True)
+    @meta_tool("Set the context", idempotent_hint=True)
     async def set_context(
         ctx: Context,
         query: Query,
@@ -52,41 +52,43 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         session = gateway.session_of(ctx)
         catalogue = await gateway.catalogue(session)
         words = f"{query}\n{intent}" if intent else query
-        palette = await gateway.palette_for(words, session, catalogue)
-        key = None
-        if is_modern(ctx):
-            key, session = gateway.sessions.open_context(session)
+        palette = await gateway.choose_tools(words, session, catalogue)
+        context_id = None
+        if is_sessionless(ctx):
+            context_id, session = gateway.sessions.open_context(session)
         session.query, session.palette = query, palette
         small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
-        if key is None and not small:
+        if context_id is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())
         best = sorted(palette, key=lambda entry: -entry.score)[:MIN_CONTEXT_TOOLS]
         return {
-            "tools": [_brief(catalogue[entry.tool_name]) for entry in best],
-            "listed": key is None or small,  # otherwise they are called by call_read_tool or call_changing_tool
-            "context_id": key,  # to send with calls and searches, if the protocol has no sessions
+            "tools": [_brief_entry(catalogue[entry.tool_name]) for entry in best],
+            "listed": context_id is None or small,  # other tools need call_read_tool or call_changing_tool
+            "context_id": context_id,  # for calls and searches in a protocol without sessions
             "unknown_words": await asyncio.to_thread(_unknown_words, words, catalogue),
         }
 
-    @offer("Find tools")
+    @meta_tool("Find tools")
     async def search_tools(
         ctx: Context,
         query: Query,
-        limit: Annotated[int, Field(ge=1, le=MAX_FOUND, description="Maximum number of tools to return.")] = 10,
+        limit: Annotated[
+            int, Field(ge=1, le=MAX_SEARCH_RESULTS, description="Maximum number of tools to return.")
+        ] = 10,
         context_id: ContextId = None,
     ) -> dict[str, Any]:
         """Search all tools by what they do. Call one with call_read_tool or call_changing_tool."""
         session = gateway.session_of(ctx, context_id)
         catalogue = await gateway.catalogue(session)
         hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
-        if learned := await gateway.learned(session):
+        if learned := await gateway.learned_uses(session):
             support = learned.support(query, GENERAL)
             hits = with_support(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
-        session.searched.update(hit.name for hit in hits)
+        session.found_tools.update(hit.name for hit in hits)
         unknown = await asyncio.to_thread(_unknown_words, query, catalogue)
-        return {"tools": [_brief(catalogue[hit.name]) for hit in hits], "unknown_words": unknown}
+        return {"tools": [_brief_entry(catalogue[hit.name]) for hit in hits], "unknown_words": unknown}
 
-    @offer("Read tools in full")
+    @meta_tool("Read tools in full")
     async def fetch_tool_description(
         ctx: Context,
         names: Annotated[
@@ -97,15 +99,15 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         """Read tools in full, with the schema of their arguments: by name, server or category."""
         session = gateway.session_of(ctx, context_id)
         catalogue = await gateway.catalogue(session)
-        known, unknown = await asyncio.to_thread(_named_tools, names, session, catalogue)
-        session.searched.update(known[:MAX_DESCRIBED])
+        known, unknown = await asyncio.to_thread(_resolve_names, names, session, catalogue)
+        session.found_tools.update(known[:MAX_DESCRIBED])
         return {
-            "tools": [_full(catalogue[name]) for name in known[:MAX_DESCRIBED]],
+            "tools": [_full_entry(catalogue[name]) for name in known[:MAX_DESCRIBED]],
             "left_out": max(0, len(known) - MAX_DESCRIBED),
             "unknown": unknown,
         }
 
-    @offer("Read a long result")
+    @meta_tool("Read a long result")
     async def read_result(
         ctx: Context,
         handle: Annotated[str, Field(max_length=100, description='The handle in a cut result: "kept:...".')],
@@ -122,27 +124,27 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
             except ToolFailure as error:
                 raise refusal(str(error)) from error
 
-    @offer("Call a tool that reads", open_world_hint=True)
+    @meta_tool("Call a tool that reads", open_world_hint=True)
     async def call_read_tool(
         ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that only reads, listed or not. A call that would change something is refused here."""
-        return await call_named(gateway, ctx, name, arguments or {}, context_id, only_reads=True)
+        return await call_any_tool(gateway, ctx, name, arguments or {}, context_id, only_reads=True)
 
-    @offer("Call a tool that changes something", read_only_hint=False, destructive_hint=True, open_world_hint=True)
+    @meta_tool("Call a tool that changes something", read_only_hint=False, destructive_hint=True, open_world_hint=True)
     async def call_changing_tool(
         ctx: Context, name: ToolName, arguments: Arguments | None = None, context_id: ContextId = None
     ) -> ToolResult:
         """Call any tool that may change something or run a command, listed or not. The user may be asked first."""
-        return await call_named(gateway, ctx, name, arguments or {}, context_id, only_reads=False)
+        return await call_any_tool(gateway, ctx, name, arguments or {}, context_id, only_reads=False)
 
 
-def _brief(spec: ToolSpec) -> dict[str, Any]:
+def _brief_entry(spec: ToolSpec) -> dict[str, Any]:
     arguments = spec.signature()
     return {"name": spec.listed_name, "description": spec.brief, "risk": spec.risk, "arguments": arguments}
 
 
-def _full(spec: ToolSpec) -> dict[str, Any]:
+def _full_entry(spec: ToolSpec) -> dict[str, Any]:
     return {
         "name": spec.listed_name,
         "description": spec.full,
@@ -154,25 +156,25 @@ def _full(spec: ToolSpec) -> dict[str, Any]:
 
 
 def _unknown_words(words: str, catalogue: Catalogue) -> dict[str, list[str]]:
-    return {word: _nearest(word, catalogue) for word in catalogue.ranking.unknown_words(words)[:MAX_UNKNOWN]}
+    return {word: _nearest_names(word, catalogue) for word in catalogue.ranking.unknown_words(words)[:MAX_UNKNOWN]}
 
 
-def _nearest(name: str, catalogue: Catalogue) -> list[str]:
+def _nearest_names(name: str, catalogue: Catalogue) -> list[str]:
     return [catalogue[near].listed_name for near in catalogue.similar_names(name, MAX_NEAREST)]
 
 
-def _named_tools(
+def _resolve_names(
     names: Iterable[str], session: ProxySession, catalogue: Catalogue
 ) -> tuple[list[str], dict[str, list[str]]]:
     tools: dict[str, None] = {}
     unknown: dict[str, list[str]] = {}
     for name in names:
         if name.strip() == "*":
-            tools |= dict.fromkeys([*(entry.tool_name for entry in in_order(session.palette)), *catalogue])
+            tools |= dict.fromkeys([*(entry.tool_name for entry in sort_entries(session.palette)), *catalogue])
         elif known := catalogue.canonical(name):
             tools[known] = None
         elif group := catalogue.group(name):
             tools |= dict.fromkeys(group)
         elif len(unknown) < MAX_UNKNOWN:
-            unknown[name] = _nearest(name, catalogue)
+            unknown[name] = _nearest_names(name, catalogue)
     return [name for name in tools if name in catalogue], unknown

@@ -18,7 +18,7 @@ from packetgate.tools.checks.validation import result_error
 from packetgate.tools.execution.running import result_text
 from packetgate.tools.servers.results import read_more_hint, to_json_text
 
-FileOf = Callable[[str, str], Path | None]
+FindFile = Callable[[str, str], Path | None]
 """Returns the file of a stored result, by handle and session."""
 WRAPPING_META = "fastmcp"
 """In a result's `_meta`: how FastMCP's client unwraps the tool's own structured content."""
@@ -32,42 +32,43 @@ _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock
 
 def call_result(
     packet: CognitionPacket,
-    file_of: FileOf,
-    limit: int | None,
+    find_file: FindFile,
+    max_bytes: int | None,
     output_schema: dict[str, Any] | None = None,
     *,
     by_meta_tool: bool = False,
 ) -> ToolResult:
-    """Return a call's outcome in at most `limit` bytes: as the tool itself would, or with its status. Blocking.
+    """Return a call's outcome in at most `max_bytes`: the tool's own result, or the status of the call. Blocking.
 
     Official clients drop a result that violates its `output_schema`. Such a result is returned as an error instead.
     """
     call, result = packet.routing.calls[0], packet.routing.calls[0].result
     is_error = call.status is not ToolExecutionStatus.EXECUTED
-    text = _with_own_reader(result_text(call), call) + _way_out(call, packet)
-    if _bytes_of(text) > MAX_RESULT_TEXT_BYTES:
-        text = f"{text[: MAX_RESULT_TEXT_BYTES // 6]}\n[cut here: {len(text):,} characters in all{_reading_on(call)}]"
+    text = _with_continuation_hint(result_text(call), call) + _switch_hint(call, packet)
+    if _json_bytes(text) > MAX_RESULT_TEXT_BYTES:
+        beginning = text[: MAX_RESULT_TEXT_BYTES // 6]
+        text = f"{beginning}\n[cut here: {len(text):,} characters in all{_continuation_hint(call)}]"
     structured: Any = None
     if result and result.output_field:
         structured = {result.output_field: result.error if is_error else text}
-    elif result and _bytes_of(result.fields) <= MAX_RESULT_TEXT_BYTES:
+    elif result and _json_bytes(result.fields) <= MAX_RESULT_TEXT_BYTES:
         structured = result.fields
-    room = limit - 2 * _bytes_of(text) - _bytes_of(structured) if limit else None
+    bytes_left = max_bytes - 2 * _json_bytes(text) - _json_bytes(structured) if max_bytes else None
 
     def encode(attached: ResultAttachment | None) -> str | None:
         """Return an attachment as base64; None if it is not stored, has another type, or is too long."""
-        nonlocal room
-        file = file_of(attached.handle, packet.header.session_id) if attached and attached.handle else None
+        nonlocal bytes_left
+        file = find_file(attached.handle, packet.header.session_id) if attached and attached.handle else None
         if attached is None or file is None or attached.kind == "binary":
             return None
         data = b64encode(file.read_bytes()).decode()
-        if room is not None:
-            if len(data) > room:
+        if bytes_left is not None:
+            if len(data) > bytes_left:
                 return None
-            room -= len(data)
+            bytes_left -= len(data)
         return data
 
-    content = [*_content(call, text, encode)]
+    content = [*_content_blocks(call, text, encode)]
     meta = {key: value for key, value in ((result and result.meta) or {}).items() if not key.startswith("packetgate/")}
     if by_meta_tool:
         meta.pop(WRAPPING_META, None)
@@ -84,17 +85,17 @@ def call_result(
     return ToolResult(content=content, structured_content=structured, meta=meta or None, is_error=is_error)
 
 
-def _reading_on(call: ToolCall) -> str:
+def _continuation_hint(call: ToolCall) -> str:
     handle = call.result.handle if call.result else ""
-    return f'; read_result with handle "{handle}" returns all of it' if handle else ""
+    return f'; read_result with handle "{handle}" returns the whole text' if handle else ""
 
 
-def _with_own_reader(text: str, call: ToolCall) -> str:
+def _with_continuation_hint(text: str, call: ToolCall) -> str:
     handle = call.result.handle if call.result else ""
-    return text.replace(read_more_hint(handle), _reading_on(call)) if handle else text
+    return text.replace(read_more_hint(handle), _continuation_hint(call)) if handle else text
 
 
-def _way_out(call: ToolCall, packet: CognitionPacket) -> str:
+def _switch_hint(call: ToolCall, packet: CognitionPacket) -> str:
     """Return instructions to enable a call that was a dry run; empty for any other call."""
     if call.status is not ToolExecutionStatus.SKIPPED or packet.governance.settings.allows(call.risk):
         return ""
@@ -105,52 +106,52 @@ def _way_out(call: ToolCall, packet: CognitionPacket) -> str:
     )
 
 
-def _content(
+def _content_blocks(
     call: ToolCall, text: str, encode: Callable[[ResultAttachment | None], str | None]
 ) -> Iterator[mcp_types.ContentBlock]:
     """Yield the parts of the tool's answer; without parts, or without an answer, yield the text."""
     result, executed = call.result, call.status is ToolExecutionStatus.EXECUTED
     is_from_server = result is not None and not result.dry_run and (executed or result.server_part is None)
-    if result is None or not is_from_server or _bytes_of(result.parts) > MAX_RESULT_TEXT_BYTES:
+    if result is None or not is_from_server or _json_bytes(result.parts) > MAX_RESULT_TEXT_BYTES:
         yield mcp_types.TextContent(text=text)
         return
-    output = _with_own_reader(result.output, call) if executed else result.error or ""
+    output = _with_continuation_hint(result.output, call) if executed else result.error or ""
     structured = to_json_text(result.structured) if result.structured else ""
     structured = structured if output.endswith(structured) else ""
     before = output.removesuffix(structured).removesuffix("\n") if structured else output
     attached = {attachment.sha256: attachment for attachment in result.attachments}
     for part in result.parts:
         attachment = attached.get(str(part.get("sha256")))
-        data = encode(attachment) if "told" in part else None
-        yield _block(call.tool_name.partition(".")[0], part, data, attachment.mime_type if attachment else "")
+        data = encode(attachment) if "fallback_text" in part else None
+        yield _content_block(call.tool_name.partition(".")[0], part, data, attachment.mime_type if attachment else "")
     if before and not result.parts:
-        yield mcp_types.TextContent(text=before if _bytes_of(before) <= MAX_RESULT_TEXT_BYTES else text)
+        yield mcp_types.TextContent(text=before if _json_bytes(before) <= MAX_RESULT_TEXT_BYTES else text)
     if structured:
         yield mcp_types.TextContent(text=structured)
 
 
-def _block(server: str, part: dict[str, Any], data: str | None, mime_type: str) -> Any:
+def _content_block(server: str, part: dict[str, Any], data: str | None, mime_type: str) -> Any:
     """Return a part with its bytes and its listed address, or a text if the bytes cannot be sent."""
-    block = {key: value for key, value in part.items() if key not in {"sha256", "told"}}
-    if "told" in part and data is None:
+    block = {key: value for key, value in part.items() if key not in {"sha256", "fallback_text"}}
+    if "fallback_text" in part and data is None:
         about: dict[str, Any] = {key: block[key] for key in ("annotations", "_meta") if key in block}
-        block = {"type": "text", "text": part["told"], **about}
-    elif "told" in part and block["type"] == "resource":
+        block = {"type": "text", "text": part["fallback_text"], **about}
+    elif "fallback_text" in part and block["type"] == "resource":
         block["resource"] = {**block["resource"], "blob": data, "mimeType": mime_type}
-    elif "told" in part:
+    elif "fallback_text" in part:
         block |= {"data": data, "mimeType": mime_type}
     if block["type"] in {"resource", "resource_link"}:
         named = block.get("resource", block)
         uri = named["uri"]
-        if not uri.startswith(("http://", "https://")):  # the address by which FastMCP's Namespace lists it
+        if not uri.startswith(("http://", "https://")):  # FastMCP's Namespace lists it under this address
             uri = re.sub(r"^[^:]+://", lambda scheme: f"{scheme[0]}{server}/", uri)
-        if not _is_address(uri):  # official clients would drop the whole answer
+        if not _is_uri(uri):  # official clients would drop the whole answer
             return mcp_types.TextContent(text=named.get("text") or json.dumps(named, ensure_ascii=False))
         block = {**block, "resource": {**named, "uri": uri}} if "resource" in block else {**block, "uri": uri}
     return _BLOCK.validate_python(block, by_name=False)
 
 
-def _is_address(uri: str) -> bool:
+def _is_uri(uri: str) -> bool:
     try:
         AnyUrl(uri)
     except ValidationError:
@@ -158,5 +159,5 @@ def _is_address(uri: str) -> bool:
     return True
 
 
-def _bytes_of(value: Any) -> int:
+def _json_bytes(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode(errors="replace"))

@@ -27,9 +27,9 @@ from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_of
 from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
-from packetgate.connectors.proxy.calling import call_listed
+from packetgate.connectors.proxy.calling import call_shown_tool
 from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, HubTools, ProxyPipeline, refusal
-from packetgate.connectors.proxy.listing import in_order, listed_tool
+from packetgate.connectors.proxy.listing import listed_tool, sort_entries
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
 from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
 from packetgate.graph.composition import open_tools
@@ -49,8 +49,8 @@ CACHE_S = 300
 """Seconds that a client may cache a list: without a context, a list changes only when the servers change."""
 INSTRUCTIONS = (
     "A proxy in front of several MCP servers. Call set_context first, with what you are trying to accomplish: relevant "
-    "tools are then listed, or returned. Find any other tool by search_tools, read it by fetch_tool_description, and "
-    "call it by call_read_tool or call_changing_tool."
+    "tools are then listed, or returned. Find any other tool with search_tools, read it with fetch_tool_description, "
+    "and call it with call_read_tool or call_changing_tool."
 )
 
 
@@ -64,9 +64,9 @@ class PaletteProvider(Provider):
     async def _list_tools(self) -> Sequence[Tool]:
         session = self._gateway.session_of(get_context())
         await self._gateway.catalogue(session)
-        await self._gateway.announcer.remember_shown(get_context())
+        await self._gateway.announcer.remember_shown_lists(get_context())
         catalogue = await self._gateway.catalogue(session)  # later changes are announced
-        entries = in_order(await self._gateway.listed(session, catalogue))
+        entries = sort_entries(await self._gateway.tool_list(session, catalogue))
         tools = [listed_tool(catalogue[entry.tool_name], entry.detail, self._call) for entry in entries]
         return [*{tool.name: tool for tool in tools}.values()]  # some clients reject a list that contains a name twice
 
@@ -81,7 +81,7 @@ class PaletteProvider(Provider):
         return []
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        return await call_listed(self._gateway, get_context(), name, arguments)
+        return await call_shown_tool(self._gateway, get_context(), name, arguments)
 
 
 class UpstreamProvider(ProxyProvider):
@@ -98,7 +98,7 @@ class UpstreamProvider(ProxyProvider):
     def _client(self) -> Any:
         """Return the server's client. Raise METHOD_NOT_FOUND, which empties a list, if the client must not use it."""
         client = self._gateway.hub.clients().get(self._server)
-        if client is None or not self._gateway.may_use(self._server):
+        if client is None or not self._gateway.may_use_server(self._server):
             raise MCPError(mcp_types.METHOD_NOT_FOUND, f"server {self._server!r} is not connected")
         return client
 
@@ -128,10 +128,10 @@ class UpstreamMiddleware(Middleware):
         self._gateway = gateway
 
     async def on_list_prompts(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Wait a moment for starting servers, and announce later changes; also used for resources."""
+        """Wait a moment for starting servers, and announce later changes. Lists of resources do the same."""
         self._gateway.hub.maintain_servers()
         await self._gateway.hub.wait_until_started(self._gateway.patience_s)
-        await self._gateway.announcer.remember_shown(get_context())
+        await self._gateway.announcer.remember_shown_lists(get_context())
         return await call_next(context)
 
     on_list_resources = on_list_resource_templates = on_list_prompts
@@ -142,7 +142,7 @@ class UpstreamMiddleware(Middleware):
             return await call_next(context)
         except NotFoundError as error:
             settings = self._gateway.request_settings()
-            if reason := self._gateway.pipeline.unavailable(context.message.name, settings):
+            if reason := self._gateway.pipeline.unavailable_reason(context.message.name, settings):
                 raise refusal(reason) from error
             raise
 
@@ -151,7 +151,7 @@ class UpstreamMiddleware(Middleware):
     ) -> ResourceResult:
         """Redact a resource, and remember its text as server output."""
         uri = str(context.message.uri)
-        result = await self._after_start(uri, context, call_next)
+        result = await self._call_after_start(uri, context, call_next)
         contents = [
             ResourceContent(redacted(content.content), mime_type=content.mime_type, meta=content.meta)
             if isinstance(content.content, str)
@@ -163,15 +163,15 @@ class UpstreamMiddleware(Middleware):
 
     async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Redact a prompt, and remember its text as server output."""
-        result = await self._after_start(context.message.name, context, call_next)
+        result = await self._call_after_start(context.message.name, context, call_next)
         texts = [message.content for message in result.messages if isinstance(message.content, mcp_types.TextContent)]
         for content in texts:
             content.text = redacted(content.text)
         self._remember(context.message.name, [content.text for content in texts])
         return result
 
-    async def _after_start(self, name: str, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Wait for the servers whose name is part of a prompt's name or a resource's address, and call the next."""
+    async def _call_after_start(self, name: str, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Wait for the servers that a prompt's name or a resource's address contains, then continue."""
         hub = self._gateway.hub
         hub.maintain_servers()
         await hub.wait_for_servers(*(server for server in hub.names if server in name))
@@ -197,7 +197,10 @@ def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[A
         dereference_schemas=False,  # nested definitions would grow a hundredfold
     )
     add_method(
-        server, "subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, gateway.announcer.listening()
+        server,
+        "subscriptions/listen",
+        mcp_types.SubscriptionsListenRequestParams,
+        gateway.announcer.subscription_handler(),
     )
     add_meta_tools(server, gateway)
     return server
@@ -210,18 +213,18 @@ async def open_gateway(
     """Open a gateway to the configured servers. Raise ConfigError or ModelError if a setting cannot be used."""
     async with (
         open_tools(settings, only_configured=True) as hub,
-        gateway_to(hub, settings, config, context, client) as gateway,
+        open_gateway_to_hub(hub, settings, config, context, client) as gateway,
     ):
         yield gateway
 
 
 @asynccontextmanager
-async def gateway_to(
+async def open_gateway_to_hub(
     hub: McpHub, settings: Settings, config: ProxyConfig, context: RoutingContext, client: str = LOCAL_CLIENT
 ) -> AsyncIterator[Gateway]:
     """Open a gateway to a hub's servers; on exit, write the pending records and close everything."""
     journal = open_journal(settings, DATABASE_PATIENCE_S)
-    async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).running() as announcer:
+    async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).announce_in_background() as announcer:
         yield Gateway(
             pipeline=ProxyPipeline(
                 HubTools(hub), journal, PROXY, "; search_tools finds more", hub=hub, recorder=recorder
@@ -235,7 +238,7 @@ async def gateway_to(
         )
 
 
-class ClientTokens(TokenVerifier):
+class ClientTokenVerifier(TokenVerifier):
     """Verifies the tokens of configured clients."""
 
     def __init__(self, tokens: dict[str, str]) -> None:
@@ -251,15 +254,15 @@ class ClientTokens(TokenVerifier):
 async def serve_stdio(gateway: Gateway) -> None:
     """Serve the client at standard input and output until it disconnects.
 
-    A signal ends the process after the pending records are written: the read of standard input cannot be stopped.
+    A signal ends the process after the pending records are written: a read of standard input cannot be interrupted.
     """
     loop = asyncio.get_running_loop()
 
-    async def stopped() -> None:
+    async def stop() -> None:
         await gateway.pipeline.recorder.written()
         end_process()
 
-    with stopped_by_ctrl_c(lambda: asyncio.run_coroutine_threadsafe(stopped(), loop)):
+    with stopped_by_ctrl_c(lambda: asyncio.run_coroutine_threadsafe(stop(), loop)):
         await make_server(gateway).run_stdio_async(show_banner=False, log_level="WARNING")
 
 
@@ -271,5 +274,5 @@ async def serve_http(gateway: Gateway, listening: socket.socket, tokens: dict[st
 
 def http_app(gateway: Gateway, tokens: dict[str, str], hosts: list[str]) -> StarletteWithLifespan:
     """Return the application; `hosts` are additional host names by which clients may reach it."""
-    server = make_server(gateway, ClientTokens(tokens) if tokens else None)
+    server = make_server(gateway, ClientTokenVerifier(tokens) if tokens else None)
     return server.http_app(path=PATH, host_origin_protection=True, allowed_hosts=hosts)

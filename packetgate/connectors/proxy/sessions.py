@@ -18,7 +18,7 @@ from packetgate.state.sections import Content, Context, Governance, Header, Pack
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.palette.choice import recent_after
 
-MAX_SESSIONS = 1_000
+MAX_CLIENT_SESSIONS = 1_000
 MAX_TRACED_CALLS = 20
 MAX_TRACED_CHARS = 200_000
 MAX_HANDLES = 100
@@ -53,10 +53,10 @@ class EarlierResults:
     def add(self, call: ToolCall) -> None:
         """Remember a call, and forget the oldest calls beyond the limits."""
         calls: list[ToolCall] = []
-        room = MAX_TRACED_CHARS
+        chars_left = MAX_TRACED_CHARS
         for earlier in (call, *reversed(self.calls)):
-            room -= len(earlier.result.output) if earlier.result else 0
-            if room < 0 or len(calls) == MAX_TRACED_CALLS:
+            chars_left -= len(earlier.result.output) if earlier.result else 0
+            if chars_left < 0 or len(calls) == MAX_TRACED_CALLS:
                 break
             calls.insert(0, earlier)
         self.calls = tuple(calls)
@@ -68,7 +68,7 @@ class ProxySession:
 
     client: str
     settings: RoutingContext
-    shared: EarlierResults
+    shared_results: EarlierResults
     """Results of all sessions of the client."""
     is_stored: bool = True
     """Whether later requests can find the session."""
@@ -77,29 +77,32 @@ class ProxySession:
     """The context that the client set: the only text that counts as the user's words."""
     palette: tuple[PaletteEntry, ...] = ()
     """The tools chosen for the context; empty without a context."""
-    searched: set[str] = field(default_factory=set)
+    found_tools: set[str] = field(default_factory=set)
     """Tools that a search or description returned."""
-    recent: tuple[str, ...] = ()
-    own: EarlierResults = field(default_factory=EarlierResults)
-    parent: str | None = None
+    recent_tools: tuple[str, ...] = ()
+    own_results: EarlierResults = field(default_factory=EarlierResults)
+    parent_packet_id: str | None = None
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
         """Calls of all sessions of the client. Argument values are traced to the results of these calls."""
-        own = {call.call_id for call in self.own.calls}
-        return (*(call for call in self.shared.calls if call.call_id not in own), *self.own.calls)
+        own = self.own_results.calls
+        own_ids = {call.call_id for call in own}
+        return (*(call for call in self.shared_results.calls if call.call_id not in own_ids), *own)
 
     @property
-    def seen(self) -> frozenset[str]:
+    def shown_tools(self) -> frozenset[str]:
         """The tools that the client was shown in any way."""
-        return frozenset({entry.tool_name for entry in self.palette} | self.searched)
+        return frozenset({entry.tool_name for entry in self.palette} | self.found_tools)
 
     def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
         """Return the packet of a new call; `own_thread`: in a new thread, where the call can wait for approval."""
         session_id = f"{self.session_id}-{new_id()[:6]}" if own_thread else self.session_id
         return CognitionPacket(
-            header=Header(session_id=session_id, parent_packet_id=self.parent, origin=PROXY, person=self.client),
-            context=Context(palette=(entry,), recent_tools=self.recent),
+            header=Header(
+                session_id=session_id, parent_packet_id=self.parent_packet_id, origin=PROXY, person=self.client
+            ),
+            context=Context(palette=(entry,), recent_tools=self.recent_tools),
             content=Content(original_prompt=self.query),
             governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
             status=Status(state=PacketState.PROCESSING),
@@ -112,29 +115,29 @@ class ProxySession:
 
     def remember_call(self, packet: CognitionPacket) -> None:
         """Remember an ended call."""
-        self.parent, call = packet.header.packet_id, packet.routing.calls[0]
+        self.parent_packet_id, call = packet.header.packet_id, packet.routing.calls[0]
         if call.status is ToolExecutionStatus.EXECUTED:
-            self.recent = recent_after(self.recent, [call.tool_name])
+            self.recent_tools = recent_after(self.recent_tools, [call.tool_name])
         if call.result is None:
             return
         self._remember(call)
         if call.result.handle:
-            readable_by = self.own if self.is_stored else self.shared
+            readable_by = self.own_results if self.is_stored else self.shared_results
             readable_by.storage_keys[call.result.handle] = packet.header.session_id
 
     def _remember(self, call: ToolCall) -> None:
-        self.own.add(call)
-        self.shared.add(call)
+        self.own_results.add(call)
+        self.shared_results.add(call)
 
     def storage_key(self, handle: str) -> str:
         """Return the storage key of a long result; empty if this session may not read it."""
-        return self.own.storage_keys.get(handle) or self.shared.storage_keys.get(handle, "")
+        return self.own_results.storage_keys.get(handle) or self.shared_results.storage_keys.get(handle, "")
 
 
 class SessionRegistry:
     """The sessions of a process; beyond the limit, the session unused for longest is dropped."""
 
-    def __init__(self, limit: int = MAX_SESSIONS) -> None:
+    def __init__(self, limit: int = MAX_CLIENT_SESSIONS) -> None:
         self.sessions: BoundedDict[str, ProxySession] = BoundedDict(limit)
         self._shared: BoundedDict[tuple[str, str], EarlierResults] = BoundedDict(limit)
 
@@ -143,8 +146,8 @@ class SessionRegistry:
         known = self.find(key, client)
         if known is not None:
             return known
-        shared = self._shared[client, app] = self._shared.get((client, app)) or EarlierResults()
-        session = ProxySession(client, settings, shared, is_stored=bool(key))
+        shared_results = self._shared[client, app] = self._shared.get((client, app)) or EarlierResults()
+        session = ProxySession(client, settings, shared_results, is_stored=bool(key))
         if key:
             self.sessions[key] = session
         return session
@@ -152,7 +155,7 @@ class SessionRegistry:
     def open_context(self, session: ProxySession) -> tuple[str, ProxySession]:
         """Return the id of a new session of the same client, and the session. Nobody can guess the id."""
         key = f"ctx_{token_urlsafe(18)}"
-        opened = self.sessions[key] = ProxySession(session.client, session.settings, session.shared)
+        opened = self.sessions[key] = ProxySession(session.client, session.settings, session.shared_results)
         return key, opened
 
     def find(self, key: str, client: str) -> ProxySession | None:

@@ -20,7 +20,7 @@ from packetgate.connectors.serve.model_answers import (
     DecisionRequest,
     answer_background,
     answer_questions,
-    is_background,
+    is_background_prompt,
 )
 from packetgate.connectors.serve.protocol import (
     MAX_BODY_BYTES,
@@ -69,8 +69,8 @@ class ServeEndpoint:
         self._clients_with_tools: set[str] = set()
 
     async def models(self, request: Request) -> Response:
-        """Return the list with the one model, or the model itself."""
-        self._client(request)
+        """Return the list of models, which has one entry, or the named model."""
+        self._client_of(request)
         model = {"id": SERVED_MODEL, "object": "model", "created": 0, "owned_by": SERVED_MODEL}
         name = request.path_params.get("name", SERVED_MODEL)
         if name != SERVED_MODEL:
@@ -87,19 +87,21 @@ class ServeEndpoint:
 
     async def decide(self, request: Request) -> Response:
         """Answer typed questions with probabilities."""
-        self._client(request)
-        parsed = read_request(DecisionRequest, await _body_of(request))
+        self._client_of(request)
+        parsed = read_request(DecisionRequest, await _read_body(request))
         return JSONResponse(await answer_questions(parsed, await self._model_source()))
 
-    async def _answer(self, request: Request, kind: type[AnswerRequest]) -> Response:
-        client = self._client(request)
-        parsed = read_request(kind, await _body_of(request))
-        parsed.check()
-        self._log_tools(client, len(parsed.tools or ()))
-        is_task = is_background(parsed)
-        pieces = self._in_task(self._background(parsed) if is_task else self._turn(request, client, parsed))
+    async def _answer(self, request: Request, request_type: type[AnswerRequest]) -> Response:
+        client = self._client_of(request)
+        parsed = read_request(request_type, await _read_body(request))
+        parsed.check_supported()
+        self._log_client_tools(client, len(parsed.tools or ()))
+        is_task = is_background_prompt(parsed)
+        pieces = self._run_in_task(
+            self._background_answer(parsed) if is_task else self._turn_answer(request, client, parsed)
+        )
         if not parsed.stream:
-            return await _unless_disconnected(request, _complete(parsed.answer_format(), pieces))
+            return await _cancel_on_disconnect(request, _complete_response(parsed.answer_format(), pieces))
         first = await anext(pieces)
         return StreamingResponse(
             _events(parsed.answer_format(), first, pieces),
@@ -107,12 +109,12 @@ class ServeEndpoint:
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
 
-    async def _background(self, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
+    async def _background_answer(self, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
         text, usage = await answer_background(parsed.wire_messages, self._model_source)
         yield text
         yield TurnEnd(usage)
 
-    def _turn(self, request: Request, client: str, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
+    def _turn_answer(self, request: Request, client: str, parsed: AnswerRequest) -> AsyncGenerator[Piece]:
         history = parsed.history
         if not history or history[-1].role != "user":
             raise ApiError("the last message must be from the user", param="messages")
@@ -128,26 +130,26 @@ class ServeEndpoint:
         incoming = IncomingRequest(owner, history[:-1], history[-1], last.words, last.files, rights)
         return self._conversations.answer(incoming)
 
-    def _log_tools(self, client: str, number: int) -> None:
-        if number and client not in self._clients_with_tools:
+    def _log_client_tools(self, client: str, count: int) -> None:
+        if count and client not in self._clients_with_tools:
             self._clients_with_tools.add(client)
             log.warning(
-                "client %s sends %d tools of its own: they are ignored now and in later requests; only tools of "
-                "mcp.json run here",
+                "client %s sent %d tools of its own: Packetgate ignores them, also in later requests, and runs only "
+                "the tools of mcp.json",
                 client,
-                number,
+                count,
             )
 
-    def _client(self, request: Request) -> str:
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        client = client_of(token.strip(), self._tokens) if kind.lower() == "bearer" else None
+    def _client_of(self, request: Request) -> str:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        client = client_of(token.strip(), self._tokens) if scheme.lower() == "bearer" else None
         if client is None and self._tokens:
             raise ApiError(
                 "unknown token: use a token of this server as the API key", status=401, code="invalid_api_key"
             )
         return client or LOCAL_CLIENT
 
-    async def _in_task(self, answer: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
+    async def _run_in_task(self, answer: AsyncGenerator[Piece]) -> AsyncGenerator[Piece]:
         """Run an answer in its own task and yield its pieces. Closing the generator cancels the task once."""
         pieces: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
 
@@ -194,7 +196,7 @@ def make_app(endpoint: ServeEndpoint, hosts: list[str]) -> Starlette:
     return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=endpoint.lifespan)
 
 
-async def _body_of(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -203,14 +205,14 @@ async def _body_of(request: Request) -> bytes:
     return bytes(body)
 
 
-async def _unless_disconnected(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
+async def _cancel_on_disconnect(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
     """Return the answer. If the client disconnects, cancel the answer."""
 
-    async def disconnected() -> None:
+    async def wait_for_disconnect() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    answering, waiting = asyncio.create_task(answer), asyncio.create_task(disconnected())
+    answering, waiting = asyncio.create_task(answer), asyncio.create_task(wait_for_disconnect())
     try:
         await asyncio.wait([answering, waiting], return_when=asyncio.FIRST_COMPLETED)
         return answering.result() if answering.done() else Response(status_code=CLIENT_CLOSED)
@@ -220,7 +222,7 @@ async def _unless_disconnected(request: Request, answer: Coroutine[Any, Any, Res
         await asyncio.gather(answering, waiting, return_exceptions=True)
 
 
-async def _complete(answer: AnswerFormat, pieces: AsyncGenerator[Piece]) -> Response:
+async def _complete_response(answer: AnswerFormat, pieces: AsyncGenerator[Piece]) -> Response:
     text, usage = "", TokenUsage()
     async with aclosing(pieces):
         async for piece in pieces:
@@ -233,16 +235,16 @@ async def _complete(answer: AnswerFormat, pieces: AsyncGenerator[Piece]) -> Resp
 
 async def _events(answer: AnswerFormat, first: Piece, pieces: AsyncGenerator[Piece]) -> AsyncGenerator[str]:
     async with aclosing(pieces):
-        yield answer.begin() + _event_of(answer, first)
+        yield answer.begin() + _event_for(answer, first)
         try:
             async for piece in pieces:
-                if text := _event_of(answer, piece):
+                if text := _event_for(answer, piece):
                     yield text
         except Exception as error:  # noqa: BLE001  the status is already sent
             yield answer.failed(_api_error(error))
 
 
-def _event_of(answer: AnswerFormat, piece: Piece) -> str:
+def _event_for(answer: AnswerFormat, piece: Piece) -> str:
     match piece:
         case str():
             return answer.piece(piece) if piece else ""

@@ -21,9 +21,9 @@ TOKEN_VARIABLE = "PACKETGATE_SERVE_TOKEN"  # noqa: S105
 
 
 async def serve(
-    host: Annotated[str, typer.Option(help="Host to bind; beyond this machine only with tokens.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Host to bind. Other machines need tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to bind; 0 for a free one.")] = 2026,
-    allow_host: Annotated[list[str] | None, typer.Option(help="Another host name by which clients reach it.")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="Additional host name to accept.")] = None,
     mcp_config: McpConfigPath = None,
     lite: Lite = None,
     prime: Prime = None,
@@ -31,14 +31,14 @@ async def serve(
     allow_commands: Commands = None,
     overrides: Set = None,
 ) -> int:
-    """Serve the graph as a model to any chat client that speaks OpenAI's protocol, until stopped."""
+    """Serve the graph as a model, over OpenAI's protocol, to any chat client until stopped."""
     from packetgate.connectors.clients import ServeConfig, load_clients
     from packetgate.connectors.http import bind_socket, check_tokens_required, serve_app
     from packetgate.connectors.options import checked, context_for_others, run_settings_from, settings_from
 
     options = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, local=True)
     if options.url:
-        raise ConfigError(f"PACKETGATE_URL is {options.url}: `packetgate serve` runs turns itself; unset it")
+        raise ConfigError(f"PACKETGATE_URL is {options.url}: `packetgate serve` runs turns itself; unset the variable")
     settings = checked(options)
     config = load_clients(ServeConfig, settings.preferences_path)
     context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
@@ -55,7 +55,7 @@ async def serve(
 async def open_app(
     settings: "Settings", config: "ServeConfig", context: "RoutingContext", tokens: dict[str, str], hosts: list[str]
 ) -> AsyncIterator["Starlette"]:
-    """Open the sessions of the settings, and yield the application over them."""
+    """Open the sessions, and yield the application that serves them."""
     from packetgate.connectors.opening import open_sessions
     from packetgate.connectors.serve.app import ServeEndpoint, make_app
     from packetgate.graph.composition import model_pool

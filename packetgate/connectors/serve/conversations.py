@@ -1,4 +1,4 @@
-"""Run a request as a turn of its session, and render its answer or question as text."""
+"""Run a request as a turn of its session, and render the answer or question as text."""
 
 import json
 import re
@@ -30,11 +30,11 @@ from packetgate.tools.attached.parts import Part
 
 SERVE_CHANNEL = "serve"
 SWITCHES = {Risk.WRITE: "--allow-writes", Risk.EXECUTE: "--allow-commands"}
-_WAY_OUT = (
-    "whoever runs this server switches them on: `packetgate serve --allow-{0}`, or `allow_{0} = true` under "
+_SWITCH_HINT = (
+    "whoever runs this server can switch them on: `packetgate serve --allow-{0}`, or `allow_{0} = true` under "
     "`[serve.clients.NAME]` in packetgate.toml"
 )
-WAY_OUT = SwitchHints(write=_WAY_OUT.format("writes"), execute=_WAY_OUT.format("commands"))
+SERVE_SWITCH_HINTS = SwitchHints(write=_SWITCH_HINT.format("writes"), execute=_SWITCH_HINT.format("commands"))
 WITHDRAWN = "\n\n[the above is withdrawn; this is the answer:]\n\n"
 DECIDED = "(Already decided; nothing was run again. The result was:)\n\n"
 ID_DIGITS = 16
@@ -59,7 +59,7 @@ class IncomingRequest:
 
 @dataclass(frozen=True)
 class Progress:
-    """A stage has begun, without text so far."""
+    """A stage has begun; there is no new text."""
 
     stage: str
 
@@ -80,7 +80,7 @@ class ChatConversations:
 
     def __init__(self, sessions: Sessions) -> None:
         if sessions.store is None:
-            raise ConfigError("the sessions have no store, which conversations need")
+            raise ConfigError("the sessions have no store: conversations need a graph that is compiled with a store")
         self._sessions = sessions
         self._threads = Threads(sessions.store)
 
@@ -93,7 +93,7 @@ class ChatConversations:
             yield TurnEnd(TokenUsage())
             return
         session, turn = await self._turn(request, point, state)
-        async for piece in self._pieces(request, session, turn):
+        async for piece in self._answer_pieces(request, session, turn):
             yield piece
         if point and isinstance(turn, Reply):
             await self._threads.record_reply(request.owner, request.history, point, request.words, accepted=True)
@@ -101,59 +101,63 @@ class ChatConversations:
     async def _turn(
         self, request: IncomingRequest, point: ThreadPoint | None, state: SessionState | None
     ) -> tuple[str, UserInput]:
-        turn = await self._known_turn(request, point, state) if point and state else None
+        turn = await self._continued_turn(request, point, state) if point and state else None
         if point and turn:
             return point.session, turn
         answered = until_last_answer(request.history)
         if answered and is_question_message(answered[-1].text) and is_verdict(request.words):
             raise RequestError(
-                "that question is no longer open in this conversation: nothing was run; send the request again",
+                "the question is no longer open in this conversation, and nothing was run: send the request again",
                 Code.QUESTION_NOT_OPEN,
             )
         messages = (*request.history, request.message)
-        for session in await self._threads.begun(request.owner, messages):
-            if await self._stopped_during_a_change(session):
+        for session in await self._threads.begun_sessions(request.owner, messages):
+            if await self._was_stopped_during_write(session):
                 return session, Continue()
         session = f"{SERVE_CHANNEL}-{new_id()}"
-        await self._threads.begin(request.owner, messages, session)
-        own = await self._threads.own_messages(request.owner, request.history)
-        return session, self._say(request, _as_messages(request.history, own))
+        await self._threads.record_begun_session(request.owner, messages, session)
+        own_indexes = await self._threads.own_message_indexes(request.owner, request.history)
+        return session, self._new_turn(request, _as_messages(request.history, own_indexes))
 
-    async def _known_turn(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> UserInput | None:
+    async def _continued_turn(
+        self, request: IncomingRequest, point: ThreadPoint, state: SessionState
+    ) -> UserInput | None:
         """Return the turn that continues the session of `point`; None if the request cannot continue it."""
         packet = state.packet
         if point.question_id:
             if state.question is not None:
-                return await self._reply(request, point, state)
+                return await self._reply_turn(request, point, state)
             is_stopped = state.is_unfinished and packet.header.packet_id == point.packet_id
             return Continue() if is_stopped and point.reply == request.words else None
         if await self._is_busy(point.session):
             return None
         if packet.header.packet_id == point.packet_id and not state.is_unfinished:
             added = request.history[len(until_last_answer(request.history)) :]
-            return self._say(request, _as_messages(added), follows=point.packet_id)
+            return self._new_turn(request, _as_messages(added), follows=point.packet_id)
         is_stopped = state.is_unfinished and packet.header.parent_packet_id == point.packet_id
         is_same = packet.content.original_prompt == request.words.strip()
         return Continue() if is_stopped and (is_same or await self._sessions.has_started_write(packet)) else None
 
-    async def _reply(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> Reply:
+    async def _reply_turn(self, request: IncomingRequest, point: ThreadPoint, state: SessionState) -> Reply:
         if not state.still_allows_calls(request.rights):
             raise RequestError(
-                "the pending call is no longer allowed: nothing was run; it needs --allow-writes or --allow-commands",
+                "the pending call is no longer allowed, and was not run: it needs --allow-writes or --allow-commands",
                 Code.PERMISSION_WITHDRAWN,
             )
         if request.files:
-            raise RequestError("a question is open: answer it in text only, and attach files to your next request")
+            raise RequestError(
+                "a question is open: answer the question in text only, and attach files to your next request"
+            )
         value = _reply_value(request.words, state.question or {})
         await self._threads.record_reply(request.owner, request.history, point, request.words)
         return Reply(value, point.question_id)
 
     @staticmethod
-    def _say(request: IncomingRequest, history: list[BaseMessage], follows: str = "") -> Say:
-        turn_request = TurnRequest(origin=SERVE_CHANNEL, person=request.owner.person, switch_hints=WAY_OUT)
+    def _new_turn(request: IncomingRequest, history: list[BaseMessage], follows: str = "") -> Say:
+        turn_request = TurnRequest(origin=SERVE_CHANNEL, person=request.owner.person, switch_hints=SERVE_SWITCH_HINTS)
         return Say(request.words, turn_request, history=tuple(history), follows=follows, files=request.files)
 
-    async def _stopped_during_a_change(self, session: str) -> bool:
+    async def _was_stopped_during_write(self, session: str) -> bool:
         if await self._is_busy(session):
             return False
         state = await self._sessions.state(session)
@@ -162,7 +166,7 @@ class ChatConversations:
     async def _is_busy(self, session: str) -> bool:
         return self._sessions.queue(session).locked() or await self._sessions.is_leased(session)
 
-    async def _pieces(self, request: IncomingRequest, session: str, turn: UserInput) -> AsyncGenerator[Piece]:
+    async def _answer_pieces(self, request: IncomingRequest, session: str, turn: UserInput) -> AsyncGenerator[Piece]:
         shown, aside, usage = "", "", TokenUsage()
         async with aclosing(run_turn(self._sessions, turn, session, request.rights)) as events:
             async for event in events:
@@ -179,10 +183,10 @@ class ChatConversations:
                     case Aside(packet):
                         aside = f"{_answer_text(packet)}\n\n"
                     case Asked(question, packet):
-                        rest = _rest(shown, aside + question_message(question))
+                        rest = _remaining_text(shown, aside + question_message(question))
                         point = ThreadPoint(session, packet.header.packet_id, str(question.get("question_id", "")))
                     case Finished(packet):
-                        rest = _rest(shown, _answer_text(packet))
+                        rest = _remaining_text(shown, _answer_text(packet))
                         point = ThreadPoint(session, packet.header.packet_id)
         messages = (*request.history, request.message, HistoryMessage("assistant", shown + rest))
         await self._threads.record(request.owner, messages, point)  # before the client can continue from the answer
@@ -191,7 +195,7 @@ class ChatConversations:
 
 
 def question_message(question: dict[str, Any]) -> str:
-    """Return a question as a message: all calls in a code block, and instructions to answer."""
+    """Return a question as a message: all calls in a code block, then how to answer."""
     block = fenced(rendering.question(question).plain.rstrip("\n"), "text")
     mark = f"(question {str(question.get('question_id', ''))[:ID_DIGITS]})"
     if question.get("kind") == "question":
@@ -228,14 +232,14 @@ def _reply_value(words: str, question: dict[str, Any]) -> Any:
     arguments = parsed if isinstance(parsed, list) else [parsed]
     if len(arguments) != len(requests) or not all(isinstance(args, dict) for args in arguments):
         raise RequestError(
-            f"an edit of {len(requests)} calls needs an object of arguments for each; nothing was run, and "
+            f"an edit of {len(requests)} calls needs an object of arguments for each call; nothing was run, and "
             "the question is still open"
         )
     actions = [{"name": request["name"], "args": args} for request, args in zip(requests, arguments, strict=True)]
     return {"decisions": [{"type": "edit", "edited_action": action} for action in actions]}
 
 
-def _rest(shown: str, complete: str) -> str:
+def _remaining_text(shown: str, complete: str) -> str:
     if complete.startswith(shown):
         return complete.removeprefix(shown)
     return "" if shown.strip() == complete.strip() else WITHDRAWN + complete
@@ -246,7 +250,9 @@ def _answer_text(packet: CognitionPacket) -> str:
     calls = packet.tool_routing.all_calls if packet.tool_routing else ()
     risks = sorted({call.risk for call in calls if call.result and call.result.dry_run})
     missing = [risk for risk in risks if risk in SWITCHES and SWITCHES[risk] not in answer]
-    return answer + "".join(f"\n\n[{risk} tools are switched off: {WAY_OUT.for_risk(risk)}.]" for risk in missing)
+    return answer + "".join(
+        f"\n\n[{risk} tools are switched off: {SERVE_SWITCH_HINTS.for_risk(risk)}.]" for risk in missing
+    )
 
 
 def _is_decided(point: ThreadPoint, state: SessionState) -> bool:
@@ -254,20 +260,20 @@ def _is_decided(point: ThreadPoint, state: SessionState) -> bool:
     return bool(point.question_id) and ended and state.packet.header.packet_id == point.packet_id
 
 
-def _as_messages(history: History, own: Container[int] = ()) -> list[BaseMessage]:
+def _as_messages(history: History, own_indexes: Container[int] = ()) -> list[BaseMessage]:
     """Return the newest messages of a history that fit, with leaked markup removed from the assistant's.
 
-    Messages at the indexes in `own` are the user's own words; all others are marked as supplied by the client.
+    Messages at the indexes in `own_indexes` are the user's own words; all others are marked as supplied by the client.
     """
     messages: list[BaseMessage] = []
-    room = MAX_REQUEST_CHARS
+    chars_left = MAX_REQUEST_CHARS
     for at, message in reversed([*enumerate(history)]):
         is_user = message.role == "user"
         text = message.text if is_user else strip_markup(message.text).text
-        room -= len(text)
-        if room < 0:
+        chars_left -= len(text)
+        if chars_left < 0:
             break
         if text.strip():
             kind = HumanMessage if is_user else AIMessage
-            messages.append(kind(text, additional_kwargs={} if at in own else {CLIENT_SUPPLIED: True}))
+            messages.append(kind(text, additional_kwargs={} if at in own_indexes else {CLIENT_SUPPLIED: True}))
     return messages[::-1]

@@ -43,11 +43,11 @@ _MESSAGES = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessa
 log = logging.getLogger(__name__)
 
 
-def is_background(request: AnswerRequest) -> bool:
+def is_background_prompt(request: AnswerRequest) -> bool:
     """Whether a request is a client's own prompt: it offers no tools, and its first message is a task prompt."""
-    talk = [message for message in request.wire_messages if message.role not in {"system", "developer"}]
-    is_new = bool(talk) and all(message.role == "user" for message in talk)
-    return is_new and not request.tools and talk[0].words.lstrip().startswith(TASK_PROMPTS)
+    messages = [message for message in request.wire_messages if message.role not in {"system", "developer"}]
+    is_new = bool(messages) and all(message.role == "user" for message in messages)
+    return is_new and not request.tools and messages[0].words.lstrip().startswith(TASK_PROMPTS)
 
 
 async def answer_background(
@@ -78,7 +78,7 @@ def _title(prompts: Sequence[str]) -> str:
 
 
 def _with_instructions(question: Any) -> Any:
-    """Return a question with empty instructions if it has none: LangChain's type requires them, System One does not."""
+    """Return a question, with empty instructions if it has none. LangChain's type requires instructions."""
     return {"instructions": "", **question} if isinstance(question, dict) else question
 
 
@@ -97,10 +97,12 @@ class DecisionRequest(BaseModel):
 async def answer_questions(request: DecisionRequest, model: Model | None) -> dict[str, Any]:
     """Return the answers by name, with probabilities and tokens. Raise ApiError if the model cannot answer."""
     if request.images or request.assets:
-        raise ApiError("images: pictures are not supported", param="images", code="unsupported_content")
+        raise ApiError(
+            "pictures are not supported: leave out `images` and `assets`", param="images", code="unsupported_content"
+        )
     if model is None:
         message = (
-            "no model here returns probabilities: start `packetgate serve` with one, such as --prime llamacpp:FILE.gguf"
+            "no model of this server returns probabilities: start `packetgate serve` with --prime llamacpp:FILE.gguf"
         )
         raise ApiError(message, status=404, param="model", code="model_not_found")
     if request.model not in {SERVED_MODEL, model.name}:

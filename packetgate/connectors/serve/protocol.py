@@ -117,7 +117,7 @@ class AnswerRequest(BaseModel):
         words = [message.words.strip() for message in self.wire_messages if message.role in {"system", "developer"}]
         return "\n\n".join(filter(None, words))
 
-    def check(self) -> None:
+    def check_supported(self) -> None:
         """Raise ApiError for another model or an unsupported field."""
         if self.model != SERVED_MODEL:
             raise unknown_model(self.model)
@@ -130,7 +130,7 @@ class AnswerRequest(BaseModel):
         }
         names += [name for name, form in formats.items() if form and form != {"type": "text"}]
         if names:
-            raise ApiError(f"{names[0]}: not supported: leave it out", param=names[0], code="unsupported_parameter")
+            raise ApiError(f"{names[0]} is not supported: leave it out", param=names[0], code="unsupported_parameter")
 
 
 class ChatRequest(AnswerRequest):
@@ -147,7 +147,7 @@ class ChatRequest(AnswerRequest):
 
     def answer_format(self) -> "AnswerFormat":
         """Return a chat completion."""
-        return _ChatCompletion(with_usage=bool((self.stream_options or {}).get("include_usage")))
+        return _ChatCompletionFormat(with_usage=bool((self.stream_options or {}).get("include_usage")))
 
 
 class ResponsesRequest(AnswerRequest):
@@ -158,18 +158,18 @@ class ResponsesRequest(AnswerRequest):
 
     @property
     def wire_messages(self) -> list[WireMessage]:
-        """All messages, including the instructions; items that are not messages are left out."""
+        """All messages, including the instructions. Other items are left out."""
         items = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
         messages = [WireMessage.model_validate(item) for item in items if item.get("type", "message") == "message"]
         return [WireMessage(role="system", content=self.instructions), *messages] if self.instructions else messages
 
     def answer_format(self) -> "AnswerFormat":
         """Return a response."""
-        return _ResponseObject(self.instructions)
+        return _ResponseFormat(self.instructions)
 
 
 def unknown_model(name: str) -> ApiError:
-    """Return the error for another model than the served one."""
+    """Return the error for a request that names another model."""
     message = f"there is no model {name!r}: use {SERVED_MODEL!r}"
     return ApiError(message, status=404, param="model", code="model_not_found")
 
@@ -178,7 +178,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 def read_request(kind: type[R], body: bytes) -> R:
-    """Parse a request's body. Raise ApiError if it is not JSON or not such a request; the error names the field."""
+    """Parse a request's body. Raise ApiError, which names the field, if the body is not a valid request."""
     try:
         return kind.model_validate(json.loads(body))
     except (ValueError, RecursionError) as error:
@@ -189,12 +189,12 @@ def read_request(kind: type[R], body: bytes) -> R:
         raise ApiError("the body is not JSON") from error
 
 
-def event(data: dict[str, Any]) -> str:
+def sse_event(data: dict[str, Any]) -> str:
     """Return a server-sent event."""
     return f"data: {compact_json(data)}\n\n"
 
 
-class _ChatCompletion:
+class _ChatCompletionFormat:
     def __init__(self, *, with_usage: bool) -> None:
         self._id, self._created, self._with_usage = f"chatcmpl-{new_id()}", int(time()), with_usage
 
@@ -210,15 +210,15 @@ class _ChatCompletion:
         return self._chunk({"content": text})
 
     def end(self, usage: TokenUsage) -> str:
-        usage_event = event(self._object("chat.completion.chunk", [], usage=_chat_usage(usage)))
+        usage_event = sse_event(self._object("chat.completion.chunk", [], usage=_chat_usage(usage)))
         return self._chunk({}, "stop") + (usage_event if self._with_usage else "") + "data: [DONE]\n\n"
 
     def failed(self, error: ApiError) -> str:
-        return event(error.body)
+        return sse_event(error.body)
 
     def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return event(self._object("chat.completion.chunk", [choice]))
+        return sse_event(self._object("chat.completion.chunk", [choice]))
 
     def _object(self, kind: str, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         shared = {"id": self._id, "object": kind, "created": self._created, "model": SERVED_MODEL}
@@ -234,7 +234,7 @@ def _chat_usage(usage: TokenUsage) -> dict[str, Any]:
     }
 
 
-class _ResponseObject:
+class _ResponseFormat:
     def __init__(self, instructions: str | None) -> None:
         self._id, self._message_id, self._created = f"resp_{new_id()}", f"msg_{new_id()}", time()
         self._instructions = instructions
@@ -268,7 +268,7 @@ class _ResponseObject:
 
     def _event(self, kind: str, **fields: Any) -> str:
         number, self._events = self._events, self._events + 1
-        return f"event: {kind}\n{event({**fields, 'type': kind, 'sequence_number': number})}"
+        return f"event: {kind}\n{sse_event({**fields, 'type': kind, 'sequence_number': number})}"
 
     def _part_event(self, kind: str, **fields: Any) -> str:
         return self._event(kind, item_id=self._message_id, output_index=0, content_index=0, **fields)
@@ -308,4 +308,4 @@ def _text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": []}
 
 
-AnswerFormat = _ChatCompletion | _ResponseObject
+AnswerFormat = _ChatCompletionFormat | _ResponseFormat

@@ -18,7 +18,7 @@ from packetgate.connectors.serve.protocol import HistoryMessage
 from packetgate.graph.records import CONVERSATIONS
 
 MAX_LOOKUPS = 200
-MAX_BEGUN = 10
+MAX_BEGUN_SESSIONS = 10
 
 History = Sequence[HistoryMessage]
 
@@ -68,10 +68,10 @@ class Threads:
                 return ThreadPoint(**items[0].value) if len(items) == 1 else None
         return None
 
-    async def own_messages(self, owner: ConversationOwner, history: History) -> frozenset[int]:
+    async def own_message_indexes(self, owner: ConversationOwner, history: History) -> frozenset[int]:
         """Return indexes of user messages that we received as the newest message of a request.
 
-        Only the newest `MAX_LOOKUPS` are checked. Other messages may be written by somebody else.
+        Only the newest `MAX_LOOKUPS` are checked. Somebody else may have written other messages.
         """
         answered = [at for at, message in enumerate(history[1:]) if message.role == "assistant"]
         indexes = [at for at in answered if history[at].role == "user"][-MAX_LOOKUPS:]
@@ -89,17 +89,17 @@ class Threads:
     async def record_reply(
         self, owner: ConversationOwner, history: History, point: ThreadPoint, words: str, *, accepted: bool = False
     ) -> None:
-        """Record the first reply to a question before its turn runs, and afterwards the reply that was accepted."""
+        """Record the first reply to a question before the reply's turn runs; with `accepted`, the accepted reply."""
         known = None if accepted else await self.find(owner, history)
         if known is None or known.reply is None:
             await self.record(owner, history, replace(point, reply=words))
 
-    async def begun(self, owner: ConversationOwner, history: History) -> list[str]:
+    async def begun_sessions(self, owner: ConversationOwner, history: History) -> list[str]:
         """Return the sessions that were opened for a history that ends with the user's message."""
-        items = await self._store.asearch((*CONVERSATIONS, _digests(owner, history)[-1]), limit=MAX_BEGUN)
+        items = await self._store.asearch((*CONVERSATIONS, _digests(owner, history)[-1]), limit=MAX_BEGUN_SESSIONS)
         return [str(item.value["session"]) for item in items]
 
-    async def begin(self, owner: ConversationOwner, history: History, session: str) -> None:
+    async def record_begun_session(self, owner: ConversationOwner, history: History, session: str) -> None:
         """Record a session before its first turn: a client may retry an interrupted request."""
         await self._put(owner, history, ThreadPoint(session, ""))
 

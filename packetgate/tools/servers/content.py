@@ -80,7 +80,7 @@ def _result(
             inner = part["resource"] if media.kind == "resource" else part
             inner.pop("data", None)
             inner.pop("blob", None)
-            part |= {"sha256": "" if media.data is None else sha256(media.data).hexdigest(), "told": lines[-1]}
+            part |= {"sha256": "" if media.data is None else sha256(media.data).hexdigest(), "fallback_text": lines[-1]}
         parts.append(part)
     is_plain_text = len(parts) == 1 and parts[0].keys() == {"type", "text"}
     return to_result(

@@ -13,7 +13,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
 from packetgate.connectors.discord import questions
-from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, NOT_OPEN
+from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, QUESTION_CLOSED
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.connectors.sessions import Sessions
 from packetgate.state.base import now
@@ -98,11 +98,11 @@ async def test_a_denied_call_does_not_run(discord: DiscordStandIn, workshop: Wor
         if text is not None:
             await discord.fill(ADA, question, pressed, text)
         await discord.answer(LOBBY, DENIED)
-        await refused(discord, ADA, question, "Approve", NOT_OPEN)
+        await refused(discord, ADA, question, "Approve", QUESTION_CLOSED)
     assert not (workshop.folder / "notes.txt").exists()
 
 
-async def test_only_the_asker_and_approvers_may_press(discord: DiscordStandIn, workshop: Workshop):
+async def test_only_the_asker_and_approvers_may_press_a_button(discord: DiscordStandIn, workshop: Workshop):
     """An approver acts with the rights of the asker: Eve alone may not write."""
     async with workshop.bot({**WRITING, "writes": {"users": [ADA]}}):
         question = await ask(discord)
@@ -118,7 +118,7 @@ async def test_only_the_asker_and_approvers_may_press(discord: DiscordStandIn, w
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-async def test_nothing_runs_for_an_asker_who_left(discord: DiscordStandIn, workshop: Workshop):
+async def test_nothing_runs_after_the_asker_has_left(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(WRITING):
         question = await ask(discord)
         discord.gone.add(ADA)
@@ -134,7 +134,9 @@ async def test_a_new_request_is_answered_and_the_question_repeated(discord: Disc
         repeated = await discord.until(lambda: [one for one in discord.by_bot(LOBBY) if one["components"]])
         left = discord.messages[question["id"]]
         assert (left["components"], left["content"]) == ([], ANSWERED)
-        assert (await discord.press(ADA, {**question, "id": left["id"]}, "Approve"))["data"]["content"] == NOT_OPEN
+        assert (await discord.press(ADA, {**question, "id": left["id"]}, "Approve"))["data"][
+            "content"
+        ] == QUESTION_CLOSED
         assert not (workshop.folder / "notes.txt").exists()
         await discord.say(BEN, LOBBY, f"<@{BOT}> Read todo.txt", mentions=[BOT])
         again = await discord.until(
@@ -211,7 +213,7 @@ async def test_after_a_restart_a_message_answers_only_a_displayed_question(disco
         await discord.answer(LOBBY, "Created notes.txt")
 
 
-async def test_a_press_after_expiry_runs_nothing(
+async def test_a_button_press_after_the_expiry_runs_nothing(
     discord: DiscordStandIn, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     async with workshop.bot(WRITING):

@@ -63,13 +63,17 @@ class Rights:
 OFF = {"allow_write_tools": False, "allow_execute_tools": False}
 RIGHTS = [
     Rights("a stranger", Person(9, frozenset({9}), (9,)), None),
-    Rights("by user, who may write", Person(1, places=(9,)), {**OFF, "allow_write_tools": True}),
+    Rights("by user, who may write", Person(1, channel_ids=(9,)), {**OFF, "allow_write_tools": True}),
     Rights("by role, which may run commands", Person(9, frozenset({2}), (9,)), {**OFF, "allow_execute_tools": True}),
-    Rights("by channel", Person(9, places=(3,)), {**OFF, "allowed_tools": ("ai.read", "notes.*")}),
-    Rights("by the channel of a thread", Person(9, places=(8, 3)), {**OFF, "allowed_tools": ("ai.read", "notes.*")}),
-    Rights("where there are no tools", Person(1, places=(5,)), {**OFF, "allow_write_tools": True, "enabled": False}),
-    Rights("a role's number as a user", Person(2, places=(9,)), None),
-    Rights("a user's number as a channel", Person(9, places=(1,)), None),
+    Rights("by channel", Person(9, channel_ids=(3,)), {**OFF, "allowed_tools": ("ai.read", "notes.*")}),
+    Rights(
+        "by the channel of a thread", Person(9, channel_ids=(8, 3)), {**OFF, "allowed_tools": ("ai.read", "notes.*")}
+    ),
+    Rights(
+        "where there are no tools", Person(1, channel_ids=(5,)), {**OFF, "allow_write_tools": True, "enabled": False}
+    ),
+    Rights("a role's number as a user", Person(2, channel_ids=(9,)), None),
+    Rights("a user's number as a channel", Person(9, channel_ids=(1,)), None),
 ]
 
 
@@ -80,7 +84,7 @@ def test_rights_depend_on_user_role_and_channel(tmp_path: Path, case: Rights):
     assert case.given is None or (rights is not None and rights.model_fields_set == set(case.given))
 
 
-HERE, ELSEWHERE = Person(1, places=(3,)), Person(1, places=(9,))
+HERE, ELSEWHERE = Person(1, channel_ids=(3,)), Person(1, channel_ids=(9,))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ HERE, ELSEWHERE = Person(1, places=(3,)), Person(1, places=(9,))
         ({"allowed_tools": ("ai.*",)}, HERE, {"allowed_tools": ("ai.read",)}),
         ({"allowed_tools": ("mail.*",)}, HERE, {"allowed_tools": NO_TOOLS}),
         ({"enabled": False}, HERE, {"enabled": False}),
-        ({"enabled": True}, Person(1, places=(5,)), {"enabled": False}),
+        ({"enabled": True}, Person(1, channel_ids=(5,)), {"enabled": False}),
         ({"ask_timeout_s": 5.0}, HERE, {"ask_timeout_s": 5.0}),
     ],
 )
@@ -112,10 +116,10 @@ def test_run_settings_can_only_restrict_rights(
 @pytest.mark.parametrize(
     ("person", "asker", "may"),
     [
-        (Person(1, places=(9,)), 1, True),
-        (Person(1, places=(9,)), 7, False),
+        (Person(1, channel_ids=(9,)), 1, True),
+        (Person(1, channel_ids=(9,)), 7, False),
         (Person(9, frozenset({4}), (9,)), 7, True),
-        (Person(9, places=(9,)), 9, False),
+        (Person(9, channel_ids=(9,)), 9, False),
     ],
 )
 def test_only_the_asker_and_approvers_may_decide(tmp_path: Path, person: Person, asker: int, may: bool):
@@ -144,6 +148,6 @@ def test_without_a_table_nobody_is_allowed(tmp_path: Path):
         ("[discord.rate]\nseconds = inf", "discord.rate.seconds"),
     ],
 )
-def test_an_invalid_field_is_named(tmp_path: Path, text: str, field: str):
+def test_the_error_names_an_invalid_field(tmp_path: Path, text: str, field: str):
     with pytest.raises(ConfigError, match=re.escape(f"{tmp_path / 'packetgate.toml'}: {field}:")):
         table(tmp_path, text)

@@ -22,7 +22,7 @@ from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.connectors.discord import messages
 from packetgate.connectors.discord.conversations import STOPPED
-from packetgate.connectors.discord.messages import MESSAGE_CHARS, split
+from packetgate.connectors.discord.messages import MESSAGE_CHARS, split_message
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.protocols import Answer
@@ -158,7 +158,7 @@ async def attached(workshop: Workshop, where: int) -> list[tuple[str, str]]:
     return [(one.name, one.text) for one in packet.content.attachments]
 
 
-async def test_text_files_are_attached_and_other_files_are_named(discord: DiscordStandIn, workshop: Workshop):
+async def test_text_files_are_attached_and_a_note_names_other_files(discord: DiscordStandIn, workshop: Workshop):
     files = [
         discord.attach("notes.md", "Grüße\n".encode()),
         discord.attach("photo.png", b"\x89PNG\xff"),
@@ -235,7 +235,7 @@ class FailingResponder(ScriptedResponder):
 async def test_progress_is_replaced_by_the_answer(
     discord: DiscordStandIn, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(messages, "PAUSE_S", 0.1)
+    monkeypatch.setattr(messages, "EDIT_PAUSE_S", 0.1)
     for is_deleted in (False, True):
         notebook = GatedNotebook()
         async with session(scripted(READ_NOTE), notebook) as talk, workshop.bot(ADA_ALONE, Sessions(talk.graph)):
@@ -290,7 +290,7 @@ LINES = ["word " * 9, "x" * 300, "`a` ``` b", "", "é漢字 " * 9, "```python", 
 @given(st.lists(st.sampled_from(LINES), max_size=60), st.sampled_from([300, 500, MESSAGE_CHARS]))
 def test_no_message_is_too_long_or_blank_and_nothing_is_lost(lines: list[str], limit: int):
     text = "\n".join(lines)
-    pieces = split(text, limit)
+    pieces = split_message(text, limit)
     assert all(piece.strip() and len(piece) <= limit for piece in pieces)
     assert all(sum(line.startswith("```") for line in one.split("\n")) % 2 == 0 for one in pieces[:-1])
     letters = re.compile(r"[`\s]|python|l+")

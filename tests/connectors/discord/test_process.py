@@ -26,7 +26,7 @@ WRITE = 'Write "hello" to notes.txt'
         ({"PACKETGATE_PALETTE_SIZE": "0"}, "", "PACKETGATE_PALETTE_SIZE"),
     ],
 )
-async def test_unusable_settings_are_named_in_one_line(
+async def test_one_line_names_the_unusable_setting(
     cli: CommandLine, discord: DiscordStandIn, tmp_path: Path, variables: dict[str, str], config: str, named: str
 ):
     (cli.folder / "packetgate.toml").write_text(config)
@@ -36,7 +36,7 @@ async def test_unusable_settings_are_named_in_one_line(
     assert "Traceback" not in outcome.err
 
 
-async def test_a_missing_intent_is_named(cli: CommandLine, discord: DiscordStandIn, tmp_path: Path):
+async def test_the_error_names_a_missing_intent(cli: CommandLine, discord: DiscordStandIn, tmp_path: Path):
     discord.gateway.allows_content = False
     outcome = await refused(cli, discord, tmp_path / "patch")
     assert (outcome.status, "Message Content Intent" in outcome.err) == (2, True)
@@ -47,7 +47,7 @@ def test_writes_are_switched_on_only_by_the_table(cli: CommandLine):
     assert (outcome.status, "[discord.writes]" in outcome.err) == (2, True)
 
 
-async def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_the_error_names_a_missing_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PACKETGATE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DISCORD_TOKEN", "x")

@@ -49,7 +49,7 @@ async def test_tools_lists_the_allowed_tools(discord: DiscordStandIn, workshop: 
     ]
 
 
-async def test_strangers_get_no_reply(discord: DiscordStandIn, workshop: Workshop):
+async def test_users_who_are_not_allowed_get_only_a_refusal(discord: DiscordStandIn, workshop: Workshop):
     async with workshop.bot(ADA_ALONE):
         for name in ("tools", "why", "reset"):
             reply = await discord.interact(BEN, LOBBY, 2, {"id": "1", "name": name, "type": 1})

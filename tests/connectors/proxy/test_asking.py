@@ -65,7 +65,7 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Cli
     ],
     ids=["declined", "no", "declined at once"],
 )
-async def test_only_a_person_denies_and_nothing_else_approves(
+async def test_only_a_persons_answer_denies_a_call(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: ClientKind,
@@ -95,7 +95,7 @@ async def test_an_answer_that_was_not_offered_approves_nothing(
         assert written == []
 
 
-async def test_without_elicitation_the_refusal_says_how_to_allow_it(
+async def test_without_elicitation_the_refusal_says_how_to_allow_the_call(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     async with proxy_client(tmp_path, ledger_server(written), kind=kind, allow_write_tools=True) as talk:
@@ -109,7 +109,7 @@ async def test_without_elicitation_the_refusal_says_how_to_allow_it(
 
 
 @pytest.mark.parametrize("answer", ["yes", "no"])
-async def test_a_pending_call_is_answered_in_a_terminal_and_its_result_is_returned_once(
+async def test_a_terminal_answers_a_pending_call_and_its_result_is_returned_once(
     cli: CommandLine, kind: ClientKind, answer: str
 ) -> None:
     call = {"name": "ai.write", "arguments": {"path": "new.txt", "content": "hello", "mode": "overwrite"}}
@@ -173,7 +173,7 @@ async def test_a_remembered_answer_applies_to_its_client_after_a_restart(
     assert written == ["oak", "elm", "ash", "yew", "fir"]
 
 
-async def test_a_destination_from_free_text_is_asked_about_with_its_passage(
+async def test_a_question_about_an_address_from_free_text_quotes_its_passage(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     server: FastMCP[Any] = ledger_server(written)
@@ -198,7 +198,7 @@ async def test_a_destination_from_free_text_is_asked_about_with_its_passage(
         assert written == []
 
 
-async def test_the_state_of_a_question_is_valid_once_and_for_its_call(tmp_path: Path, written: list[str]) -> None:
+async def test_a_questions_state_is_valid_once_and_only_for_its_call(tmp_path: Path, written: list[str]) -> None:
     yes = {"input_responses": {"answer": mcp_types.ElicitResult(action="accept", content={"answer": "yes"})}}
     async with proxy_client(
         tmp_path, ledger_server(written), kind=MODERN, answer=lambda *_: "yes", allow_write_tools=True
@@ -220,7 +220,7 @@ async def test_the_state_of_a_question_is_valid_once_and_for_its_call(tmp_path: 
         assert written == ["x"]
 
 
-async def test_refusals_are_not_logged_and_internal_errors_are(
+async def test_internal_errors_are_logged_and_refusals_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[str]
 ) -> None:
     records: list[logging.LogRecord] = []
@@ -236,7 +236,7 @@ async def test_refusals_are_not_logged_and_internal_errors_are(
             for name in ("ledger.raed", "ledger.add_entry"):
                 assert (await talk.call("call_read_tool", name=name)).is_error
             assert records == []
-            monkeypatch.setattr(ProxyPipeline, "executed", broken)
+            monkeypatch.setattr(ProxyPipeline, "run_call", broken)
             result = await talk.call("call_read_tool", name="ledger.list_entries")
     finally:
         logging.getLogger("fastmcp").removeHandler(handler)

@@ -20,7 +20,7 @@ from packetgate.state.context import RoutingContext
 ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 
 
-async def test_any_tool_can_be_found_and_called_after_an_unrelated_context(
+async def test_after_an_unrelated_context_any_tool_can_be_found_and_called(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     written.append("one")
@@ -40,7 +40,7 @@ async def test_a_tool_is_called_by_its_own_name_only_if_it_was_shown(tmp_path: P
         assert not (await talk.call("ledger.list_entries")).is_error
 
 
-async def test_a_disabled_write_does_not_run_and_says_how_to_allow_it(
+async def test_a_disabled_write_does_not_run_and_its_result_says_how_to_allow_it(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     async with proxy_client(tmp_path, ledger_server(written), kind=kind, answer=lambda *_: "yes") as talk:
@@ -53,7 +53,7 @@ async def test_a_disabled_write_does_not_run_and_says_how_to_allow_it(
         assert (talk.asked, written) == ([], [])
 
 
-async def test_names_and_arguments_are_repaired_and_errors_are_named(
+async def test_names_and_arguments_are_corrected_or_the_error_names_them(
     tmp_path: Path, kind: ClientKind, written: list[str]
 ) -> None:
     async with proxy_client(tmp_path, ledger_server(written, tools=60), kind=kind) as talk:

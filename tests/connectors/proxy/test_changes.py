@@ -82,7 +82,9 @@ async def test_a_tool_that_changes_while_its_question_is_open_does_not_run(
 
 
 @pytest.mark.parametrize("change", [redescribe, widen])
-async def test_a_remembered_approval_ends_with_the_definition(tmp_path: Path, change: Callable[[Desk], None]) -> None:
+async def test_a_remembered_approval_ends_if_the_definition_changes(
+    tmp_path: Path, change: Callable[[Desk], None]
+) -> None:
     desk, answers = Desk(), ["always", "no"]
     preferences = Preferences(policy=Policy(remember="always"))
     async with proxy_client(
@@ -112,7 +114,7 @@ async def test_a_read_that_became_a_write_is_asked_about(tmp_path: Path, kind: C
         assert (len(talk.asked), desk.ran) == (1, [])
 
 
-async def test_a_change_is_announced_to_a_session(tmp_path: Path) -> None:
+async def test_a_changed_tool_is_announced_to_a_session(tmp_path: Path) -> None:
     desk = Desk()
     async with proxy_client(tmp_path, desk.connection) as talk:
         assert "desk__find_note" not in await talk.names()
@@ -122,7 +124,7 @@ async def test_a_change_is_announced_to_a_session(tmp_path: Path) -> None:
         assert "desk__find_note" in await talk.names()
 
 
-async def test_a_change_is_announced_on_a_subscription(tmp_path: Path) -> None:
+async def test_a_changed_tool_is_announced_on_a_subscription(tmp_path: Path) -> None:
     desk = Desk()
     async with (
         proxy_client(tmp_path, desk.connection, kind=MODERN) as talk,

@@ -129,7 +129,7 @@ def test_the_documented_table_is_valid(tmp_path: Path, monkeypatch: pytest.Monke
         ('[proxy.clients.a]\nservers = "x"', "proxy.clients.a.servers"),
     ],
 )
-def test_an_invalid_table_is_named(tmp_path: Path, text: str, field: str) -> None:
+def test_the_error_names_an_invalid_table(tmp_path: Path, text: str, field: str) -> None:
     (tmp_path / "packetgate.toml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(f"packetgate.toml: {field}")):
         load_clients(ProxyConfig, tmp_path / "packetgate.toml")
@@ -160,7 +160,7 @@ def test_an_unknown_client_causes_a_warning(cli: CommandLine, client: str, is_wa
         (["--http", "--host", "0.0.0.0", "--port", "0"], "", "PACKETGATE_PROXY_TOKEN"),
     ],
 )
-def test_unusable_settings_are_named(cli: CommandLine, options: list[str], table: str, named: str) -> None:
+def test_the_error_names_unusable_settings(cli: CommandLine, options: list[str], table: str, named: str) -> None:
     (cli.folder / "packetgate.toml").write_text(f"[proxy.clients.ide]\n{table}\n")
     outcome = cli.run("proxy", *options)
     assert outcome.status == 2

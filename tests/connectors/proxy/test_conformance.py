@@ -14,7 +14,7 @@ from support.programs import require
 
 from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.http import bind_socket
-from packetgate.connectors.proxy.serving import gateway_to, http_app
+from packetgate.connectors.proxy.serving import http_app, open_gateway_to_hub
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
@@ -56,7 +56,7 @@ async def proxied(home: Path) -> AsyncIterator[str]:
     allowed = RoutingContext(allow_write_tools=True, allow_execute_tools=True)
     async with (
         McpHub([behind], preferences=preferences) as hub,
-        gateway_to(hub, Settings(home=home), ProxyConfig(), allowed) as gateway,
+        open_gateway_to_hub(hub, Settings(home=home), ProxyConfig(), allowed) as gateway,
     ):
         await hub.catalogue()
         app, listening = Unprefixed(http_app(gateway, {}, []), NAME), bind_socket("127.0.0.1", 0)

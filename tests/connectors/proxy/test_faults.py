@@ -18,7 +18,7 @@ from packetgate.state.context import RoutingContext
 WRITE: dict[str, Any] = {"name": "notes.write_line", "arguments": {"line": "once"}}
 
 
-async def test_a_killed_server_is_named_and_restarted(tmp_path: Path, kind: ClientKind) -> None:
+async def test_a_killed_server_restarts_and_the_error_names_it(tmp_path: Path, kind: ClientKind) -> None:
     server = StdioServer(tmp_path, "notes", trusted=False)
     async with proxy_client(tmp_path / "home", server.connection, other_server(), kind=kind) as talk:
         call = asyncio.create_task(talk.call("call_read_tool", name="notes.read_never"))

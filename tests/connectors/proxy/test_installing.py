@@ -39,7 +39,7 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-def test_a_clients_servers_move_into_our_file(installation: Installation) -> None:
+def test_a_clients_servers_move_into_mcp_json(installation: Installation) -> None:
     before = installation.file.read_text()
     for _ in range(2):
         outcome = installation.run()
@@ -86,7 +86,7 @@ def test_unusable_settings_stay_unchanged(installation: Installation, content: s
         ("vscode", json.dumps({"servers": {"a": NPX, "b": {**NPX, "env": {"K": "${input:k}"}}}}), ["a"], ["b"]),
     ],
 )
-def test_settings_of_any_form_are_changed_minimally(
+def test_installing_changes_only_the_servers_of_a_settings_file(
     tmp_path: Path, client: str, content: str, moved: list[str], stays: list[str]
 ) -> None:
     place = place_of(client, tmp_path, "linux")

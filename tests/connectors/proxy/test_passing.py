@@ -99,7 +99,7 @@ async def test_a_cancelled_call_is_cancelled_at_its_server(tmp_path: Path, kind:
         assert not (await talk.call("call_read_tool", name="library.read_slowly")).is_error
 
 
-async def test_resources_and_prompts_carry_their_servers_name(tmp_path: Path, kind: ClientKind) -> None:
+async def test_names_of_resources_and_prompts_contain_their_server(tmp_path: Path, kind: ClientKind) -> None:
     async with reading(Library(), tmp_path, kind) as talk:
         client = talk.client
         assert [str(one.uri) for one in await client.list_resources()] == ["shelf://library/books/list"]

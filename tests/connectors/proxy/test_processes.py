@@ -114,7 +114,7 @@ async def test_a_signal_ends_the_http_proxy(cli: CommandLine, config: Path, how:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("protocol", ["legacy", "2026-07-28"])
-async def test_a_published_server_answers_in_each_turn(cli: CommandLine, protocol: str) -> None:
+async def test_a_server_from_npm_answers_under_each_context(cli: CommandLine, protocol: str) -> None:
     note = cli.folder / "note.txt"
     note.write_text("the kettle is blue\n")
     package = ["-y", "@modelcontextprotocol/server-filesystem", str(cli.folder)]
@@ -155,7 +155,7 @@ RULE = '[[policy.rules]]\neffect = "allow"\ntool = "bell.*"\n'
 
 
 @pytest.mark.slow
-async def test_repeating_a_write_that_was_interrupted_by_a_kill_asks_the_user(cli: CommandLine) -> None:
+async def test_repeating_a_write_that_a_kill_interrupted_asks_the_user(cli: CommandLine) -> None:
     log, config = cli.folder / "log", cli.folder / "mcp.json"
     entry = {"command": sys.executable, "args": ["-c", BELL, str(log)]}
     config.write_text(json.dumps({"mcpServers": {"bell": entry}}))

@@ -46,7 +46,7 @@ async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: ClientKind)
                     assert result.text == f"room {number} got secret{number}x{turn}"
 
         await asyncio.gather(*(visit(number, token) for number, token in enumerate(tokens)))
-        visited = [session for session in gateway.sessions.sessions.values() if session.own.calls]
+        visited = [session for session in gateway.sessions.sessions.values() if session.own_results.calls]
         assert len(visited) == CLIENTS
         for session in visited:
             number = session.client.removeprefix("client")
@@ -76,11 +76,11 @@ def test_a_session_remembers_the_newest_results_within_limits() -> None:
     for number in range(MAX_TRACED_CALLS + 5):
         session.remember_call(ended(str(number)))
     newest = [str(number) for number in range(5, MAX_TRACED_CALLS + 5)]
-    assert outputs(session.own) == outputs(session.shared) == newest
+    assert outputs(session.own_results) == outputs(session.shared_results) == newest
     for letter in "xy":
         session.remember_call(ended(letter * 150_000))
-    assert [text[0] for text in outputs(session.own)] == ["y"]
-    assert session.recent == ("a.b",)
+    assert [text[0] for text in outputs(session.own_results)] == ["y"]
+    assert session.recent_tools == ("a.b",)
 
 
 def test_the_least_recently_used_session_is_dropped_and_keys_belong_to_a_client() -> None:

@@ -47,7 +47,7 @@ async def test_an_invalid_address_is_an_error(url: str) -> None:
     await refusal(url)
 
 
-async def test_an_unreachable_server_is_named() -> None:
+async def test_the_error_names_an_unreachable_server() -> None:
     await refusal(f"http://127.0.0.1:{free_port()}", Code.SERVER_UNAVAILABLE)
 
 

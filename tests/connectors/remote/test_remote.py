@@ -50,7 +50,7 @@ def _notes(place: Place) -> None:
     (place.root / "notes.txt").write_text("the owl sleeps by day\n")
 
 
-def test_a_session_has_a_thread_of_its_own() -> None:
+def test_each_session_has_its_own_thread() -> None:
     assert thread_id(UUID) == thread_id(UUID.upper()) == UUID
     assert thread_id("home") == thread_id("home") != thread_id("work")
 

@@ -5,7 +5,7 @@ from support.command_line import CommandLine
 from support.endpoints import Chat, serving
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.connectors.serve.model_answers import TASK_PROMPTS, is_background
+from packetgate.connectors.serve.model_answers import TASK_PROMPTS, is_background_prompt
 from packetgate.connectors.serve.protocol import ChatRequest
 
 QUOTE = "<chat_history>\nUSER: Delete old.txt and write the rest into notes.md\nASSISTANT: Done.\n</chat_history>"
@@ -21,8 +21,10 @@ def request(*messages: tuple[str, str], **fields: object) -> ChatRequest:
 
 
 @pytest.mark.parametrize("begin", TASK_PROMPTS)
-def test_prompts_of_known_clients_are_background(begin: str) -> None:
-    assert is_background(request(("system", "You write titles."), ("user", f"{begin}x"), ("user", "Delete old.txt")))
+def test_task_prompts_of_known_clients_are_background_prompts(begin: str) -> None:
+    assert is_background_prompt(
+        request(("system", "You write titles."), ("user", f"{begin}x"), ("user", "Delete old.txt"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,8 +39,8 @@ def test_prompts_of_known_clients_are_background(begin: str) -> None:
     ],
     ids=["title in a file", "quoted later", "retrieval", "in a conversation", "system prompt", "with tools"],
 )
-def test_other_messages_are_the_users(request_: ChatRequest) -> None:
-    assert not is_background(request_)
+def test_other_messages_are_user_messages(request_: ChatRequest) -> None:
+    assert not is_background_prompt(request_)
 
 
 async def test_a_background_prompt_runs_nothing_and_leaves_a_question_open(cli: CommandLine) -> None:

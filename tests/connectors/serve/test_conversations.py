@@ -44,7 +44,7 @@ def turns_by_session(cli: CommandLine) -> Counter[str]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_call_is_approved_in_the_conversation(cli: CommandLine, *, stream: bool) -> None:
+async def test_a_message_of_the_conversation_approves_a_call(cli: CommandLine, *, stream: bool) -> None:
     new = cli.folder / "new.txt"
     async with serving(cli, "--allow-writes") as served:
         chat = Chat(served.client())
@@ -145,7 +145,7 @@ async def test_a_remembered_answer_applies_to_the_user_who_gave_it(cli: CommandL
             new.unlink()
 
 
-async def test_an_edited_history_is_another_conversation(cli: CommandLine) -> None:
+async def test_an_edited_history_starts_another_session(cli: CommandLine) -> None:
     async with serving(cli) as served:
         chat = Chat(served.client())
         await chat.say("Read plan.txt")
@@ -161,7 +161,7 @@ async def test_an_edited_history_is_another_conversation(cli: CommandLine) -> No
         assert sorted(turns_by_session(cli).values()) == [1, 1, 1, 3]
 
 
-async def test_equal_conversations_identify_no_session_unless_they_are_named(cli: CommandLine) -> None:
+async def test_equal_conversations_identify_no_session_unless_the_client_names_them(cli: CommandLine) -> None:
     async with serving(cli) as served:
         chats = [Chat(served.client()), Chat(served.client())]
         named = [Chat(served.client(), {"extra_headers": {"X-Packetgate-Conversation": name}}) for name in "ab"]

@@ -35,7 +35,7 @@ def post(client: openai.AsyncOpenAI, **changes: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_a_gguf_decides_and_reviews(cli: CommandLine, tiny_gguf: Path) -> None:
+async def test_a_gguf_answers_decision_requests_and_reviews_calls(cli: CommandLine, tiny_gguf: Path) -> None:
     async with serving(cli, "--prime", f"llamacpp:{tiny_gguf}") as served:
         client = served.client()
         response = await post(client)

@@ -32,8 +32,8 @@ async def test_a_model_with_vision_receives_pictures_and_files(
     scripted_openai.script(NO_TOOL, "Both are grey.", NO_TOOL, "The first.")
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
         chat = Chat(served.client())
-        said = [text("Which is darker?"), picture(data_url(CAT)), picture(data_url(DOG)), file("a.txt", b"Ask Ann.")]
-        assert await chat.say(said, stream=stream) == "Both are grey."
+        parts = [text("Which is darker?"), picture(data_url(CAT)), picture(data_url(DOG)), file("a.txt", b"Ask Ann.")]
+        assert await chat.say(parts, stream=stream) == "Both are grey."
         assert shown(scripted_openai) == [CAT, DOG]
         assert "Which is darker?" in told(scripted_openai)
         assert "Ask Ann." in told(scripted_openai)
@@ -47,8 +47,8 @@ async def test_an_answer_names_pictures_that_were_not_shown(cli: CommandLine, sc
     async with serving(cli, "--prime", "openai:scripted", OPENAI_BASE_URL=scripted_openai.base_url) as served:
         chat = Chat(served.client())
         for answer in ("A cat, I guess.", "Still a cat."):
-            said = await chat.say([text("What is it?"), picture(data_url(CAT))])
-            assert said == f"{answer}\n\n[Not shown to scripted, only named: attached-1.]"
+            parts = await chat.say([text("What is it?"), picture(data_url(CAT))])
+            assert parts == f"{answer}\n\n[Not shown to scripted, only named: attached-1.]"
 
 
 REFUSED = {

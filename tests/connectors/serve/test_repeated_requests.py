@@ -27,7 +27,7 @@ def options(hotel: Hotel) -> tuple[str, ...]:
     return "--allow-writes", "--mcp-config", str(hotel.folder / "mcp.json")
 
 
-async def test_a_first_message_sent_again_after_a_kill_books_once(cli: CommandLine, hotel: Hotel) -> None:
+async def test_a_first_message_repeated_after_a_kill_writes_once(cli: CommandLine, hotel: Hotel) -> None:
     (cli.folder / "packetgate.toml").write_text('[[policy.rules]]\neffect = "allow"\ntool = "hotel.book_room"\n')
     hotel.hold("after")
     async with started(cli, *options(hotel)) as killed:
@@ -45,7 +45,7 @@ async def test_a_first_message_sent_again_after_a_kill_books_once(cli: CommandLi
         assert "r1 is booked" in await Chat(served.client()).say(BOOK)
 
 
-async def test_the_first_answer_counts_and_another_is_refused(cli: CommandLine, hotel: Hotel) -> None:
+async def test_the_first_answer_counts_and_a_different_answer_is_refused(cli: CommandLine, hotel: Hotel) -> None:
     async with started(cli, *options(hotel)) as one, started(cli, *options(hotel)) as two:
         asked = Chat(one.client())
         await asked.say(BOOK)

@@ -32,7 +32,7 @@ async def streamed(client: AsyncOpenAI, messages: list[dict[str, str]], words: s
     return response
 
 
-async def test_a_conversation_by_responses(cli: CommandLine) -> None:
+async def test_a_conversation_continues_over_the_responses_api(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("Call Ann\n")
     async with serving(cli, "--allow-writes") as served:
         client, messages = served.client(), []
@@ -47,7 +47,7 @@ async def test_a_conversation_by_responses(cli: CommandLine) -> None:
         assert not (cli.folder / "plan.txt").exists()
 
 
-async def test_bad_requests_name_the_field(cli: CommandLine) -> None:
+async def test_the_error_of_a_bad_request_names_the_field(cli: CommandLine) -> None:
     bad = [
         ("model", {"model": "gpt-5"}),
         ("input", {"input": []}),
@@ -67,7 +67,7 @@ async def test_a_clients_tools_are_ignored_and_logged_once(cli: CommandLine, cap
             chat = Chat(served.client(), options={"tools": [{"type": "function", "function": {"name": "x"}}] * 36})
             for _ in range(2):
                 assert "Hello" in await chat.say("Hello")
-    assert caplog.text.count("sends 36 tools of its own") == 1
+    assert caplog.text.count("sent 36 tools of its own") == 1
 
 
 async def test_a_system_prompt_is_the_persona_of_the_answer(cli: CommandLine, scripted_openai: ScriptedOpenAI) -> None:

@@ -72,7 +72,7 @@ class Guest:
 
 
 @pytest.mark.timeout(900)
-async def test_no_booking_is_lost_or_doubled_when_a_machine_dies(
+async def test_no_write_is_lost_or_repeated_when_a_machine_dies(
     cli: CommandLine, other: CommandLine, hotel: Hotel, postgres: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     room, settings = asyncio.Semaphore(AT_ONCE), Settings(home=cli.home, database_url=postgres)
