@@ -156,13 +156,15 @@ class _Model(ReadyModel):
         messages: Sequence[BaseMessage],
         tools: Sequence[OfferedTool],
         *,
-        most: int,
+        max_calls: int,
         sampling: dict[str, Any],
-        must: bool = False,
-        asking: ChatCaller | None = None,
+        must_call: bool = False,
+        caller: ChatCaller | None = None,
     ) -> CallAnswer:
         """Return the right call, in the shortest form."""
-        answer = await super().call(messages, tools, most=most, sampling=sampling, must=must, asking=asking)
+        answer = await super().call(
+            messages, tools, max_calls=max_calls, sampling=sampling, must_call=must_call, caller=caller
+        )
         offered = compact_json([openai_tool(one, plain=False) for one in tools])
         called = [{"name": call.name, "args": call.arguments} for call in answer.calls]
         written = compact_json(called[0]) if called else answer.text

@@ -14,7 +14,7 @@ from pydantic import PrivateAttr
 from benchmarks.ranking.data import tool_spec
 from benchmarks.tokens.others import RecordingChat
 from packetgate.deciders.language.prompting import SHOW
-from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, names_of
+from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall, tool_names
 from packetgate.models.model import ChatCaller, FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
 from packetgate.state.base import TokenUsage
@@ -82,10 +82,10 @@ class ReadyModel(Model):
         messages: Sequence[BaseMessage],
         tools: Sequence[OfferedTool],
         *,
-        most: int,
+        max_calls: int,
         sampling: dict[str, Any],
-        must: bool = False,
-        asking: ChatCaller | None = None,
+        must_call: bool = False,
+        caller: ChatCaller | None = None,
     ) -> CallAnswer:
         """Return the right call, in the shortest form."""
         if isinstance(messages[-1], ToolMessage):
@@ -93,7 +93,7 @@ class ReadyModel(Model):
         server, _, upstream = self.chat.tool.partition(".")
         name = listed_name(server, upstream)
         call = WrittenCall(name, self.chat.params)
-        if name not in names_of(tools):
+        if name not in tool_names(tools):
             call = WrittenCall(SHOW, {"names": [self.chat.tool]})
         return CallAnswer((call,), "", TokenUsage())
 

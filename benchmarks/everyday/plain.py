@@ -26,7 +26,7 @@ async def played_plainly(hub: McpHub, model: Model, request: Request, site: str)
     Raises:
         DecisionError: the model cannot be asked.
     """
-    chat = model.chat.bind_tools([offered_tool(spec).as_openai for spec in (await hub.catalogue()).values()])
+    chat = model.chat.bind_tools([offered_tool(spec).openai_format for spec in (await hub.catalogue()).values()])
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
     told, messages, begun = Played(), list[BaseMessage](), perf_counter()
     for words in request.say:

@@ -70,7 +70,7 @@ async def played(name: str, case: Case, way: Way, model: Model, deciders: Decide
 
 async def _plain(case: Case, catalogue: Catalogue, model: Model) -> dict[str, Any]:
     """Return what a model calls that is shown the tools by its own chat template, or its server, and nothing else."""
-    tools = [offered_tool(spec).as_openai for spec in catalogue.values()]
+    tools = [offered_tool(spec).openai_format for spec in catalogue.values()]
     options = model.sampling(temperature=TEMPERATURE) | {"max_tokens": LONGEST}
     answer = await model.chat.bind_tools(tools).ainvoke([HumanMessage(case.query)], **options)
     calls = [Call(name=one["name"], arguments=one["args"]) for one in answer.tool_calls]

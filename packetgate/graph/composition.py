@@ -19,7 +19,7 @@ from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.embeddings import open_embeddings
-from packetgate.models.options import MODEL, ROLES, file_options, named_models
+from packetgate.models.options import MODEL, ROLES, file_options, model_names_in
 from packetgate.models.pool import ModelPool
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ModelError
@@ -59,7 +59,7 @@ def model_pool(settings: Settings) -> ModelPool:
     """
     path = settings.preferences_path
     models = {} if path is None else read_config_file(path).get("models", {})
-    options, named = file_options(models, str(path)), named_models(models)
+    options, named = file_options(models, str(path)), model_names_in(models)
     for role, name in named.items():
         if getattr(settings, role) != name:
             options.pop(role, None)  # the options belong to the model of the file
@@ -76,7 +76,7 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
         ConfigError: the file cannot be read.
     """
     path = settings.preferences_path
-    named = {} if path is None else named_models(read_config_file(path).get("models", {}))
+    named = {} if path is None else model_names_in(read_config_file(path).get("models", {}))
     names: dict[str, SettingValue] = {}
     for role in ROLES:
         name = getattr(settings, role)

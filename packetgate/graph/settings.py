@@ -7,7 +7,7 @@ from platformdirs import user_data_path
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from packetgate.models.options import named_models
+from packetgate.models.options import model_names_in
 from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.config_file import read_config_file
 
@@ -62,7 +62,7 @@ class Settings(BaseSettings):
         """Take models from `packetgate.toml` if no variable or option sets them."""
         path = Path(values.get("config") or DEFAULT_PREFERENCES)
         try:
-            named = named_models(read_config_file(path).get("models", {})) if path.is_file() else {}
+            named = model_names_in(read_config_file(path).get("models", {})) if path.is_file() else {}
         except ConfigError:
             named = {}  # reported when the rest of the file is read
         return {role: name for role, name in named.items() if role in ("lite", "prime")} | values

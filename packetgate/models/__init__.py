@@ -1,1 +1,1 @@
-"""Models, and requests to models: the pool, llama.cpp, OpenAI-compatible endpoints, structured answers."""
+"""Chat models and requests to them: the pool, llama.cpp, OpenAI-compatible endpoints, structured answers."""

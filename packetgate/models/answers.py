@@ -1,4 +1,4 @@
-"""Answers in words: streamed through LangGraph's message stream, without markup and with inert links."""
+"""Text answers: streamed through LangGraph's message stream, without markup and with inert links."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,42 +13,42 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from packetgate.models.calling import OfferedTool
 from packetgate.models.links import LinkFilter
 from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model, was_cut_off
-from packetgate.models.pictures import pictures_in
+from packetgate.models.pictures import picture_names
 from packetgate.models.requests import join_pieces, record_request, usage_of
-from packetgate.models.stripping import NOTHING_LEFT, MarkupFilter
-from packetgate.models.thoughts import cut_off_in_thought, ended_in_thought, less_room
-from packetgate.models.transport import as_decision_errors, check_answered, timeout_of
+from packetgate.models.stripping import ONLY_MARKUP, MarkupFilter
+from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_room
+from packetgate.models.transport import as_decision_errors, check_not_refused, timeout_of
 from packetgate.models.turns import limited_request
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
-UNSEEN = "\n\n[Not shown to {}, only named: {}.]"
+PICTURES_NOT_SHOWN = "\n\n[Not shown to {}, only named: {}.]"
 CUT_OFF = "\n\n[Cut off at {:,} tokens: raise answer_max_tokens for longer answers.]"
-HELD = 300
-"""Characters to hold back: text beside a tool call is not shown, because the call may not run."""
+HELD_CHARS = 300
+"""Number of characters to hold back: text before a tool call is not shown, because the call may not run."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer in words, with its token usage and message id."""
+    """A text answer with its token usage and message id."""
 
     text: str
     """The text as the model wrote it, including leaked tool markup."""
     usage: TokenUsage
     message_id: str | None
-    """The id under which it was streamed."""
+    """The id of the streamed message."""
     problem: str = ""
-    """Why pictures were refused."""
+    """Why the server refused pictures; empty if it did not."""
 
 
-class _Shown(BaseChatModel):
-    """A chat model that streams the texts that `texts` yields through LangGraph."""
+class _TextStreamer(BaseChatModel):
+    """A chat model without a model: LangGraph streams what `texts` yields."""
 
     texts: Callable[[], AsyncIterator[str]]
 
     @property
     def _llm_type(self) -> str:
-        return "shown"
+        return "text_streamer"
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
         raise NotImplementedError("synchronous calls are not supported: use ainvoke or astream")
@@ -65,8 +65,8 @@ class _Shown(BaseChatModel):
         yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last"))
 
 
-async def _show(texts: Callable[[], AsyncIterator[str]]) -> AIMessage:
-    return await _Shown(texts=texts, cache=False).ainvoke([])
+async def _stream_texts(texts: Callable[[], AsyncIterator[str]]) -> AIMessage:
+    return await _TextStreamer(texts=texts, cache=False).ainvoke([])
 
 
 async def complete(
@@ -78,18 +78,19 @@ async def complete(
     max_tokens: int,
     tools: Sequence[OfferedTool] = (),
 ) -> Completion:
-    """Return an answer in words, which is streamed without markup.
+    """Return a text answer, and stream it without markup.
 
-    If pictures were not shown to the model, the last line of the answer says so.
+    If the model did not receive the pictures, the last line of the answer says so.
 
     Args:
-        user_words: Addresses in these words stay links; if the words ask for JSON, JSON in the answer stays.
-        tools: Tools that the model is shown but does not call.
+        user_words: text of the user. Links to addresses in this text stay active. If the text asks for JSON, JSON stays
+            in the answer.
+        tools: tools that the prompt describes and the model may not call.
 
     Raises:
         DecisionError: the model cannot be asked, breaks off, or returns no text.
     """
-    options = model.sampling(temperature=temperature) | model.words_only(tools)
+    options = model.sampling(temperature=temperature) | model.text_answer_options(tools)
     written, usage, problem = "", TokenUsage(), ""
 
     async def texts() -> AsyncIterator[str]:
@@ -105,52 +106,52 @@ async def complete(
             except DecisionError as error:
                 if pieces:
                     raise
-                room = less_room(room, error)
+                room = smaller_room(room, error)
         yield links.feed(markup.close()) + links.close()
         if not pieces:
-            raise DecisionError(f"{model.label} said nothing")
+            raise DecisionError(f"{model.label} returned no text")
         answer = join_pieces(pieces)
         written, usage, cut_off = answer.text, usage_of(answer), was_cut_off(answer)
-        model.thoughts.learn(usage.thought_tokens)
-        if not markup.text and ended_in_thought(markup.text, usage, cut_off=cut_off):
+        model.thoughts.record(usage.thought_tokens)
+        if not markup.text and ended_within_thought(markup.text, usage, cut_off=cut_off):
             raise cut_off_in_thought(model.label, model.thoughts, usage)
         if not written.strip():
-            raise DecisionError(f"{model.label} said nothing", usage)
+            raise DecisionError(f"{model.label} returned no text", usage)
         problem = str(answer.response_metadata.get(PICTURES_REFUSED, ""))
-        unseen = [one for one in pictures_in(messages) if one] if problem or model.sees is False else []
-        ending = UNSEEN.format(model.name, ", ".join(unseen)) if unseen else ""
+        names = [one for one in picture_names(messages) if one] if problem or model.accepts_images is False else []
+        ending = PICTURES_NOT_SHOWN.format(model.name, ", ".join(names)) if names else ""
         ending += CUT_OFF.format(max_tokens) if cut_off else ""
         written += ending
-        yield ("" if markup.text else NOTHING_LEFT) + ending
+        yield ("" if markup.text else ONLY_MARKUP) + ending
 
-    message = await _show(texts)
+    message = await _stream_texts(texts)
     return Completion(written, usage, message.id, problem)
 
 
-def streaming_asker(user_words: str) -> ChatCaller:
-    """Return a function like `ask` that streams the words of answers without calls.
+def streaming_caller(user_words: str) -> ChatCaller:
+    """Return a function like `ask_chat` that also streams the text of an answer if the answer has no calls.
 
     Args:
-        user_words: addresses in these words stay links; if the words ask for JSON, JSON in the answer stays.
+        user_words: see `complete`.
     """
 
     async def ask(
-        chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, patient: bool = False
+        chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, double_timeout: bool = False
     ) -> AIMessage:
         pieces: list[AIMessage] = []
 
         async def texts() -> AsyncIterator[str]:
             markup, links, held = MarkupFilter(user_words), LinkFilter(user_words), ""
-            async for piece in stream(chat, messages, options, first_s=timeout_of(chat)):
+            async for piece in stream(chat, messages, options, first_timeout_s=timeout_of(chat)):
                 pieces.append(piece)
                 held += links.feed(markup.feed(piece.text))
-                if len(held) > HELD and not _has_calls(pieces):
+                if len(held) > HELD_CHARS and not _has_calls(pieces):
                     yield held
                     held = ""
             held += links.feed(markup.close()) + links.close()
             yield "" if _has_calls(pieces) else held
 
-        shown = await _show(texts)
+        shown = await _stream_texts(texts)
         answer = join_pieces(pieces)
         answer.id = shown.id
         return answer
@@ -159,27 +160,31 @@ def streaming_asker(user_words: str) -> ChatCaller:
 
 
 async def stream(
-    chat: BaseChatModel, messages: Sequence[BaseMessage], options: dict[str, Any], *, first_s: float | None = None
+    chat: BaseChatModel,
+    messages: Sequence[BaseMessage],
+    options: dict[str, Any],
+    *,
+    first_timeout_s: float | None = None,
 ) -> AsyncIterator[AIMessage]:
     """Ask once and yield the answer in pieces.
 
     Args:
-        first_s: longest wait for the first piece; None: the same as for later pieces.
+        first_timeout_s: longest wait for the first piece; None: the same wait as for later pieces.
     """
     pieces = chat.astream(list(messages), HIDDEN, **options)
     with limited_request(chat, streamed=True) as limit, record_request(chat, messages, options) as record:
         deadline = limit.deadline
-        if deadline is not None and first_s is not None:
-            deadline = min(deadline, asyncio.get_running_loop().time() + first_s)
+        if deadline is not None and first_timeout_s is not None:
+            deadline = min(deadline, asyncio.get_running_loop().time() + first_timeout_s)
         while True:
             with as_decision_errors(chat, limit.advice):
                 async with asyncio.timeout_at(deadline):
                     piece: BaseMessage | None = await anext(pieces, None)
                 if piece is None:
                     return
-                if not isinstance(piece, AIMessage):  # the endpoint chooses the role
-                    raise TypeError(f"a message of type {piece.type}")
-            check_answered(chat, piece)
+                if not isinstance(piece, AIMessage):
+                    raise TypeError(f"the endpoint returned a message of type {piece.type}")
+            check_not_refused(chat, piece)
             record(piece)
             yield piece
             deadline = limit.deadline

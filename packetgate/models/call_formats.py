@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 
 class Frame(NamedTuple):
-    """The begin and end marks of a part of a text."""
+    """The begin mark and end mark of a section of model output."""
 
     begin: str
     end: str
 
 
 def any_of(*marks: str) -> str:
-    """Return a pattern of these texts, the longest first."""
+    """Return a regular expression that matches any of these texts, the longest first."""
     return "|".join(re.escape(mark) for mark in sorted(marks, key=len, reverse=True))
 
 
@@ -43,7 +43,7 @@ CALLS = (
 _TAG = r"(?:\w{1,12}[:_])?(?:think|thinking|thought|reasoning)(?::\w{1,16})?"
 THOUGHT_BEGIN = rf"<{_TAG}>|\[THINK\]|\u25c1think\u25b7|<\|channel>"
 THOUGHT_END = rf"</{_TAG}>|\[/THINK\]|\u25c1/think\u25b7|<channel\|>"
-"""Patterns of the marks of `THOUGHTS` and of their variants, such as `<seed:think>`."""
+"""Patterns of the marks in `THOUGHTS` and their variants, such as `<seed:think>`."""
 
 ECHOES = (
     Frame("<tool_response>", "</tool_response>"),

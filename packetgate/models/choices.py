@@ -21,13 +21,13 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True)
 class MeasuredChoice:
-    """One measured choice of an answer."""
+    """The option that an answer has at one place, with its probability."""
 
     path: Path
     value: str
     probability: float
-    """Probability of this option, given that one of the options is written."""
-    among: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
+    """Probability of this option, given that the answer has one of the options."""
+    probabilities: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
     """The probability of every option."""
 
 
@@ -49,14 +49,14 @@ class _Token(_Alternative):
     top_logprobs: list[_Alternative] = []
 
     def weights(self, texts: Sequence[bytes]) -> dict[bytes, float]:
-        """Return the weight of each listed token that continues one of the texts, and of each text without one."""
+        """Return the weights of listed tokens that continue a text, and of texts that no listed token continues."""
         listed: dict[bytes, float] = {}
         for one in self.top_logprobs:
             listed[one.written] = listed.get(one.written, 0.0) + one.weight
         listed.setdefault(self.written, self.weight)
         weights = {one: weight for one, weight in listed.items() if any(_continues(one, text) for text in texts)}
         unlisted = [text for text in texts if not any(_continues(one, text) for one in weights)]
-        if unlisted:  # each has at most the least listed probability, and all together the remaining one
+        if unlisted:  # an unlisted token has at most the lowest listed probability; all share the rest
             highest = min(*listed.values(), max(0.0, 1 - sum(listed.values())) / len(unlisted))
             weights |= dict.fromkeys(unlisted, highest)
         return weights
@@ -65,10 +65,10 @@ class _Token(_Alternative):
 _TOKENS = TypeAdapter(list[_Token])
 
 
-def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[MeasuredChoice, ...]:
-    """Return the measured choices of an answer that is one JSON object.
+def measured_choices(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[MeasuredChoice, ...]:
+    """Return the choices of an answer with their probabilities; the answer must be one JSON object.
 
-    Measurements that contradict the text are dropped: a server may send other tokens than the answer's.
+    A choice whose tokens differ from the text is dropped: a server may send wrong tokens.
     """
     sent = answer.response_metadata.get("logprobs")
     if not choices or not isinstance(sent, Mapping):
@@ -78,13 +78,13 @@ def measure(answer: AIMessage, text: str, choices: Sequence[Choice]) -> tuple[Me
         tokens = _TOKENS.validate_python(sent.get("content"))
         written = b"".join(token.written for token in tokens).decode()
         if not isinstance(value, dict) or not written.lstrip().startswith("{"):
-            return ()  # thoughts are no part of the text, and may contain drafts
+            return ()  # the tokens begin with a thought, which may contain drafts of the answer
         spans = list(json_spans(written))
     except (ValidationError, ValueError, RecursionError):
         return ()
     measured = []
     for path, start, _ in spans:
-        choice = next((one for one in choices if one.stands_at(path)), None)
+        choice = next((one for one in choices if one.matches(path)), None)
         found = _measured(path, choice, tokens, len(written[:start].encode())) if choice else None
         if found and _value_at(value, path) == json.loads(found.value):
             measured.append(found)
@@ -120,7 +120,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _measured(path: Path, choice: Choice, tokens: Sequence[_Token], start: int) -> MeasuredChoice | None:
-    """Return the measurement of the value that begins at a byte of the answer; None if the value is no option."""
+    """Return the choice whose value begins at byte `start` of the answer; None if the value is not an option."""
     texts = {option: option.encode() for option in choice.options}
     earned = dict.fromkeys(choice.options, 0.0)
     undecided, at, written = 1.0, 0, b""
@@ -151,7 +151,7 @@ def _measured(path: Path, choice: Choice, tokens: Sequence[_Token], start: int) 
 
 
 def _continues(token: bytes, text: bytes) -> bool:
-    """Whether a token is a prefix of `text`, or all of it and the end of the value."""
+    """Whether a token is a prefix of `text`, or `text` and the character after the value."""
     return text.startswith(token) or (token.startswith(text) and token[len(text) : len(text) + 1] in _AFTER_VALUE)
 
 

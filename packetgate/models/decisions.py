@@ -1,4 +1,4 @@
-"""Ask decision models, which answer typed questions about a state with probabilities and no text."""
+"""Ask decision models, which answer typed questions about a state with probabilities instead of text."""
 
 import asyncio
 import json
@@ -56,9 +56,9 @@ def state_text(state: State | JsonValue) -> str:
 def _message_as_json(value: object) -> Any:
     if isinstance(value, BaseMessage):
         return convert_to_openai_messages(value)
-    raise TypeError(f"the state is a {type(value).__name__}")
+    raise TypeError(f"the state contains a {type(value).__name__}")
 
 
 def _refuse_media(part: dict[str, Any]) -> None:
     if part.get("type") in _MEDIA and part.keys() & _CONTENT:
-        raise RequestError(f"{part['type']}: decision models read only text, no pictures, sounds or files")
+        raise RequestError(f"the state contains a part of type {part['type']!r}: decision models read only text")

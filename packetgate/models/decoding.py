@@ -1,7 +1,7 @@
 """Read the JSON answer and the tool calls in a model's output, without thoughts and made-up tool results.
 
-A complete call counts without its end mark, which servers often cut off as a stop word. A call is read to its own end,
-not to the next mark, because strings may quote marks.
+A complete call needs no end mark, because servers often cut it off as a stop word. A call ends where its JSON ends, not
+at the next mark, because strings may contain marks.
 """
 
 import re
@@ -25,7 +25,7 @@ _OTHER_KEYS = frozenset(
     {*CALL_KEYS["name"], "id", "type", "index", "call_id", "tool_call_id", "action", "question", "tools"}
     | {"alternatives", "reasoning", "confidence"}
 )
-"""Keys that a call without arguments, or an answer in our own form, may have."""
+"""Keys that a call without arguments, or an answer in Packetgate's JSON form, may have."""
 
 
 def decode_json(text: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def decode_json(text: str) -> dict[str, Any]:
     values = [one.value for one in readings if one.value is not None]
     if any(value != () for value in values):
         return _normal(values)
-    raise DecisionError(f"the answer holds no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
+    raise DecisionError(f"the answer contains no complete JSON object{problem and f' ({problem})'}: {shorten(text)!r}")
 
 
 def calls_in(text: str) -> tuple[WrittenCall, ...]:
@@ -77,21 +77,21 @@ def begins_call(text: str) -> bool | None:
 
 
 def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `name` and the `arguments` of an object, under whichever keys it has them.
+    """Return the `name` and the `arguments` of an object, under any of the known key names.
 
     Arguments in a string are decoded; null and the empty string mean none.
 
-    Raise ValueError if a field is given twice and differently, the string holds no JSON object, other keys may be
+    Raise ValueError if a field has two different values, the string is not a JSON object, unknown keys may be
     arguments, or the object defines a tool.
     """
     places = _places(entry)
     if any(map(_is_definition, places)):
-        raise ValueError("it defines a tool instead of calling one")
+        raise ValueError("the object defines a tool instead of calling a tool")
     fields: dict[str, Any] = {}
     for part, keys in CALL_KEYS.items():
         given = [place[key] for place in places for key in keys if key in place and place[key] is not places[-1]]
         if any(value != given[0] for value in given):
-            raise ValueError(f"a call has two different values for its {part}")
+            raise ValueError(f"a tool call has two different values for {part}")
         if given:
             fields[part] = given[0]
     if "arguments" in fields:
@@ -104,7 +104,7 @@ def call_fields(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def looks_like_call(entry: object) -> bool:
-    """Whether a value looks like a call without marks around it."""
+    """Whether a JSON value without call marks has the fields of a call."""
     if not isinstance(entry, Mapping):
         return False
     places = _places(entry)
@@ -113,7 +113,7 @@ def looks_like_call(entry: object) -> bool:
 
 
 def is_only_calls(text: str) -> bool:
-    """Whether a text is nothing but calls, or the wire format of calls."""
+    """Whether a text contains only calls, or an object with `tool_calls`."""
     text = text.strip()
     readings = read_answer(text)
     if len(readings) != 1 or text[readings[0].end :].strip("`\n"):
@@ -139,7 +139,7 @@ def _decoded(arguments: Any) -> Any:
         return {} if arguments is None else arguments
     value = whole_json(arguments) if arguments.strip() else {}
     if not isinstance(value, dict):
-        raise ValueError("it is not a JSON object")  # noqa: TRY004  one error for everything that is no call
+        raise ValueError("the arguments are not a JSON object")  # noqa: TRY004  callers catch one type
     return value
 
 
@@ -165,11 +165,11 @@ def _normal(values: list[Any]) -> dict[str, Any]:
         last_calls = [*takewhile(lambda value: isinstance(value, tuple), reversed(values))][::-1]
         calls = [call for one in last_calls for call in one]
         if () in last_calls[:-1] or not calls:
-            raise DecisionError("a tool call of the answer cannot be read, so all of them are ignored")
+            raise DecisionError("a tool call of the answer cannot be read, so all calls are ignored")
         return {"tool_calls": [_entry(call) for call in calls]}
     answer: dict[str, Any] = values[-1]
     if looks_like_call(answer) and any(one != answer and (one == () or looks_like_call(one)) for one in values):
-        raise DecisionError("the answer holds several tool calls, and text between them: write them in one list")
+        raise DecisionError("the answer contains text between several tool calls: write the calls in one list")
     if not isinstance(answer.get("tool_calls"), list):
         return answer
     try:
@@ -193,7 +193,7 @@ _MARKS = re.compile(
   | (?P<stray> </parameter> | </function> )
   | (?P<frame> {_CALL_BEGIN} )
   | (?P<body> <function=(?=[^<>\n]{{1,200}}>) | {_HEADER} )
-  | (?P<json> \{{(?!\{{) | \[(?=\s*\{{) )  # of a template's doubled brace, the inner brace
+  | (?P<json> \{{(?!\{{) | \[(?=\s*\{{) )  # the inner of two braces, which a template doubles
     """,
     _FLAGS,
 )
@@ -219,9 +219,9 @@ _BETWEEN = re.compile(r"(?:[\s;,]|```(?:json)?|\band\b|\bthen\b)*+", re.IGNORECA
 
 
 def read_answer(text: str) -> list[JsonReading]:
-    """Return all values that may be the answer, in order, including broken ones.
+    """Return all values that may be the answer, in order, including invalid values.
 
-    A value is a dict, or a tuple of calls, which is empty where marks announce a call that cannot be read.
+    A value is a dict or a tuple of calls. An empty tuple stands for a call that cannot be read.
     """
     readings: list[JsonReading] = []
     at = 0
@@ -230,15 +230,15 @@ def read_answer(text: str) -> list[JsonReading]:
         if kind in {"thought", "echo", "fence"}:
             end = _end_of(mark).search(text, mark.end())
             if end is None:
-                broken = JsonReading(None, len(text), "it breaks off while it is still thinking")
+                broken = JsonReading(None, len(text), "the answer breaks off within a thought")
                 return [*readings, broken] if kind == "thought" else readings
             at = end.end()
-        elif kind == "thought_end":  # the chat template wrote the start of the thought
+        elif kind == "thought_end":  # the chat template opened the thought
             readings.clear()
             at = mark.end()
         elif kind == "stray":
             if any(isinstance(reading.value, tuple) for reading in readings):
-                return [JsonReading((), len(text), "its tool call holds tags that end it too early")]
+                return [JsonReading((), len(text), "a tool call contains tags that end the call too early")]
             at = mark.end()
         else:
             reading = _plain(text, mark.start()) if kind == "json" else _calls(text, mark)
@@ -261,18 +261,18 @@ def _unless_example(text: str, at: int, reading: JsonReading) -> JsonReading:
         return reading
     end = len(text[: reading.end].rstrip("` \t\r\n"))
     if _WORDS_AFTER.match(text, end):
-        return JsonReading((), reading.end, "it may be an example, because text follows it")
+        return JsonReading((), reading.end, "the tool call may be an example, because text follows it")
     return reading
 
 
 def _plain(text: str, at: int) -> JsonReading:
-    """Read JSON without marks: an object, or calls in a list or one after the other."""
+    """Read JSON without call marks: an object, a list of calls, or consecutive calls."""
     reading = read_json_at(text, at)
     if reading.value is not None and _ARGUMENT_OF.search(text[max(0, at - 200) : at]):
-        return JsonReading((), reading.end, "its tool call is in a format that is not known")
+        return JsonReading((), reading.end, "the format of the tool call is unknown")
     if isinstance(reading.value, list) and not all(map(looks_like_call, reading.value)):
         alone = reading.value[0] if len(reading.value) == 1 and isinstance(reading.value[0], dict) else None
-        return JsonReading(alone, reading.end, "" if alone else "it is a list, but not one of tool calls only")
+        return JsonReading(alone, reading.end, "" if alone else "the list contains values that are not tool calls")
     entries: list[Any] = []
     while isinstance(reading.value, list) or looks_like_call(reading.value):
         entries += reading.value if isinstance(reading.value, list) else [reading.value]
@@ -293,11 +293,11 @@ def _entries(entries: list[Any], end: int) -> JsonReading:
 
 
 def _calls(text: str, mark: re.Match[str]) -> JsonReading:
-    """Read the calls that a mark announces: one after the other, each in any syntax."""
+    """Read the consecutive calls after a mark; each call may have any syntax."""
     calls: list[WrittenCall] = []
     end = mark.end() if mark.lastgroup == "frame" else mark.start()
     while (body := _body(text, _after(_GAP, text, end))) is not None:
-        if isinstance(body.value, dict):  # a plain answer
+        if isinstance(body.value, dict):  # an answer, not a call
             return JsonReading(tuple(calls), end) if calls else body
         if not body.value:
             is_open = body.end < 0
@@ -305,7 +305,7 @@ def _calls(text: str, mark: re.Match[str]) -> JsonReading:
         calls += body.value
         end = body.end
     if not calls:
-        return JsonReading((), _after(_GAP, text, end), "its tool call is not JSON with a tool name")
+        return JsonReading((), _after(_GAP, text, end), "the tool call is not JSON with a tool name")
     return JsonReading(tuple(calls), _after(_END_MARKS, text, end))
 
 
@@ -327,8 +327,8 @@ _PARAMETER = re.compile(
 def _body(text: str, at: int) -> JsonReading | None:
     """Read calls at a position; None if there are none.
 
-    The value is a tuple of calls, empty if they cannot be read, or a dict that is no call. The end is negative if it
-    is unknown.
+    The value is a tuple of calls, which is empty if the calls cannot be read, or a dict that is not a call. A negative
+    end means that the end is unknown.
     """
     if found := _TAGGED.match(text, at):
         if not text.startswith("{", found.end()):
@@ -350,7 +350,7 @@ def _body(text: str, at: int) -> JsonReading | None:
 
 def _named(name: str, arguments: JsonReading) -> JsonReading:
     if not isinstance(arguments.value, dict):
-        return JsonReading((), -1, arguments.problem or "the arguments of its tool call are not an object")
+        return JsonReading((), -1, arguments.problem or "the arguments of the tool call are not a JSON object")
     return JsonReading((WrittenCall(name.strip(), arguments.value),), arguments.end)
 
 
@@ -361,19 +361,19 @@ def _parameters(name: str, text: str, at: int) -> JsonReading:
     while found := _PARAMETER.match(text, at):
         key, value = found["key"].strip(), found["value"].removeprefix("\n").removesuffix("\n")
         if key in arguments or re.search(r"<parameter[=\s]", value):
-            return JsonReading((), -1, "the parameters of its tool call are not well formed")
+            return JsonReading((), -1, "the parameters of the tool call are not well formed")
         arguments[key] = _typed(value)
         if not isinstance(arguments[key], str):
             written[key] = value
         at = found.end()
     closing = _FUNCTION_END.match(text, at)
     if not closing:
-        return JsonReading((), -1, "it breaks off in the middle of a tool call, or its parameters are not well formed")
+        return JsonReading((), -1, "the tool call breaks off, or its parameters are not well formed")
     return JsonReading((WrittenCall(name.strip(), arguments, written=written),), closing.end())
 
 
 def _typed(written: str) -> Any:
-    """Return a number, a truth value, a list or an object, parsed; any other text stays unchanged."""
+    """Parse a number, boolean, list or object; return any other text unchanged."""
     try:
         value = whole_json(written)
     except ValueError:

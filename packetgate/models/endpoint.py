@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's protocol, and the endpoint of each role as the environment sets it."""
+"""OpenAI-compatible servers, and the endpoint of each role from the environment."""
 
 import math
 import os
@@ -17,12 +17,12 @@ OPENAI = "openai"
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A known model server: a local program or a provider, with its URL and variables."""
+    """A known model server: a local program or a provider."""
 
     title: str
     base_url: str
-    start: str = ""
-    """Command that starts it; empty for a provider."""
+    start_command: str = ""
+    """Command that starts the server; empty for a provider."""
     key_variable: str = ""
 
 
@@ -41,19 +41,19 @@ SERVERS: Mapping[str, ModelServer] = {
     "openrouter": ModelServer("OpenRouter", "https://openrouter.ai/api/v1", key_variable="OPENROUTER_API_KEY"),
 }
 LOCAL_SERVERS: tuple[str, ...] = tuple(name for name, server in SERVERS.items() if not server.key_variable)
-HOSTED: Mapping[str, str] = {OPENAI: "OPENAI_API_KEY"} | {
+PROVIDER_KEYS: Mapping[str, str] = {OPENAI: "OPENAI_API_KEY"} | {
     name: server.key_variable for name, server in SERVERS.items() if server.key_variable
 }
-"""Provider prefixes and the variables of their keys."""
+"""The environment variable of the API key, by provider prefix."""
 
 
 def base_url_of(name: str) -> str:
-    """Return a server's base URL; Ollama's follows `OLLAMA_HOST`."""
+    """Return a server's base URL; for Ollama, `OLLAMA_HOST` overrides it."""
     host = os.environ.get("OLLAMA_HOST", "").strip(" '\"") if name == "ollama" else ""
     return _ollama_url(host) if host else SERVERS[name].base_url
 
 
-def is_here(base_url: str) -> bool:
+def is_local_url(base_url: str) -> bool:
     """Whether a base URL is on this machine."""
     host = urlsplit(base_url).hostname or ""
     try:
@@ -88,7 +88,7 @@ class Endpoint:
     timeout: float
     key_variable: str = "OPENAI_API_KEY"
     server: str = OPENAI
-    """The name in `SERVERS` that has this address; OpenAI's for any other address."""
+    """A key of `SERVERS`; `openai` for a base URL that the user sets."""
 
     @property
     def is_openai(self) -> bool:
@@ -130,7 +130,7 @@ def endpoint_of(role: Role | Literal["embeddings"], timeout: float | None = None
         other = "OLLAMA_HOST" if server == "ollama" else "OPENAI_BASE_URL"
         raise ModelError(
             f"the base URL of the {role} model, {without_credentials(base_url)!r}, is not an http or https URL: "
-            f"set PACKETGATE_{role.upper()}_BASE_URL or {other} to one, such as http://localhost:11434/v1"
+            f"set PACKETGATE_{role.upper()}_BASE_URL or {other} to a URL such as http://localhost:11434/v1"
         )
     variable = _key_variable(role, server)
     return Endpoint(base_url, _value(variable), timeout or _timeout(), variable, server)

@@ -1,4 +1,4 @@
-"""Reading one JSON object or list at a position of a longer text."""
+"""Read one JSON object or list at a position of a longer text."""
 
 import json
 import math
@@ -18,18 +18,18 @@ _CLOSING = {"{": "}", "[": "]"}
 
 @dataclass(frozen=True)
 class JsonReading:
-    """The value that was read at a position of a text, its end and any problem."""
+    """A value that was read from a text, where it ends, and any problem."""
 
     value: Any
-    """A dict or a list, or a tuple of calls; None if it is broken."""
+    """A dict or a list, or a tuple of calls; None if the JSON is invalid."""
     end: int
-    """The position after the value; after a broken value, the position where reading continues."""
+    """The position after the value; after invalid JSON, the position where reading continues."""
     problem: str = ""
-    """What is broken, in words for the model."""
+    """What is invalid, as a message for the model; empty if nothing is."""
 
 
 def read_json_at(text: str, at: int) -> JsonReading:
-    """Read standard JSON; strings may hold raw control characters."""
+    """Return the JSON value at a position; strings may contain raw control characters."""
     end, problem = _extent(text, at)
     if problem:
         return JsonReading(None, end, problem)
@@ -43,7 +43,7 @@ def read_json_at(text: str, at: int) -> JsonReading:
 def whole_json(text: str) -> Any:
     """Decode a text that is one JSON value and nothing else.
 
-    Raise ValueError if the text is not one JSON value, names a key twice, or holds a number or string that cannot
+    Raise ValueError if the text is not one JSON value, has a key twice, or contains a number or string that cannot
     be stored.
     """
     text = text.strip()
@@ -51,7 +51,7 @@ def whole_json(text: str) -> Any:
         return _decode(text)
     reading = read_json_at(text, 0)
     if reading.value is None or reading.end != len(text):
-        raise ValueError(reading.problem or "something follows the JSON")
+        raise ValueError(reading.problem or "text follows the JSON")
     return reading.value
 
 
@@ -61,9 +61,9 @@ def _decode(text: str) -> Any:
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         near = " ".join(text[max(0, error.pos - 20) : error.pos + 10].split())
-        raise ValueError(f"its JSON is broken near {near!r}: {error.msg}") from error
+        raise ValueError(f"the JSON is invalid near {near!r}: {error.msg}") from error
     except UnicodeEncodeError as error:
-        raise ValueError("a string of its JSON holds half a surrogate pair") from error
+        raise ValueError("a string in the JSON contains half a surrogate pair") from error
     return value
 
 
@@ -76,15 +76,15 @@ def _extent(text: str, at: int) -> tuple[int, str]:
         if mark[0] == '"':
             continue
         if len(mark) > 1:
-            return token.start(), "its JSON breaks off where the thought ends"
+            return token.start(), "the JSON breaks off where the thought ends"
         nesting += 1 if mark in "{[" else -1
         deepest = max(deepest, nesting)
-        depth += (mark == opening) - (mark == _CLOSING[opening])  # a stray bracket of another kind ends nothing
+        depth += (mark == opening) - (mark == _CLOSING[opening])  # unmatched brackets of the other kind are ignored
         if depth == 0:
-            return token.end(), f"its JSON is nested more than {_MAX_DEPTH} deep" if deepest > _MAX_DEPTH else ""
-    # What seemed to be a string may have begun with a quote of a thought: only its end matters then.
+            return token.end(), f"the JSON is nested more than {_MAX_DEPTH} levels deep" if deepest > _MAX_DEPTH else ""
+    # A quote inside a thought may have begun this string: then reading continues at the end of the thought.
     last = max((found.start() for found in _THOUGHT_END.finditer(text, at)), default=len(text))
-    return last, "it breaks off in the middle of its JSON"
+    return last, "the answer breaks off within the JSON"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -92,21 +92,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):  # ambiguous
         names = [name for name, _ in pairs]
         twice = next(name for at, name in enumerate(names) if name in names[:at])
-        raise ValueError(f"its JSON names {twice[:60]!r} twice in one object")
+        raise ValueError(f"the JSON has the key {twice[:60]!r} twice in one object")
     return value
 
 
 def _int(digits: str) -> int:
     value = int(digits) if len(digits) <= 20 else 1 << 64
     if not -(1 << 63) <= value < 1 << 64:
-        raise ValueError("a number of its JSON is larger than 64 bits")
+        raise ValueError("a number in the JSON does not fit 64 bits")
     return value
 
 
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"its JSON contains {digits[:20]}, which is not a JSON number")
+        raise ValueError(f"the JSON contains {digits[:20]}, which is not a JSON number")
     return value
 
 

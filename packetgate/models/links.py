@@ -26,13 +26,13 @@ _MAY_CLOSE = re.compile(r"[ \t]*+(?:`*+|~*+)[ \t]*+")
 
 
 def with_inert_links(markdown: str, user_words: str) -> str:
-    """Return Markdown with only the addresses of the user's words intact."""
+    """Return Markdown in which only addresses that the user wrote are active."""
     links = LinkFilter(user_words)
     return links.feed(markdown) + links.close()
 
 
 class LinkFilter:
-    """Makes Markdown inert piece by piece; holds back a word, or a line that may be a fence."""
+    """Makes links in streamed Markdown inert. Holds back the last word, or a line that may be a fence."""
 
     def __init__(self, user_words: str) -> None:
         self._user_words = user_words
@@ -51,7 +51,7 @@ class LinkFilter:
         word = _LAST_WORD.search(last)
         end = len(last) if self._is_code or word is None else word.start()
         self._held = last[end:]
-        return shown + self._part(last[:end]) if end else shown
+        return shown + self._inert_unless_code(last[:end]) if end else shown
 
     def close(self) -> str:
         """Return the rest of the text, which was held back."""
@@ -59,7 +59,7 @@ class LinkFilter:
         return self._line(rest)
 
     @cached_property
-    def _named(self) -> set[str]:
+    def _user_addresses(self) -> set[str]:
         return {*map(_address, _ADDRESS.finditer(self._user_words))} - {""}
 
     @property
@@ -67,17 +67,17 @@ class LinkFilter:
         return bool(self._fence) and not self._has_math
 
     def _line(self, line: str) -> str:
-        shown = (self._fence_in(line) if self._begins else None) or self._part(line)
+        shown = (self._read_fence(line) if self._begins else None) or self._inert_unless_code(line)
         self._begins = True
         return shown
 
-    def _part(self, text: str) -> str:
+    def _inert_unless_code(self, text: str) -> str:
         if self._begins and not self._fence and text.lstrip(" \t").startswith("$$"):
             self._has_math = True
         self._begins = False
         return text if self._is_code else self._inert(text)
 
-    def _fence_in(self, line: str) -> str | None:
+    def _read_fence(self, line: str) -> str | None:
         if self._fence:
             mark = line.strip(" \t")
             if not mark.startswith(self._fence) or mark.strip(self._fence[0]):
@@ -97,13 +97,13 @@ class LinkFilter:
         return _SYNTAX.sub(r"\g<0> ", _ADDRESS.sub(self._defanged, text))
 
     def _defanged(self, address: re.Match[str]) -> str:
-        kept = not _SIGN.search(address[0]) or _address(address) in self._named
+        kept = not _SIGN.search(address[0]) or _address(address) in self._user_addresses
         return address[0] if kept else _SIGN.sub(lambda sign: f"[{sign[0][-1]}]", address[0])
 
 
 def _address(found: re.Match[str]) -> str:
-    goes_on = found.string[found.end() : found.end() + 1] > "~"
-    return "" if goes_on or not _SIGN.search(found[0]) else found[0].rstrip(".,;:!?'_~\\")
+    continues = found.string[found.end() : found.end() + 1] > "~"
+    return "" if continues or not _SIGN.search(found[0]) else found[0].rstrip(".,;:!?'_~\\")
 
 
 def _decoded(reference: re.Match[str]) -> str:

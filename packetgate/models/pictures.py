@@ -1,4 +1,4 @@
-"""Pictures in messages, and their descriptions for models that take no pictures."""
+"""Pictures in messages, and their descriptions for models that do not accept images."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ from packetgate.prompts.rendering import render
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture to show to a model."""
+    """A picture for a model."""
 
-    told: str
+    description: str
     """The description of the picture."""
     mime_type: str
     data: bytes | None
-    """None: it cannot be shown."""
+    """The content; None: the picture cannot be sent."""
     name: str = ""
-    """The name of an attachment; empty for a tool's picture."""
+    """The file name of an attachment; empty for a picture that a tool returned."""
 
 
 def with_pictures(text: str, pictures: Sequence[Picture]) -> HumanMessage:
@@ -30,11 +30,11 @@ def with_pictures(text: str, pictures: Sequence[Picture]) -> HumanMessage:
     parts: list[Any] = [{"type": "text", "text": text}]
     for one in pictures:
         if one.data is None:
-            parts.append({"type": "text", "text": render("picture_unseen", told=one.told)})
+            parts.append({"type": "text", "text": render("picture_unseen", told=one.description)})
             continue
         encoded = base64.b64encode(one.data).decode()
-        about = {"told": one.told, "name": one.name}
-        parts.append({"type": "text", "text": render("picture", told=one.told)})
+        about = {"description": one.description, "name": one.name}
+        parts.append({"type": "text", "text": render("picture", told=one.description)})
         parts.append({"type": "image", "base64": encoded, "mime_type": one.mime_type, "extras": about})
     return HumanMessage(parts)
 
@@ -45,15 +45,15 @@ def without_pictures(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def without_picture_data(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages without pictures, but with the texts that announce them."""
+    """Return messages without pictures; the text before each picture stays."""
     return [
         HumanMessage([part for part in one.content if not _is_picture(part)]) if _has_parts(one) else one
         for one in messages
     ]
 
 
-def pictures_in(messages: Sequence[BaseMessage]) -> list[str]:
-    """Return the name of each picture in messages; empty for a tool's."""
+def picture_names(messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the name of each picture in messages; empty for a picture that a tool returned."""
     parts = [part for one in messages if not isinstance(one.content, str) for part in one.content]
     return [part["extras"]["name"] for part in parts if _is_picture(part)]
 
@@ -69,6 +69,6 @@ def _is_picture(part: object) -> TypeGuard[dict[str, Any]]:
 def _words(parts: str | Sequence[Any]) -> Iterator[str]:
     for at, part in enumerate(parts):
         if _is_picture(part):
-            yield render("picture_unseen", told=part["extras"]["told"])
+            yield render("picture_unseen", told=part["extras"]["description"])
         elif at + 1 == len(parts) or not _is_picture(parts[at + 1]):
             yield part if isinstance(part, str) else str(part.get("text", ""))

@@ -1,4 +1,4 @@
-"""The model pool: the models of both roles, loaded on first use."""
+"""The models of both roles, loaded on first use."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class _Files(NamedTuple):
     chats: "dict[Any, LlamaCppChat]"
-    """The GGUF files that are loaded, each once for both roles."""
+    """The loaded GGUF files by path and options; roles share a file."""
     lock: threading.Lock
 
 
@@ -37,20 +37,20 @@ class ModelPool:
         prime: str = "reflex",
         from_file: Mapping[str, Mapping[str, SettingValue]] | None = None,
     ) -> None:
-        """Parse the model strings; a single model has both roles.
+        """Parse the model names; if only one is a real model, it has both roles.
 
-        With `decisions:NAME` or `systemone:NAME` as prime, the lite model answers.
+        If prime is a decision model, the lite model writes the answers.
 
         Args:
             from_file: options by role, from `file_options`.
 
         Raises:
-            ModelError: a string names no model, or a base URL in the environment is invalid.
+            ModelError: a model name is invalid, or a base URL in the environment is invalid.
             ConfigError: an option is unknown or its value is invalid.
         """
         specs: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
         if specs["lite"].provider == "decisions":
-            raise ModelError(f"{lite!r} only answers questions with probabilities: use it as prime")
+            raise ModelError(f"{lite!r} is a decision model, which can only review calls: set it as prime, not as lite")
         tables, files = from_file or {}, _Files({}, threading.Lock())
         self._reviewer: _RoleModel | None = None
         if specs["prime"].provider == "decisions":
@@ -58,18 +58,20 @@ class ModelPool:
             self._reviewer, specs["prime"] = _RoleModel(specs["prime"], "prime", options, files), REFLEX
         real: list[Role] = [role for role, spec in specs.items() if spec.provider != "reflex"]
         self.given: dict[Role, dict[str, SettingValue]] = {}
-        """By role, the given options and where each was set."""
+        """By role, the configured options with the place where each is set."""
         self._models: dict[Role, _RoleModel] = {}
         for role in specs:
             player = real[0] if len(real) == 1 else role
-            named: Role = "lite" if self._reviewer else role  # prime's options are the reviewer's
+            named: Role = (
+                "lite" if self._reviewer else role
+            )  # with a reviewer, the options of prime belong to the reviewer
             self.given[role] = parsed_options(named, specs[player], tables.get(named, {}))
             self._models[role] = _RoleModel(specs[player], player, effective_options(self.given[role]), files)
         if self._models["lite"].key == self._models["prime"].key:
             self._models["prime"] = self._models["lite"]
 
     async def get(self, role: Role) -> "Model | None":
-        """Return a role's model, loaded on first use; None for the reflex."""
+        """Return a role's model, loaded on first use; None for `reflex`."""
         return await asyncio.to_thread(self._models[role].load)
 
     @property
@@ -79,7 +81,7 @@ class ModelPool:
 
     @property
     def has_reviewer(self) -> bool:
-        """Whether a decision endpoint is configured as the reviewer."""
+        """Whether a decision endpoint reviews calls."""
         return self._reviewer is not None
 
     async def reviewer(self) -> "DecisionEndpoint":
@@ -89,24 +91,24 @@ class ModelPool:
         """
         if self._reviewer is None:
             raise ModelError(
-                "no decision endpoint is set as reviewer: set PACKETGATE_PRIME to decisions:NAME or systemone:NAME"
+                "no decision endpoint is configured: set PACKETGATE_PRIME to decisions:NAME or systemone:NAME"
             )
         endpoint: DecisionEndpoint = await asyncio.to_thread(self._reviewer.load)
         return endpoint
 
     @property
-    def players(self) -> tuple[tuple[Role, ...], ...]:
-        """The roles, grouped by model."""
+    def role_groups(self) -> tuple[tuple[Role, ...], ...]:
+        """The roles, grouped by the model that they share."""
         is_one = self._models["lite"] is self._models["prime"]
         return (("lite", "prime"),) if is_one else (("lite",), ("prime",))
 
     async def model_digest(self) -> str | None:
-        """Return a digest of the model and options that both roles share; None if the roles differ."""
-        alone = len(self.players) == 1 and not self._reviewer and not self.is_reflex
+        """Return a digest of the model and its options if both roles share them; otherwise None."""
+        alone = len(self.role_groups) == 1 and not self._reviewer and not self.is_reflex
         return await asyncio.to_thread(lambda: self._models["lite"].digest) if alone else None
 
     async def check(self, *roles: Role) -> None:
-        """Check that the models of these or all roles are available, without loading GGUF files.
+        """Check that the models of these roles (default: all) are available, without loading GGUF files.
 
         Raise ModelError if a model is not available; the message says what to do.
         """
@@ -128,7 +130,7 @@ class _RoleModel:
         server = spec.server if spec.provider == "openai" else "openai"
         is_remote = spec.provider in {"openai", "decisions"}
         self._endpoint = endpoint_of(role, options.timeout, server) if is_remote else None
-        self._lock = threading.Lock()  # loading happens in threads, for any number of event loops
+        self._lock = threading.Lock()  # threads of several event loops may load the model at once
         self._model: Any = None
 
     @property
@@ -155,9 +157,9 @@ class _RoleModel:
 
     async def check(self) -> None:
         if self._endpoint and self._endpoint.server in LOCAL_SERVERS:
-            from packetgate.models.discovery import check_served
+            from packetgate.models.discovery import check_local_server
 
-            await check_served(self.spec.name, self._endpoint)
+            await check_local_server(self.spec.name, self._endpoint)
         elif self._endpoint:
             model = await asyncio.to_thread(self.load)
             from packetgate.models.openai.connect import check_endpoint

@@ -1,4 +1,4 @@
-"""Requests to models and their answers, recorded on demand."""
+"""Record requests to models and their answers."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,17 +20,17 @@ from langchain_core.messages import (
 from pydantic import ConfigDict
 
 from packetgate.models.pictures import without_picture_data
-from packetgate.models.thoughts import thought_in
+from packetgate.models.thoughts import count_thought_tokens
 from packetgate.models.transport import model_label
 from packetgate.state.base import Section, TokenUsage, now, storable
 from packetgate.state.errors import DecisionError
 
 _MAX_CHARS = 200_000
-"""Most recorded characters per message; no prompt that fits a model is longer."""
+"""Limit of recorded characters per message; longer than any prompt that fits a model."""
 
 
 class SentMessage(Section):
-    """One message as sent."""
+    """A sent message."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -39,7 +39,7 @@ class SentMessage(Section):
 
 
 class ModelRequest(Section):
-    """One request to a model and its result."""
+    """A request to a model and its result."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -47,14 +47,14 @@ class ModelRequest(Section):
     """Name and endpoint, without secrets."""
     messages: tuple[SentMessage, ...]
     options: dict[str, str | int | float | bool | None] = {}
-    """Request options that are numbers, words or flags; schemas are not recorded."""
+    """Request options with simple values; schemas are not recorded."""
     answer: str = ""
-    """The answer as written, with tool calls as JSON; partial if the answer broke off."""
+    """The text of the answer, followed by its tool calls as JSON; partial if the answer broke off."""
     error: str = ""
-    """Why the answer is missing or partial."""
+    """Why the answer is missing or partial; empty without an error."""
     usage: TokenUsage = TokenUsage()
     at: datetime
-    """When it was sent, in UTC."""
+    """When the request was sent, in UTC."""
     duration_ms: float
 
 
@@ -63,7 +63,7 @@ _collected: ContextVar[list[ModelRequest] | None] = ContextVar("collected", defa
 
 @contextmanager
 def collect_requests() -> Iterator[list[ModelRequest]]:
-    """Collect the requests within the block, including the requests of tasks that start there."""
+    """Collect the requests of the block and of tasks that start in the block."""
     requests: list[ModelRequest] = []
     token = _collected.set(requests)
     try:
@@ -76,7 +76,10 @@ def collect_requests() -> Iterator[list[ModelRequest]]:
 def record_request(
     chat: object, messages: Sequence[BaseMessage], options: dict[str, Any]
 ) -> Iterator[Callable[[AIMessage], None]]:
-    """Record a request if requests are collected. Yields a function that takes the answer or its pieces."""
+    """Record the request of the block, if requests are collected.
+
+    Yield a function that must be called with the answer, or with each of its pieces.
+    """
     requests = _collected.get()
     if requests is None:
         yield lambda _: None
@@ -89,14 +92,14 @@ def record_request(
         problem = storable(str(error))
         raise
     finally:
-        unsent: Collection[str] = getattr(chat, "unsent", ())
-        sent = {name: value for name, value in options.items() if name not in unsent}
+        refused_parameters: Collection[str] = getattr(chat, "refused_parameters", ())
+        sent = {name: value for name, value in options.items() if name not in refused_parameters}
         requests.append(
             ModelRequest(
                 model=storable(model_label(chat)),
-                messages=_sent(messages),
+                messages=_sent_messages(messages),
                 options={name: value for name, value in sent.items() if isinstance(value, str | int | float | None)},
-                answer=storable(_written(join_pieces(pieces))[:_MAX_CHARS]) if pieces else "",
+                answer=storable(_answer_text(join_pieces(pieces))[:_MAX_CHARS]) if pieces else "",
                 error=problem,
                 usage=usage_of(*pieces),
                 at=at,
@@ -106,7 +109,7 @@ def record_request(
 
 
 def join_pieces(pieces: Sequence[AIMessage]) -> AIMessage:
-    """Return the answer that one or more pieces make."""
+    """Join the pieces of an answer, which may be a single message."""
     first, *rest = pieces
     if not isinstance(first, AIMessageChunk):
         return first
@@ -136,20 +139,20 @@ def usage_of(*answers: AIMessage) -> TokenUsage:
         output_tokens=sum(usage["output_tokens"] for usage in known),
         cached_tokens=sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in known),
     )
-    return usage.changed(thought_tokens=thought_in(answers, usage.output_tokens))
+    return usage.changed(thought_tokens=count_thought_tokens(answers, usage.output_tokens))
 
 
-def _sent(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
+def _sent_messages(messages: Sequence[BaseMessage]) -> tuple[SentMessage, ...]:
     sent: list[dict[str, Any]] = convert_to_openai_messages(without_picture_data(messages), text_format="string")
-    return tuple(SentMessage(role=one["role"], text=storable(_text(one)[:_MAX_CHARS])) for one in sent)
+    return tuple(SentMessage(role=one["role"], text=storable(_message_text(one)[:_MAX_CHARS])) for one in sent)
 
 
-def _text(message: dict[str, Any]) -> str:
+def _message_text(message: dict[str, Any]) -> str:
     calls = [call["function"] for call in message.get("tool_calls") or ()]
     return (message.get("content") or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
 
 
-def _written(answer: AIMessage) -> str:
+def _answer_text(answer: AIMessage) -> str:
     calls = [
         {"name": call["name"], "arguments": call["args"]} for call in answer.tool_calls + answer.invalid_tool_calls
     ]

@@ -1,4 +1,4 @@
-"""JSON Schemas: changing those that come from elsewhere, and the form that an answer must have."""
+"""Change the JSON Schemas of tools, and describe the form of JSON answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from packetgate.state.printing import compact_json
 Schema = dict[str, Any]
 
 _COMBINING = frozenset({"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf"})
-"""Keywords that may add properties to those that an object lists."""
+"""Keywords that may add properties to the listed properties of an object."""
 
 LARGEST = 9 * 10**18
-"""Largest number; it fits a signed 64-bit integer."""
+"""Limit of numbers; fits a signed 64-bit integer."""
 SMALLEST = 1e-9
 """Smallest step between two numbers."""
 
@@ -40,19 +40,19 @@ BOUNDS = frozenset(
     {"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "title"}
     | {"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "additionalProperties", "$schema"}
 )
-"""Keywords that a model does not need to read."""
+"""Keywords that are left out of prompts."""
 
 
 def without_keywords(schema: Schema, keywords: Set[str]) -> Schema:
     """Return the schema without these keywords."""
-    found: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in keywords})
-    return found
+    reduced: Schema = map_schema(schema, lambda one: {key: value for key, value in one.items() if key not in keywords})
+    return reduced
 
 
 def with_moved_references(schema: Any, place: str) -> Any:
     """Return the schema with its internal references moved to `place`, such as `#/$defs/tool`.
 
-    Its `$id` is dropped, because references would resolve against it.
+    The `$id` is removed, because references would resolve against it.
     """
 
     def change(one: Schema) -> Schema:
@@ -66,32 +66,32 @@ def with_moved_references(schema: Any, place: str) -> Any:
 
 
 def with_size_limits(schema: Any, *, items: int, characters: int) -> Any:
-    """Return the schema narrowed so that any answer ends.
+    """Return the schema with limits, so that every answer ends.
 
-    Arrays, texts and numbers get limits, and objects that list their properties are closed.
+    Arrays, texts and numbers get limits. Objects that list all properties accept no other properties.
     """
-    closes = not _combines(schema)
+    closes = not _may_add_properties(schema)
 
     def change(one: Schema) -> Schema:
         if one.keys() & {"enum", "const"}:
             return one
         kinds = one["type"] if isinstance(one.get("type"), list) else [one.get("type")]
         if "array" in kinds and "maxItems" not in one:
-            one = {**one, "maxItems": max(items, _whole(one.get("minItems")))}
+            one = {**one, "maxItems": max(items, _int_or_zero(one.get("minItems")))}
         if "string" in kinds and not one.keys() & {"maxLength", "format", "pattern"}:
-            one = {**one, "maxLength": max(characters, _whole(one.get("minLength")))}
+            one = {**one, "maxLength": max(characters, _int_or_zero(one.get("minLength")))}
         if "number" in kinds or "integer" in kinds:
-            one = {**_limits(one), **one}
+            one = {**_number_limits(one), **one}
         if "number" in kinds:
             one = {"multipleOf": SMALLEST, **one}
-        if closes and _lists_all(one):
+        if closes and _lists_all_properties(one):
             one = {**one, "additionalProperties": False}
         return one
 
     return map_schema(schema, change)
 
 
-def _combines(schema: Any) -> bool:
+def _may_add_properties(schema: Any) -> bool:
     found = False
 
     def look(one: Schema) -> Schema:
@@ -105,7 +105,7 @@ def _combines(schema: Any) -> bool:
     return found
 
 
-def _lists_all(schema: Schema) -> bool:
+def _lists_all_properties(schema: Schema) -> bool:
     listed, required = schema.get("properties"), schema.get("required", [])
     if not isinstance(listed, dict) or not isinstance(required, list):
         return False
@@ -113,12 +113,12 @@ def _lists_all(schema: Schema) -> bool:
     return not schema.keys() & open_to and all(name in list(listed) for name in required)
 
 
-def _limits(schema: Schema) -> Schema:
+def _number_limits(schema: Schema) -> Schema:
     lacks = {"minimum": -LARGEST, "maximum": LARGEST}
     return {name: limit for name, limit in lacks.items() if f"exclusive{name.capitalize()}" not in schema}
 
 
-def _whole(value: Any) -> int:
+def _int_or_zero(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
@@ -137,12 +137,12 @@ class Choice:
     """The values in compact JSON: `true`, `"fs.read"`."""
 
     @classmethod
-    def among(cls, *path: str, values: Iterable[Any]) -> "Choice":
-        """Return the choice between these values."""
+    def from_values(cls, *path: str, values: Iterable[Any]) -> "Choice":
+        """Return a choice between these values at a path."""
         return cls(path, tuple(compact_json(value) for value in values))
 
-    def stands_at(self, path: tuple[str | int, ...]) -> bool:
-        """Whether a path of keys and indices is this place."""
+    def matches(self, path: tuple[str | int, ...]) -> bool:
+        """Whether a path of keys and indices leads to this choice."""
         return len(path) == len(self.path) and all(
             isinstance(part, int) if wanted == "*" else part == wanted
             for part, wanted in zip(path, self.path, strict=True)
@@ -151,18 +151,18 @@ class Choice:
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """The form of an answer: objects with keys in writing order."""
+    """The form of a JSON answer. The model writes keys in the order of the schema."""
 
     name: str
     """Letters, digits and underscores."""
     body: Schema
-    """JSON Schema; refers to a part as `{"$ref": "#/$defs/PART"}`."""
+    """JSON Schema; `{"$ref": "#/$defs/PART"}` refers to a schema in `parts`."""
     parts: Mapping[str, Schema] = field(default_factory=dict)
-    """Self-contained schemas, such as tools' own."""
+    """Schemas without outside references, such as those of tools."""
     choices: tuple[Choice, ...] = ()
 
     def schema(self) -> Schema:
-        """Return the whole schema."""
+        """Return the schema with its parts."""
         parts = {name: with_moved_references(part, f"#/$defs/{name}") for name, part in self.parts.items()}
         return {**self.body, "$defs": parts} if parts else dict(self.body)
 

@@ -1,4 +1,4 @@
-"""The model of a stage: its source, and its name for telemetry."""
+"""The source of a stage's model, and the model's name for telemetry."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class NamedModel(Protocol):
 
 @dataclass(frozen=True)
 class NamedDecider:
-    """The telemetry names of a decider that is not a `Model`, such as `reflex`."""
+    """The telemetry names of a decider without a `Model`, such as `reflex`."""
 
     name: str
     provider: str | None = None

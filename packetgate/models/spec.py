@@ -10,29 +10,29 @@ from packetgate.models.endpoint import OPENAI, SERVERS
 from packetgate.state.errors import ModelError
 
 Provider = Literal["reflex", "openai", "llamacpp", "decisions"]
-DECIDING: tuple[str, ...] = ("decisions", "systemone")
-"""Prefixes of decision endpoints, which answer with probabilities; a prefix names the form of requests."""
+DECISION_PREFIXES: tuple[str, ...] = ("decisions", "systemone")
+"""Prefixes of decision endpoints; the prefix is the format of requests."""
 
 FORMS = (
-    "`reflex`, `ollama:NAME`, `lmstudio:NAME`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, as prime, "
+    "`reflex`, `ollama:NAME`, `lmstudio:NAME`, `openai:NAME`, `llamacpp:/path/model.gguf`, or, for prime only, "
     "`decisions:NAME` or `systemone:NAME`; options follow a `?`, as in `openai:NAME?reasoning_effort=low&seed=1`"
 )
-PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", *DECIDING)
+PREFIXES: tuple[str, ...] = (OPENAI, *SERVERS, "llamacpp", *DECISION_PREFIXES)
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A parsed model name: provider, name or path, and options as text."""
+    """A parsed model name: provider, name or path, and unparsed options."""
 
     provider: Provider
     name: str = ""
     options: dict[str, str] = field(default_factory=dict)
     server: str = OPENAI
-    """For an `openai` model: a key of `SERVERS`, or `openai`. For `decisions`: the form of requests."""
+    """For an `openai` model: a key of `SERVERS`, or `openai`. For `decisions`: the format of requests."""
 
     @property
     def prefix(self) -> str:
-        """The prefix of its model name."""
+        """The prefix of the model name."""
         return self.server if self.provider in {"openai", "decisions"} else self.provider
 
 
@@ -40,7 +40,7 @@ REFLEX = ModelSpec("reflex")
 
 
 def parse_model(text: str) -> ModelSpec:
-    """Parse a model name. Raise ModelError if the name has no known form; the message suggests one."""
+    """Parse a model name. Raise ModelError if the name is invalid; the message suggests a valid name."""
     prefix, _, rest = text.strip().partition(":")
     if prefix == "reflex" and not rest:
         return REFLEX
@@ -48,7 +48,7 @@ def parse_model(text: str) -> ModelSpec:
     name = name.strip()
     if name and (prefix == OPENAI or prefix in SERVERS):
         return ModelSpec("openai", name, _options(text, query), prefix)
-    if name and prefix in DECIDING:
+    if name and prefix in DECISION_PREFIXES:
         return ModelSpec("decisions", name, _options(text, query), prefix)
     if name and prefix == "llamacpp":
         return ModelSpec("llamacpp", str(Path(name).expanduser()), _options(text, query))
@@ -63,8 +63,8 @@ def _suggestion(text: str) -> str:
     near = get_close_matches(text.partition(":")[0], PREFIXES, n=1) if ":" in text else []
     if near:
         return f"write `{near[0]}:NAME`. The forms are {FORMS}"
-    named = f"write `openai:{text}`, or `ollama:{text}` for a model that Ollama has. " if text.isprintable() else ""
-    return f"{named if text and ':' not in text else ''}The forms are {FORMS}"
+    hint = f"write `openai:{text}`, or `ollama:{text}` for a model that Ollama has. " if text.isprintable() else ""
+    return f"{hint if text and ':' not in text else ''}The forms are {FORMS}"
 
 
 def _options(text: str, query: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Cut thoughts and leaked tool markup out of answers, whole or while the answers arrive."""
+"""Remove thoughts and leaked tool markup from complete or streamed answers."""
 
 import re
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from packetgate.models.call_formats import (
 )
 from packetgate.models.decoding import is_only_calls
 
-NOTHING_LEFT = "I have no answer: the model wrote a tool call in place of the answer. It was not run."
-"""Shown in place of an answer that was only markup."""
+ONLY_MARKUP = "I have no answer: the model wrote a tool call in place of the answer. It was not run."
+"""The answer to the user if the model's answer was only markup."""
 
 _LONGEST = 240
-"""Characters of the longest mark."""
+"""Length of the longest mark, in characters."""
 _LINE_CHARS = 200
-_ASKED_FOR = re.compile(r"\bjson\b|\b(?:tool|function)[ _-]?call", re.IGNORECASE)
-"""A request for an answer that looks like a call."""
+_CALL_REQUEST = re.compile(r"\bjson\b|\b(?:tool|function)[ _-]?call", re.IGNORECASE)
+"""Pattern of a request for JSON or a call: an answer that looks like a call is shown."""
 _MAY_BE_CALL = regex.compile(
     r'\s*(?:(?:```[\w-]*[ \t]*\n\s*)?(?:(?:\[\s*)?\{\s*".*|\[\s*[^\W\d][\w.]*\(.*)|```tool.*|to=functions\..*)',
     re.DOTALL,
 )
-"""A text that begins with JSON objects or Pythonic calls, also in a fence."""
+"""Pattern of a text that begins with JSON objects or Python calls, with or without a fence."""
 
 _FRAMES = tuple(one for one in (*CALLS, *ECHOES) if "`" not in one.begin)
 _ENDS_OF = {one.begin.lower(): one.end.lower() for one in _FRAMES}
@@ -53,7 +53,7 @@ _MARK = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _LINE_OF_CALLS = regex.compile(r"\[\s*+[^\W\d][\w.]{0,199}+\(\s*+(?:\w{1,100}+\s*+=|\))[^\n]{0,4000}\n")
-"""A line that begins with calls as Python, such as `[weather(city='Oslo')]`."""
+"""Pattern of a line that begins with Python calls, such as `[weather(city='Oslo')]`."""
 _CANDIDATE = re.compile(r"[<\[\u25c1`]")
 _NESTED = re.compile(r"[<\[\u25c1]")
 
@@ -65,14 +65,14 @@ _AFTER_MENTION = re.compile(r"[ \t.,;:!?)\"'*\u201c\u201d\u00bb\u300d]")
 
 @dataclass(frozen=True)
 class Cleaned:
-    """Text without tool markup, and the number of pieces that were cut."""
+    """Text without tool markup, and the number of pieces that were removed."""
 
     text: str
     violations: int
 
 
 def strip_markup(text: str, request: str = "") -> Cleaned:
-    """Return `text` without thoughts and tool calls outside of code. See `MarkupFilter`."""
+    """Return `text` without thoughts and tool calls, except in code. See `MarkupFilter`."""
     markup = MarkupFilter(request)
     markup.feed(text)
     markup.close()
@@ -81,17 +81,17 @@ def strip_markup(text: str, request: str = "") -> Cleaned:
 
 @dataclass
 class _Block:
-    """A part of the text that is cut out."""
+    """A part of the text that is removed."""
 
     end: str
-    """Pattern of its end; without one, the block goes on to the end of the text."""
+    """Pattern of the end mark; if it does not occur, the block ends with the text."""
     is_json: bool | None = None
-    """Whether an end mark inside quotes is ignored; None until the block's first character decides that."""
+    """Whether the block is JSON, so that end marks inside strings are ignored; None: not known yet."""
     in_string: bool = False
     is_header: bool = False
 
     def skip(self, text: str, at: int) -> tuple[int, "_Block | None"]:
-        """Return how much of the block was read, and the block that continues, if any."""
+        """Return the position after the read part, and the block that continues there; None if the block ended."""
         if self.is_header:
             end = text.find(HEADER_END, at)
             if end < 0:
@@ -110,27 +110,27 @@ class _Block:
 
 
 class MarkupFilter:
-    """Takes a text in pieces and returns what may be shown as soon as that is certain.
+    """Removes markup from a text that arrives in pieces. Returns text as soon as it is certain that it can be shown.
 
     Code in backticks is shown. An answer that is only a call is not shown, unless the request asks for JSON or a
     call. The filter holds back the possible beginning of a mark or of code, and white space until text follows.
 
-    Some chat templates open the thought themselves. Then only its end is in the text: `text` leaves out what is before.
+    Some chat templates open the thought. Then the text has only the end mark, and `text` leaves out what is before it.
     """
 
     def __init__(self, request: str = "") -> None:
         self.violations = 0
-        """How many pieces were cut."""
-        self._asked_for = bool(_ASKED_FOR.search(request))
+        """Number of removed pieces."""
+        self._call_requested = bool(_CALL_REQUEST.search(request))
         self._unread = ""
         self._released: list[str] = []
         self._block: _Block | None = None
-        self._joined = ""  # text before the block; with the text after the block, it may become a mark
-        self._fence = 0  # backticks that end the open fence
+        self._joined = ""  # text before the block, which may form a mark with the text after it
+        self._fence = 0  # number of backticks that end the open fence; 0: no fence is open
         self._fence_begins_line = False
         self._line = ""
         self._mentioned: set[str] = set()
-        self._begins: str | None = ""  # all of the text so far, while it may be nothing but a call
+        self._beginning: str | None = ""  # the text so far, while the whole answer may be a call
         self._space = self._thought = ""
         self._started = False
         self._shown: list[str] = []
@@ -140,7 +140,7 @@ class MarkupFilter:
     def text(self) -> str:
         """The shown text, without a thought before it."""
         answer = "".join(self._shown).strip()
-        # A mark at the very end ends no thought: nothing follows that would be the answer.
+        # If no text follows the end mark of a thought, the text before it is the answer.
         return answer if answer or self.violations > self._cut_at_thought else self._thought
 
     def feed(self, piece: str) -> str:
@@ -152,11 +152,11 @@ class MarkupFilter:
         """Return the rest of the text, which was held back."""
         self._read("\n", last=True)
         self._show(self._joined)
-        if self._begins and not self._asked_for and _is_only_calls(self._begins):
+        if self._beginning and not self._call_requested and _is_only_calls(self._beginning):
             self.violations += 1
-        elif self._begins:
-            self._space_out(self._begins)
-        self._begins = None
+        elif self._beginning:
+            self._append_with_space(self._beginning)
+        self._beginning = None
         return self._release()
 
     def _release(self) -> str:
@@ -174,22 +174,22 @@ class MarkupFilter:
                 end = self._end_of_fence(text, at, last=last)
                 waits, at = end == at, self._show_code(text, at, end)
             else:
-                at, waits = self._prose(text, at, last=last)
+                at, waits = self._read_prose(text, at, last=last)
             if self._joined and not self._block:
                 text, at, self._joined = self._joined + text[at:], 0, ""
         self._unread = text[at:]
 
-    def _prose(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
+    def _read_prose(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
         """Show prose and read the code or mark after it; return the position, and whether to wait for more text."""
         found = _CANDIDATE.search(text, at)
         stop = found.start() if found else len(text)
         self._show(text[at:stop])
         if stop == len(text):
             return stop, False
-        return self._code(text, stop, last=last) if text[stop] == "`" else self._mark(text, stop, last=last)
+        return self._read_code(text, stop, last=last) if text[stop] == "`" else self._read_mark(text, stop, last=last)
 
-    def _mark(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
-        """Cut the mark here, or a mark inside of it: cutting the inner mark may complete the outer mark."""
+    def _read_mark(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
+        """Remove the mark at this position, or a mark inside it: then the outer mark may become complete."""
         if text[at] == "[" and not self._line and self._shown:
             line = _LINE_OF_CALLS.match(text, at, partial=not last)
             if line and line.partial:
@@ -231,27 +231,27 @@ class MarkupFilter:
         self._mentioned.add(_ENDS_OF.get(mark) or mark.replace("<", "</").replace("[", "[/"))
         return True
 
-    def _code(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
+    def _read_code(self, text: str, at: int, *, last: bool) -> tuple[int, bool]:
         """Show code in backticks, or the first line of its fence."""
         rest = text[at : at + _LONGEST]
         marks = rest[: len(rest) - len(rest.lstrip("`"))]
-        behind = at + len(marks)
-        if len(marks) == _LONGEST:  # longer runs are not code
+        after_marks = at + len(marks)
+        if len(marks) == _LONGEST:  # longer sequences are not code
             self._show(marks)
-            return behind, False
-        line_end = text.find("\n", behind)
+            return after_marks, False
+        line_end = text.find("\n", after_marks)
         is_whole_line = last or line_end >= 0
-        line = text[behind : line_end if line_end >= 0 else len(text)]
+        line = text[after_marks : line_end if line_end >= 0 else len(text)]
         closing = re.search(rf"(?<!`){marks}(?!`)", line)
         if closing and (is_whole_line or closing.end() < len(line)):
-            return self._show_code(text, at, behind + closing.end()), False
+            return self._show_code(text, at, after_marks + closing.end()), False
         if not is_whole_line:
             return at, True
         if len(marks) < 3 or "`" in line:
             self._show(marks)
-            return behind, False
+            return after_marks, False
         self._fence = len(marks)
-        return self._show_code(text, at, behind + len(line) + (line_end >= 0)), False
+        return self._show_code(text, at, after_marks + len(line) + (line_end >= 0)), False
 
     def _end_of_fence(self, text: str, at: int, *, last: bool) -> int:
         begin = (r"(?:(?<=\n)|\A)" if self._fence_begins_line and not at else r"(?<=\n)") + r"[ \t>]*"
@@ -272,23 +272,23 @@ class MarkupFilter:
         if not text:
             return
         self._line = (self._line + text).rpartition("\n")[2][-_LINE_CHARS:]
-        if self._begins is None:
-            self._space_out(text)
+        if self._beginning is None:
+            self._append_with_space(text)
             return
-        self._begins += text
-        follows_fence = not is_code and self._begins.lstrip().startswith("```") and text.strip()
-        if follows_fence or not _MAY_BE_CALL.fullmatch(self._begins, partial=True):
-            text, self._begins = self._begins, None
-            self._space_out(text)
+        self._beginning += text
+        follows_fence = not is_code and self._beginning.lstrip().startswith("```") and text.strip()
+        if follows_fence or not _MAY_BE_CALL.fullmatch(self._beginning, partial=True):
+            text, self._beginning = self._beginning, None
+            self._append_with_space(text)
 
-    def _space_out(self, text: str) -> None:
+    def _append_with_space(self, text: str) -> None:
         """Show a text with the white space before it; keep the white space after it."""
         words = text.strip()
         if not words:
             self._space += text
             return
         space = self._space + text[: len(text) - len(text.lstrip())]
-        if self.violations > self._cut_at_text:  # a cut leaves the line breaks of both its sides
+        if self.violations > self._cut_at_text:  # line breaks before and after a removed piece add up
             space = re.sub(r"\n{3,}", "\n\n", space)
         self._space = text[len(text.rstrip()) :]
         self._cut_at_text = self.violations
@@ -299,7 +299,7 @@ class MarkupFilter:
     def _end_thought(self) -> None:
         self._thought = self.text
         self._space = "\n\n" if self._started else ""
-        self._shown, self._begins = [], ""
+        self._shown, self._beginning = [], ""
         self._cut_at_thought = self.violations
 
 

@@ -1,4 +1,4 @@
-"""Structured answers: ask with messages and a form, and return a validated object with probabilities."""
+"""Ask for a JSON answer, and return it as a validated object with probabilities."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from packetgate.models.choices import MeasuredChoice
 from packetgate.models.decoding import decode_json
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
-from packetgate.models.thoughts import ask_with_room, cut_off_in_thought, ended_in_thought
+from packetgate.models.thoughts import ask_with_room, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -26,9 +26,9 @@ class StructuredResult(Generic[T]):
 
     value: T
     usage: TokenUsage
-    """Tokens of both rounds."""
+    """Tokens of both attempts."""
     choices: tuple[MeasuredChoice, ...] = ()
-    """The measured choices, in the order in which they were written."""
+    """The measured choices, in the order of the answer."""
 
     def probability(self, *path: str | int) -> float | None:
         """Return the probability of the choice at a path; None: not measured."""
@@ -49,7 +49,7 @@ async def structured_answer(
     """Return an object of `schema` in `form`; after an error, ask once more and quote the error.
 
     Args:
-        validate: returns an objection to a valid object, or None; runs in a thread.
+        validate: checks the object further, in a thread; returns an objection, or None.
 
     Raises:
         DecisionError: the second answer is invalid too.
@@ -62,12 +62,12 @@ async def structured_answer(
 
     while True:
         answer = await ask_with_room(model.thoughts, max_tokens, ask)
-        model.thoughts.learn(answer.usage.thought_tokens)
+        model.thoughts.record(answer.usage.thought_tokens)
         spent += answer.usage
         try:
             return await asyncio.to_thread(_read, answer, schema, validate, spent)
         except DecisionError as error:
-            if ended_in_thought(answer.text, answer.usage, cut_off=answer.cut_off):
+            if ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):
                 raise cut_off_in_thought(model.label, model.thoughts, spent) from error
             if is_second:
                 problem = f"{model.label} gave no valid {schema.__name__} in two attempts: {error}"

@@ -1,4 +1,4 @@
-"""Room for thoughts in addition to an answer's own length."""
+"""Token limits for thoughts, in addition to the limit of the answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -6,20 +6,20 @@ from typing import TypeVar
 from langchain_core.messages import AIMessage
 
 from packetgate.models.transport import is_too_long
-from packetgate.models.turns import stop_asking
+from packetgate.models.turns import skip_model
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
 ROOM, LOCAL_ROOM = 8_000, 2_000
-"""Tokens for thoughts without a budget: of an endpoint, and before the calls of a model in this process."""
+"""Thought tokens if no budget is set: at an endpoint, and before calls of a model in this process."""
 _LEAST_ROOM, _SHRINK = 500, 4
-CHARS_A_TOKEN = 4
+CHARS_PER_TOKEN = 4
 
 A = TypeVar("A")
 
 
 class Thoughts:
-    """Whether a model thinks, as seen in this process, and its budget."""
+    """The thinking budget of a model, and whether its earlier answers had thoughts."""
 
     def __init__(self, budget: int | None = None) -> None:
         self.budget = budget
@@ -28,46 +28,46 @@ class Thoughts:
 
     @property
     def room(self) -> int:
-        """Tokens for a thought."""
+        """The token limit of a thought."""
         return self.budget if self.budget is not None else 0 if self.thinks is False else ROOM
 
-    def learn(self, tokens: int) -> None:
-        """Note an answer's thought tokens."""
+    def record(self, tokens: int) -> None:
+        """Record the thought tokens of an answer."""
         self.thinks = tokens > 0 or bool(self.thinks)
 
 
-def less_room(room: int, error: DecisionError) -> int:
-    """Return a smaller room after a server refused so long an answer; raise any other error."""
+def smaller_room(room: int, error: DecisionError) -> int:
+    """Return a smaller thought limit after a server refused the length; raise any other error."""
     if not room or not is_too_long(error.__cause__):
         raise error
     return room // _SHRINK if room > _LEAST_ROOM else 0
 
 
 async def ask_with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> A:
-    """Call `ask` with a token limit for the answer and its thoughts, again if the server refuses the limit."""
+    """Call `ask` with a token limit for thoughts and answer, and again with a lower limit if the server refuses it."""
     room = thoughts.room
     while True:
         try:
             return await ask(length + room)
         except DecisionError as error:
-            room = less_room(room, error)
+            room = smaller_room(room, error)
 
 
-def ended_in_thought(text: str, usage: TokenUsage, *, cut_off: bool) -> bool:
+def ended_within_thought(text: str, usage: TokenUsage, *, cut_off: bool) -> bool:
     """Whether an answer was cut off within its thoughts."""
     return cut_off and (2 * usage.thought_tokens > usage.output_tokens or not text.strip())
 
 
 def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> DecisionError:
     """Return the error for a model that thought until it was cut off. The turn does not ask it again."""
-    stop_asking(label)
-    advice = f"raise its thinking_budget, {thoughts.room:,}, or set reasoning_effort=low or enable_thinking=false"
+    skip_model(label)
+    advice = f"raise thinking_budget, which is {thoughts.room:,}, or set reasoning_effort=low or enable_thinking=false"
     tokens = f"{spent.output_tokens:,} tokens, " if spent.output_tokens else ""
     return DecisionError(f"{label} was cut off while thinking ({tokens}no answer): {advice}", spent)
 
 
-def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:
-    """Return the thought tokens of an answer or its pieces, as the server counts them, or estimated from its text."""
+def count_thought_tokens(answer: Sequence[AIMessage], output_tokens: int) -> int:
+    """Return the thought tokens of an answer or its pieces, as the server counts them or estimated from the text."""
     known = [one.usage_metadata for one in answer if one.usage_metadata]
     counted = sum(usage.get("output_token_details", {}).get("reasoning", 0) for usage in known)
     if counted:
@@ -79,4 +79,6 @@ def thought_in(answer: Sequence[AIMessage], output_tokens: int) -> int:
     if not thought:
         return 0
     calls = sum(len(str(one.tool_calls or one.invalid_tool_calls or "")) for one in answer)
-    return round(output_tokens * thought / (beside + len(text) + calls)) if output_tokens else thought // CHARS_A_TOKEN
+    return (
+        round(output_tokens * thought / (beside + len(text) + calls)) if output_tokens else thought // CHARS_PER_TOKEN
+    )

@@ -1,4 +1,4 @@
-"""Errors between here and a model, each in one line."""
+"""Convert errors of model requests to one-line messages."""
 
 import json
 import re
@@ -18,14 +18,14 @@ MAX_RETRIES = 2
 TIMEOUT_ADVICE = "raise PACKETGATE_MODEL_TIMEOUT or the model's own timeout, in seconds, or check the server"
 
 _BAD_REQUEST = frozenset({400, 415, 422})
-"""With these statuses, a server may refuse any feature; with other statuses, only a feature that the error names."""
+"""Statuses by which a server refuses a feature; with `_OTHER_REFUSALS`, only if the error names a feature."""
 _OTHER_REFUSALS = frozenset({404, 413, 500, 501})
 _FEATURES = re.compile(r"tool|function|response_format|schema|grammar|image|picture|vision|modal|mmproj", re.IGNORECASE)
 
 _LIBRARY_ERRORS = (("openai", "OpenAIError"), ("httpx2", "HTTPError"), ("httpx", "HTTPError"))
 _ADVICE = {
     404: "check the model's name and the base URL",
-    429: "too many requests, or its quota is used up: wait, or use another model",
+    429: "too many requests, or the quota is used up: wait, or use another model",
 }
 _LATE = {"APITimeoutError", "TimeoutError", "TimeoutException"}
 _BROKEN = {"DecodingError", "RemoteProtocolError", "ReadError", "WriteError"}
@@ -36,14 +36,14 @@ _TOO_LONG = re.compile(
 
 
 def model_label(model: object) -> str:
-    """Return name and endpoint of a model, without secrets."""
+    """Return the name and endpoint of a model, without secrets."""
     name = getattr(model, "model_name", None) or type(model).__name__
     endpoint = endpoint_label(model)
     return f"{name} at {endpoint}" if endpoint else str(name)
 
 
 def endpoint_label(model: object) -> str:
-    """Return the endpoint of a model, without secrets; empty without one."""
+    """Return the endpoint of a model, without secrets; empty for a model in this process."""
     return without_credentials(str(getattr(model, "openai_api_base", None) or ""))
 
 
@@ -62,12 +62,12 @@ def as_decision_errors(model: object, timeout_advice: Callable[[], str] = lambda
         raise DecisionError(f"{model_label(model)} {_described(model, error, timeout_advice())}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         problem = f"{model_label(model)} raised {type(error).__name__}: {shorten(str(error), 300)}"
-        if endpoint_label(model):  # how langchain-openai reacts to an answer of another protocol
+        if endpoint_label(model):  # langchain-openai raises these errors for an answer of another protocol
             problem += "; check that the base URL is an OpenAI-compatible one: it usually ends in /v1"
         raise DecisionError(problem) from error
 
 
-def check_answered(model: object, answer: AIMessage) -> None:
+def check_not_refused(model: object, answer: AIMessage) -> None:
     """Raise `DecisionError` if the model refused to answer or a content filter stopped it."""
     if refusal := answer.additional_kwargs.get("refusal"):
         problem = f"refuses to answer: {_quoted(model, str(refusal))}"
@@ -88,13 +88,13 @@ def error_text(error: BaseException) -> str:
 
 
 def status_of(error: BaseException | None) -> int | None:
-    """Return the HTTP status of an error; None: it has none."""
+    """Return the HTTP status of an error; None if it has none."""
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Whether a server may refuse a feature of the request, and not its length."""
+    """Whether the server refused a feature of the request, and not its length."""
     if error is None or is_too_long(error):
         return False
     names_feature = status_of(error) in _OTHER_REFUSALS and bool(_FEATURES.search(error_text(error)))
@@ -102,14 +102,14 @@ def is_refusal(error: BaseException | None) -> bool:
 
 
 def is_too_long(error: BaseException | None) -> bool:
-    """Whether a server has no room for the prompt or the answer."""
+    """Whether the prompt or the requested answer is too long for the server."""
     if error is None or status_of(error) is None:
         return False
     return bool(_TOO_LONG.search(f"{error_text(error)} {getattr(error, 'code', '')}"))
 
 
-def is_absent(error: BaseException | None) -> bool:
-    """Whether nothing answered: no connection, a timeout, or a gateway error."""
+def is_unanswered(error: BaseException | None) -> bool:
+    """Whether no model answered: no connection, a timeout, or a gateway error."""
     kinds = _kinds(error)
     late_or_unreached = bool(kinds & _LATE) or (bool(kinds & _UNREACHED) and not kinds & _BROKEN)
     return status_of(error) in {502, 503, 504} or late_or_unreached

@@ -1,6 +1,6 @@
-"""Time limits of turns and endpoints: an absent endpoint is not asked again in the turn.
+"""Time limits of model requests. If an endpoint does not answer, the turn does not ask it again.
 
-All turns skip an endpoint that fails repeatedly, for `REST_S` seconds.
+If an endpoint fails repeatedly, all turns skip it for `SKIP_S` seconds.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from time import monotonic
 from packetgate.models.transport import (
     TIMEOUT_ADVICE,
     endpoint_label,
-    is_absent,
+    is_unanswered,
     model_label,
     status_of,
     timeout_of,
 )
 from packetgate.state.errors import DecisionError, NotAskedError
 
-FAILURES, REST_S = 3, 30.0
-"""Failed requests in a row after which an endpoint is left alone, and for how many seconds."""
+FAILURES, SKIP_S = 3, 30.0
+"""Number of consecutive failures after which an endpoint is skipped, and for how many seconds."""
 BUDGET = "the turn's time"
 _MAX_TURNS = 1_000
 STREAM_S = 120.0
-"""Longest streamed answer outside of a turn, in seconds."""
+"""Shortest time limit of a streamed answer, in seconds."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class _TurnBudget:
 
     budget_s: float
     spent_s: float = 0.0
-    given_up: set[str] = field(default_factory=set)
+    skipped: set[str] = field(default_factory=set)
     """Endpoints and models that this turn does not ask again."""
 
     @property
@@ -45,7 +45,7 @@ class _TurnBudget:
 
 @dataclass(frozen=True)
 class Limit:
-    """The deadline of one request, and the advice if it passes."""
+    """The deadline of one request, and the advice after a timeout."""
 
     deadline: float | None = None
     """The deadline on the clock of `time.monotonic`; None: no limit."""
@@ -65,7 +65,7 @@ class Limit:
 @dataclass
 class _Breaker:
     failures: int = 0
-    rests_until: float = 0.0
+    skip_until: float = 0.0
 
 
 _turns: dict[str, _TurnBudget] = {}
@@ -87,42 +87,42 @@ def turn_budget(packet_id: str, budget_s: float) -> Iterator[None]:
 
 
 @contextmanager
-def limited_request(chat: object, *, streamed: bool = False, twice: bool = False) -> Iterator[Limit]:
-    """Limit one request to an endpoint; yields the limit. Models in this process have none.
+def limited_request(chat: object, *, streamed: bool = False, double_timeout: bool = False) -> Iterator[Limit]:
+    """Limit one request to an endpoint, and yield the limit. Models in this process have no limit.
 
     Args:
         streamed: the answer arrives in pieces.
-        twice: double the time limit, as for a whole answer in words.
+        double_timeout: double the time limit.
 
     Raises:
-        NotAskedError: the endpoint was absent before in this turn.
-        DecisionError: the endpoint is left alone, or the turn's time is over.
+        NotAskedError: the endpoint did not answer earlier in this turn.
+        DecisionError: the endpoint is skipped after repeated failures, or the turn's time budget is used up.
     """
     timeout, label, where = timeout_of(chat), model_label(chat), endpoint_label(chat)
     if timeout is None:
         yield Limit()
         return
     turn, breaker = _turn.get() or _TurnBudget(inf), _breakers.setdefault(where, _Breaker())
-    if turn.given_up & {label, where, BUDGET}:
+    if turn.skipped & {label, where, BUDGET}:
         raise NotAskedError(f"{label} was not asked again in this turn")
     begun = monotonic()
-    if breaker.failures >= FAILURES and begun < breaker.rests_until:
-        turn.given_up.add(where)
+    if breaker.failures >= FAILURES and begun < breaker.skip_until:
+        turn.skipped.add(where)
         raise DecisionError(
-            f"{label} is not asked for {breaker.rests_until - begun:.0f} s, because "
+            f"{label} is skipped for {breaker.skip_until - begun:.0f} s, because "
             f"{breaker.failures} requests in a row had no answer: check the server"
         )
-    limit = _limit(label, 2 * timeout if twice else timeout, turn, streamed=streamed)
+    limit = _limit(label, 2 * timeout if double_timeout else timeout, turn, streamed=streamed)
     try:
         yield limit
     except DecisionError as error:
-        if is_absent(error.__cause__) and limit.ended_turn:
-            turn.given_up.add(BUDGET)
-        elif is_absent(error.__cause__):
-            breaker.failures, breaker.rests_until = breaker.failures + 1, monotonic() + REST_S
-            turn.given_up.add(where)
+        if is_unanswered(error.__cause__) and limit.ended_turn:
+            turn.skipped.add(BUDGET)
+        elif is_unanswered(error.__cause__):
+            breaker.failures, breaker.skip_until = breaker.failures + 1, monotonic() + SKIP_S
+            turn.skipped.add(where)
         elif status_of(error.__cause__) == 401:
-            turn.given_up.add(label)
+            turn.skipped.add(label)
         raise
     else:
         breaker.failures = 0
@@ -130,19 +130,19 @@ def limited_request(chat: object, *, streamed: bool = False, twice: bool = False
         turn.spent_s += monotonic() - begun
 
 
-def stop_asking(label: str) -> None:
-    """Skip this model for the rest of the turn."""
+def skip_model(label: str) -> None:
+    """Do not ask this model again in this turn."""
     if turn := _turn.get():
-        turn.given_up.add(label)
+        turn.skipped.add(label)
 
 
 def _limit(label: str, timeout: float, turn: _TurnBudget, *, streamed: bool) -> Limit:
     if turn.left_s <= 0:
-        turn.given_up.add(BUDGET)
+        turn.skipped.add(BUDGET)
         raise DecisionError(f"{label} was not asked, because the turn's time budget is used up: {_advice(turn)}")
-    own = max(timeout, STREAM_S) if streamed else timeout  # a stream shows progress
-    if own <= turn.left_s:
-        return Limit(monotonic() + own)
+    limit = max(timeout, STREAM_S) if streamed else timeout  # users see the progress of a stream
+    if limit <= turn.left_s:
+        return Limit(monotonic() + limit)
     return Limit(monotonic() + turn.left_s, turn)
 
 

@@ -20,10 +20,10 @@ async def respond(
     answer = await decider(packet, toolbox.last_catalogue, packet.governance.settings)
     text, violations = answer.text, 0
     if answer.decided_by == "model":
-        from packetgate.models.stripping import NOTHING_LEFT, strip_markup  # compiles hundreds of patterns
+        from packetgate.models.stripping import ONLY_MARKUP, strip_markup  # compiles hundreds of patterns
 
         clean = strip_markup(answer.text, packet.session_words)
-        text, violations = clean.text or NOTHING_LEFT, clean.violations
+        text, violations = clean.text or ONLY_MARKUP, clean.violations
     dropped = "".join(f"Dropped: {what}.\n\n" for what in packet.governance.unanswered_questions)
     notes = _result_notes(packet)
     shown = with_inert_links(dropped + (answer.markdown or text) + answer.appendix, packet.session_words) + notes

@@ -13,7 +13,7 @@ from support.scripted_openai import ScriptedOpenAI, serve_scripted_openai
 from support.terminals import ended, terminal
 
 from packetgate.models.discovery import discover, gguf_folders
-from packetgate.models.endpoint import HOSTED
+from packetgate.models.endpoint import PROVIDER_KEYS
 
 SPEED = ("Hi", "one hundred, one hundred and one")
 """Answers to the requests that measure its speed."""
@@ -52,7 +52,7 @@ def person(cli: CommandLine, tmp_path: Path) -> Iterator[Person]:
     with serve_scripted_openai() as ollama:
         ollama.models = ["qwen3:4b", "gemma:1b", "nomic-embed-text:latest"]
         places = {name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "HF_HOME")}
-        no_keys = dict.fromkeys(HOSTED.values(), "")
+        no_keys = dict.fromkeys(PROVIDER_KEYS.values(), "")
         yield Person(
             cli,
             home,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pytest
 from langchain_core.messages import AIMessage
 
-from packetgate.models.choices import MeasuredChoice, json_spans, measure
+from packetgate.models.choices import MeasuredChoice, json_spans, measured_choices
 from packetgate.models.schemas import Choice
 from packetgate.state.printing import compact_json
 
-APPROVED = Choice.among("approved", values=[True, False])
-TOOLS = Choice.among("calls", "*", "tool", values=["fs.read", "fs.read_all", "fs.write", "mail.send"])
+APPROVED = Choice.from_values("approved", values=[True, False])
+TOOLS = Choice.from_values("calls", "*", "tool", values=["fs.read", "fs.read_all", "fs.write", "mail.send"])
 
 Step = tuple[str, Mapping[str, float]]
 """A token, and the weights of the tokens that could have been written in its place."""
@@ -26,7 +26,7 @@ def measured(choice: Choice, *steps: Step) -> tuple[MeasuredChoice, ...]:
         listed = {one: {"token": one, "logprob": math.log(weight / total)} for one, weight in weights.items()}
         content.append(listed[token] | {"top_logprobs": [*listed.values()]})
     answer = AIMessage("", response_metadata={"logprobs": {"content": content}})
-    return measure(answer, "".join(token for token, _ in steps), [choice])
+    return measured_choices(answer, "".join(token for token, _ in steps), [choice])
 
 
 def sure(*tokens: str) -> list[Step]:
@@ -115,11 +115,11 @@ def test_a_name_that_begins_another_is_distinguished():
 
 
 def test_options_with_different_beginnings_have_a_full_distribution():
-    choice = Choice.among("answer", values=["A", "B", "C"])
+    choice = Choice.from_values("answer", values=["A", "B", "C"])
     weights = {"A": 1.0, 'B"': 2.0, "B": 3.0, "C": 2.0, "D": 9.0}
     (found,) = measured(choice, *sure('{"answer":"'), ("B", weights), *sure('"', "}"))
     assert found == MeasuredChoice(("answer",), '"B"', pytest.approx(5 / 8))
-    assert found.among == pytest.approx({'"A"': 1 / 8, '"B"': 5 / 8, '"C"': 2 / 8})
+    assert found.probabilities == pytest.approx({'"A"': 1 / 8, '"B"': 5 / 8, '"C"': 2 / 8})
 
 
 def test_all_values_of_a_json_text_are_located():

@@ -172,11 +172,11 @@ async def test_with_a_decision_endpoint_the_lite_model_answers(monkeypatch: pyte
 
 
 async def test_a_decision_endpoint_cannot_be_lite():
-    with pytest.raises(ModelError, match="use it as prime"):
+    with pytest.raises(ModelError, match="set it as prime"):
         ModelPool("decisions:d")
     with pytest.raises(ModelError, match="decisions:NAME"):
         await ModelPool().reviewer()
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
         await ModelPool(prime="decisions:d").check()
-    with pytest.raises(ModelError, match="OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL"):
+    with pytest.raises(ModelError, match="OpenAI has no System One endpoint: set PACKETGATE_PRIME_BASE_URL"):
         await ModelPool(prime="systemone:d").check()

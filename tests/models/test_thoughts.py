@@ -16,7 +16,7 @@ from packetgate.models.answers import Completion, complete
 from packetgate.models.model import Model
 from packetgate.models.options import ModelOptions
 from packetgate.models.structured import StructuredResult, structured_answer
-from packetgate.models.thoughts import ROOM, Thoughts, thought_in
+from packetgate.models.thoughts import ROOM, Thoughts, count_thought_tokens
 from packetgate.state.errors import DecisionError
 
 LENGTH = 50
@@ -92,8 +92,8 @@ class Endless:
 
 ENDLESS = [
     Endless(Thinks(90_000, GOOD), [AT_FIRST], "set reasoning_effort=low"),
-    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST], "raise its thinking_budget, 8,000"),
-    Endless(Thinks(90_000, GOOD, "marks"), [LENGTH + 300], "raise its thinking_budget, 300", 300),
+    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST], "raise thinking_budget, which is 8,000"),
+    Endless(Thinks(90_000, GOOD, "marks"), [LENGTH + 300], "raise thinking_budget, which is 300", 300),
 ]
 
 
@@ -172,4 +172,4 @@ async def test_options_override_a_stages_sampling(scripted_openai: ScriptedOpenA
 )
 def test_thought_tokens_are_counted_or_estimated(message: AIMessage, tokens: int):
     billed = 2 if message.text == "Seven." else 10
-    assert thought_in([message], billed) == tokens
+    assert count_thought_tokens([message], billed) == tokens

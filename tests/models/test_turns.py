@@ -72,9 +72,9 @@ async def test_later_turns_do_not_ask_an_absent_endpoint(monkeypatch: pytest.Mon
     for _ in range(FAILURES):
         with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match="cannot be reached"):
             await ask_form(model)
-    with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match=r"not asked for 30 s.* 3 requests in a row"):
+    with turn_budget(new_id(), LONG), pytest.raises(DecisionError, match=r"skipped for 30 s.* 3 requests in a row"):
         await ask_form(model)
-    monkeypatch.setattr("packetgate.models.turns.REST_S", 0.0)
+    monkeypatch.setattr("packetgate.models.turns.SKIP_S", 0.0)
     monkeypatch.setattr("packetgate.models.turns._breakers", {})
     with pytest.raises(DecisionError, match="cannot be reached"):
         await ask_form(model)

@@ -22,7 +22,7 @@ NAME = "t"
 
 def call_of(parameters: Schema) -> CallForm:
     """Return the form of one call: the name `t`, and a JSON object of these parameters."""
-    return CallForm((OfferedTool(NAME, "", parameters),), BARE, most=1)
+    return CallForm((OfferedTool(NAME, "", parameters),), BARE, max_calls=1)
 
 
 class RandomWriter:
@@ -76,5 +76,5 @@ class RandomWriter:
 
     def _allowed(self, matcher: LLMatcher) -> list[int]:
         logits = np.zeros(self._weights.size, np.float32)
-        self._mask.hold(matcher, logits)
+        self._mask.apply(matcher, logits)
         return np.flatnonzero(np.isfinite(logits)).tolist()

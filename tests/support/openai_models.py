@@ -15,7 +15,7 @@ from packetgate.models.options import ModelOptions
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, Choice, object_schema, text_schema
 
 VERDICT = object_schema(approved={"type": "boolean"}, confidence=CONFIDENCE, reason=text_schema(80))
-FORM = AnswerForm("verdict", VERDICT, choices=(Choice.among("approved", values=[True, False]),))
+FORM = AnswerForm("verdict", VERDICT, choices=(Choice.from_values("approved", values=[True, False]),))
 GOOD = '{"approved":true,"confidence":0.9,"reason":"fine"}'
 SAMPLING = {"temperature": 0.2, "top_p": 0.9, "max_tokens": 50}
 

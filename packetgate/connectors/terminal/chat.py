@@ -172,7 +172,7 @@ class _Chat:
             say(f"the turns run on {self._settings.url}, assistant {self._settings.assistant}")
             return
         pool = model_pool(self._settings)
-        for roles in pool.players:
+        for roles in pool.role_groups:
             say(f"{' and '.join(roles)}: {pool.describe(roles[0])}")
 
     async def switch(self, choice: str, setting: str, tools: str) -> None:

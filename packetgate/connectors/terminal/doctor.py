@@ -99,7 +99,7 @@ async def _run_settings(settings: Settings) -> AsyncIterator[Finding]:
 async def _models(settings: Settings) -> AsyncIterator[Finding]:
     models = model_pool(settings)
     await models.check()
-    for roles in models.players:
+    for roles in models.role_groups:
         yield Finding("ok", ", ".join(roles), models.describe(roles[0]))
     if settings.lite == settings.prime == "reflex":
         yield Finding("note", "models", "no language model. `packetgate init` looks for one")

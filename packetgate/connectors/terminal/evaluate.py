@@ -61,7 +61,7 @@ async def evaluate(
         passport = Passport(
             version=evaluation_version(),
             model=pool.describe("lite"),
-            own_language=loaded.calls_tools,
+            own_language=loaded.uses_tool_calling,
             threshold=context.confidence_threshold,
             of=len(suite.cases),
             rows=tuple(rows),

@@ -17,8 +17,8 @@ from packetgate.connectors.terminal.reading import LineReader, at_a_terminal, re
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.models.discovery import Discovery, discover
-from packetgate.models.endpoint import HOSTED
-from packetgate.models.model import measured_speed
+from packetgate.models.endpoint import PROVIDER_KEYS
+from packetgate.models.model import describe_speed
 from packetgate.models.options import MODEL
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
@@ -125,14 +125,14 @@ async def _tried(settings: Settings, model: str) -> str | None:
     spec = parse_model(model)
     if spec == REFLEX:
         return None
-    if spec.provider == "openai" and spec.server in HOSTED:
+    if spec.provider == "openai" and spec.server in PROVIDER_KEYS:
         _say(f"{model}: not tried: init sends nothing to hosted providers")
         return model
     pool = model_pool(settings.model_copy(update={"lite": model, "prime": "reflex"}))
     with rendering.console(stderr=True).status(f"trying {model} ..."):
         await pool.check()
         loaded = await pool.get("lite")
-        speed = await measured_speed(loaded) if loaded else ""
+        speed = await describe_speed(loaded) if loaded else ""
     _say(f"{model}: {speed}")
     return model
 

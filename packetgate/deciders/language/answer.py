@@ -49,7 +49,7 @@ async def respond_by_model(
         response = packet.response
         return Answer(text=response.candidate, decided_by="model", message_id=response.message_id)
     model = await source()
-    pictures = await answer_pictures(packet, store, reads_pictures=model.sees)
+    pictures = await answer_pictures(packet, store, reads_pictures=model.accepts_images)
     max_tokens, problems = context.answer_max_tokens, _problems(packet, with_reason=not model.is_local)
     has_calls = bool(packet.tool_routing and packet.tool_routing.all_calls)
     tools: tuple[OfferedTool, ...] = ()

@@ -151,10 +151,10 @@ async def _option_probabilities(
         probabilities = await model.word_probabilities(messages, words)
         return [*probabilities.by_word.values()], probabilities.usage
     schema = schemas.object_schema(answer={"type": "boolean"} if options[0] is True else {"enum": [*options]})
-    choice = schemas.Choice.among("answer", values=options)
+    choice = schemas.Choice.from_values("answer", values=options)
     form_of_answer = schemas.AnswerForm("decision", schema, choices=(choice,))
     answer = await model.answer(messages, form_of_answer, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
-    among = answer.choices[0].among if answer.choices else {}
+    among = answer.choices[0].probabilities if answer.choices else {}
     total = sum(among.values())
     if not total:
         raise DecisionError(f"{model.label} returns no token probabilities: use another model", answer.usage)

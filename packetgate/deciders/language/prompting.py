@@ -110,7 +110,7 @@ def _full_tools(
     ordered = list(dict.fromkeys([*required, *(name for name in fitting if name in full), *by_rank]))
     max_tools = _MAX_FULL_TOOLS
     if limit and count:
-        sizes = (count(compact_json(offered_tool(catalogue[name]).for_prompt)) for name in ordered)
+        sizes = (count(compact_json(offered_tool(catalogue[name]).prompt_format)) for name in ordered)
         max_tools = sum(size <= limit for size in accumulate(sizes))
     return ordered[: max(MIN_FULL_TOOLS, len(required), max_tools)]
 

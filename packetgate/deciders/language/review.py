@@ -85,7 +85,7 @@ def review_form(call_count: int) -> AnswerForm:
     return AnswerForm(
         "review",
         object_schema(reviews=object_schema(**{number: {"anyOf": [plain, reasoned]} for number in numbers})),
-        choices=tuple(Choice.among("reviews", number, "approved", values=[True, False]) for number in numbers),
+        choices=tuple(Choice.from_values("reviews", number, "approved", values=[True, False]) for number in numbers),
     )
 
 

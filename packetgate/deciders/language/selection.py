@@ -25,14 +25,14 @@ from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
 from packetgate.deciders.reflex.reading import parts_in
-from packetgate.models.answers import streaming_asker
+from packetgate.models.answers import streaming_caller
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
 from packetgate.models.model import ChatCaller, Model
 from packetgate.models.pictures import Picture
 from packetgate.models.source import ModelSource, is_model_of
 from packetgate.models.stripping import strip_markup
 from packetgate.models.structured import structured_answer
-from packetgate.models.thoughts import Thoughts, ask_with_room, cut_off_in_thought, ended_in_thought
+from packetgate.models.thoughts import Thoughts, ask_with_room, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
@@ -69,7 +69,7 @@ async def select_by_model(
     If the model is also `prime`, its text without a call is the turn's answer.
     """
     model, pictures = await source(), await attached_pictures(packet, store)
-    if model.calls_tools:
+    if model.uses_tool_calling:
         # with pictures, the answer is left to its own stage, which reports pictures that the model cannot read
         may_answer = not (pictures or packet.context.earlier_pictures) and await is_model_of(model, prime)
         try:
@@ -108,7 +108,7 @@ async def select_natively(
     note = correction_notes(packet)
     messages = await turn_messages(model, packet, catalogue, context, offer, max_tokens, pictures, note=note)
     sampling = model.sampling(temperature=context.selection_temperature, top_p=context.selection_top_p)
-    caller = streaming_asker(packet.session_words) if streams else None
+    caller = streaming_caller(packet.session_words) if streams else None
     selector = ModelSelector(model, packet, catalogue, context, sampling | {"max_tokens": max_tokens}, caller=caller)
     chosen = await selector.select(messages, offer.tools)
     if chosen.action == "none" and chosen.call_probability is not None and offer.specs:
@@ -222,7 +222,7 @@ class ModelSelector:
             written, problems = await asyncio.to_thread(self._written_calls, answer)
             if not any(problems):
                 return self._selection_with_calls(answer, written)
-            if answer.cut_off and any(call.unread for call in written):
+            if answer.cut_off and any(call.invalid_arguments for call in written):
                 break
             messages = [*messages, *_correction_messages(written, problems)]
         raise DecisionError(f"{self._model.label} made no valid call: {_messages_of(problems)}", self.usage)
@@ -233,7 +233,7 @@ class ModelSelector:
             for call in answer.calls
             if call.name not in (ASK, SHOW)
         ]
-        if answer.measured:  # models in this process write more calls than the request asks for
+        if answer.has_probabilities:  # models in this process write more calls than the request asks for
             written = [*requested_calls(written, self._packet.content.user_words)]
         return written, self.check(written)
 
@@ -258,22 +258,24 @@ class ModelSelector:
         async def call(max_tokens: int) -> CallAnswer:
             sampling = self._sampling | {"max_tokens": max_tokens}
             return await model.call(
-                messages, tools, most=self._max_calls, sampling=sampling, must=must_call, asking=self._caller
+                messages, tools, max_calls=self._max_calls, sampling=sampling, must_call=must_call, caller=self._caller
             )
 
         answer = await ask_with_room(thoughts, self._sampling["max_tokens"], call)
-        thoughts.learn(answer.usage.thought_tokens)
+        thoughts.record(answer.usage.thought_tokens)
         self.usage += answer.usage
-        if not model.is_local and ended_in_thought(answer.text, answer.usage, cut_off=answer.cut_off):
+        if not model.is_local and ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):
             raise cut_off_in_thought(model.label, thoughts, self.usage)
         text = answer.text.strip()
         if text and not answer.calls and not strip_markup(text, self._packet.content.user_words).text:
-            return replace(answer, calls=(WrittenCall("", {}, unread=text),))  # markup without text is a broken call
+            return replace(
+                answer, calls=(WrittenCall("", {}, invalid_arguments=text),)
+            )  # markup without text is a broken call
         return answer
 
     def _checked_call(self, call: WrittenCall) -> CheckedCall:
         name, palette = self._catalogue.exact_name(call.name) or call.name, self._packet.context.palette_names
-        if call.unread:
+        if call.invalid_arguments:
             of = f"of `{name}` " if name else ""
             message = f"The call {of}cannot be read: its arguments must be one JSON object."
             problem = Correction(tool_name=name, problem="invalid_value", message=message)
@@ -294,7 +296,7 @@ class ModelSelector:
         return self.selection(
             action="call",
             calls=calls,
-            complete=None if answer.measured else False,
+            complete=None if answer.has_probabilities else False,
             reasoning=shorten(strip_markup(answer.text).text, _REASON_CHARS),
             measured=[call.confidence for call in calls],
         )
@@ -340,8 +342,8 @@ def _messages_of(problems: Sequence[Sequence[Correction]]) -> str:
 
 def _correction_messages(calls: Sequence[WrittenCall], problems: Sequence[Sequence[Correction]]) -> list[BaseMessage]:
     texts = [_messages_of([call_problems]) or "It was not made yet." for call_problems in problems]
-    if any(call.unread for call in calls):  # a chat template cannot represent a broken call
-        written = "\n".join(f"{call.name} {call.unread or compact_json(call.arguments)}" for call in calls)
+    if any(call.invalid_arguments for call in calls):  # a chat template cannot represent a broken call
+        written = "\n".join(f"{call.name} {call.invalid_arguments or compact_json(call.arguments)}" for call in calls)
         return [AIMessage(written), HumanMessage("\n".join(texts))]
     ids = [f"correct{at:02}" for at in range(len(calls))]
     tool_calls = [

@@ -126,9 +126,9 @@ def selection_form(tools: Sequence[ToolSpec], max_calls: int, groups: Sequence[s
         {"anyOf": list(actions.values())},
         parts={f"tool_{at}": arguments_schema(tool) for at, tool in enumerate(tools)},
         choices=(
-            Choice.among("action", values=actions),
-            Choice.among("calls", "*", "tool", values=names),
-            Choice.among("needs_tool", values=[True, False]),
+            Choice.from_values("action", values=actions),
+            Choice.from_values("calls", "*", "tool", values=names),
+            Choice.from_values("needs_tool", values=[True, False]),
         ),
     )
 

@@ -7,12 +7,12 @@ from typing import Any
 
 _NAMES = ("first_tool_name", "second_tool_name")
 _ARGUMENTS = ({"one_key": "one value", "other_key": 2}, {"third_key": "third value"})
-_ASKED: dict[str, Any] = {"role": "user", "content": "?"}
+_EXAMPLE_REQUEST: dict[str, Any] = {"role": "user", "content": "?"}
 
 
 @dataclass(frozen=True)
 class ReadCall:
-    """A call in a text, with the character ranges of its name and arguments."""
+    """A parsed call, with the character ranges of its name and arguments in the text."""
 
     name: str
     name_at: tuple[int, int]
@@ -22,7 +22,7 @@ class ReadCall:
 
 @dataclass(frozen=True)
 class CallSyntax:
-    """The text around names and arguments; arguments are JSON objects."""
+    """The text around the names and arguments of calls; arguments are JSON objects."""
 
     head: str
     """Before the first name."""
@@ -48,7 +48,7 @@ class CallSyntax:
         """Return the calls at the beginning of a text.
 
         Args:
-            head: replaces `self.head`, if control tokens of the head left no text.
+            head: replaces `self.head`, if the head has control tokens, which leave no text.
         """
         found: list[ReadCall] = []
         before = self.head if head is None else head
@@ -69,31 +69,31 @@ class CallSyntax:
         return found
 
 
-OWN = CallSyntax(
+DEFAULT_SYNTAX = CallSyntax(
     '<tool_call>\n{"name": "', '", "arguments": ', '}\n</tool_call>\n<tool_call>\n{"name": "', "}\n</tool_call>"
 )
-"""For templates without a call syntax: the most common one."""
+"""The most common call syntax, for templates that have none."""
 
 
-def syntax_of(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequence[str]) -> CallSyntax | None:
+def syntax_from_template(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequence[str]) -> CallSyntax | None:
     """Return the call syntax of a chat template; None if its calls are not a name followed by JSON.
 
     Args:
         template: renders a conversation up to where the model continues.
         ends: texts that end a turn.
     """
-    said = [
+    calls = [
         {"id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
         for at, (name, arguments) in enumerate(zip(_NAMES, _ARGUMENTS, strict=True))
     ]
-    before = template([_ASKED])
-    whole = template([_ASKED, {"role": "assistant", "content": "", "tool_calls": said}])
+    before = template([_EXAMPLE_REQUEST])
+    whole = template([_EXAMPLE_REQUEST, {"role": "assistant", "content": "", "tool_calls": calls}])
     begin = next((at for at, pair in enumerate(zip(before, whole, strict=False)) if len({*pair}) > 1), len(before))
     written = whole[min(begin, len(before)) :]
     if any(written.count(name) != 1 for name in _NAMES):
         return None
     head, _, rest = written.partition(_NAMES[0])
-    parts = [_around(rest), _around(rest.partition(_NAMES[1])[2])]
+    parts = [_split_at_arguments(rest), _split_at_arguments(rest.partition(_NAMES[1])[2])]
     if not all(parts):
         return None
     (middle, first, more), (second_middle, _, after) = parts  # type: ignore[misc]
@@ -112,7 +112,7 @@ def syntax_of(template: Callable[[Sequence[dict[str, Any]]], str], ends: Sequenc
     )
 
 
-def _around(text: str) -> tuple[str, str, str] | None:
+def _split_at_arguments(text: str) -> tuple[str, str, str] | None:
     at = text.find("{")
     while at >= 0:
         try:

@@ -1,4 +1,4 @@
-"""The key-value cache of llama.cpp: shared beginnings of prompts are evaluated once."""
+"""A llama.cpp context: its key-value cache reuses the common prefixes of prompts."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ with suppress(ImportError):  # `check_installed` reports a missing package
 DEFAULT_CONTEXT = 8192
 DEFAULT_BATCH = 512
 SLOTS = 8
-"""Prompts kept side by side, one for each stage of a turn; they share the context's cells."""
+"""Number of cached prompts, at least one for each stage of a turn; they share the context's cells."""
 
 _NO_ROOM, _DONE = 1, 0  # return codes of llama_decode
 
@@ -38,19 +38,21 @@ class LlamaContext:
     """One context of a model. Not thread-safe."""
 
     def __init__(self, weights: LlamaWeights, options: Mapping[str, int]) -> None:
-        wanted = options.get("n_ctx", DEFAULT_CONTEXT)
+        requested = options.get("n_ctx", DEFAULT_CONTEXT)
         params = llama_cpp.llama_context_default_params()
-        params.n_ctx = min(wanted, weights.trained_context) if wanted else weights.trained_context
+        params.n_ctx = min(requested, weights.trained_context) if requested else weights.trained_context
         batch = min(options.get("n_batch", DEFAULT_BATCH), params.n_ctx)
-        # with less than one token for each slot, llama.cpp aborts the process
+        # llama.cpp aborts the process if a batch has fewer tokens than there are slots
         params.n_batch = params.n_ubatch = max(batch, SLOTS)
         params.n_seq_max = SLOTS
         params.kv_unified = True
         cores = os.cpu_count() or 1
         params.n_threads = options.get("n_threads", max(1, cores // 2))
-        # llama.cpp's threads spin while they wait: one core is left to the event loop and the servers
+        # llama.cpp's threads spin while they wait: leave one core to the event loop and the MCP servers
         params.n_threads_batch = options.get("n_threads", max(1, cores - 1))
-        if not llama_cpp.llama_supports_gpu_offload():  # on a CPU, it is slower for forced tokens
+        if (
+            not llama_cpp.llama_supports_gpu_offload()
+        ):  # on a CPU, flash attention is slower for tokens that a grammar forces
             params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         with logged_loading(weights.path):
             self.handle: Any = llama_cpp.llama_init_from_model(weights.handle, params)
@@ -69,7 +71,7 @@ class LlamaContext:
         self._clock = 0
 
     def read(self, prompt: Sequence[int], cancelled: threading.Event) -> int:
-        """Evaluate a prompt; return how many of its tokens were cached.
+        """Evaluate a prompt, and return how many of its tokens were cached.
 
         Raise DecisionError if the prompt is empty or longer than the context.
         """
@@ -83,7 +85,9 @@ class LlamaContext:
             )
         known = self._open_slot(prompt)
         self.append(prompt[known:], cancelled)
-        llama_cpp.llama_synchronize(self.handle)  # a GPU still works when llama_decode returns, and callers take times
+        llama_cpp.llama_synchronize(
+            self.handle
+        )  # llama_decode returns before a GPU has finished, and callers measure time
         return known
 
     def append(self, tokens: Sequence[int], cancelled: threading.Event | None = None) -> None:
@@ -98,16 +102,16 @@ class LlamaContext:
 
     @property
     def room(self) -> int:
-        """The number of tokens that still fit."""
+        """The number of tokens that still fit the context."""
         return self.size - len(self._slot.tokens)
 
     @property
     def length(self) -> int:
-        """Tokens of the current prompt and answer."""
+        """The number of tokens of the current prompt and answer."""
         return len(self._slot.tokens)
 
     def cut(self, length: int) -> None:
-        """Cut the current prompt to a length; the last token's logits are available again."""
+        """Shorten the current prompt and answer to `length` tokens, and restore the logits of the last token."""
         tokens = self._slot.tokens[:length]
         self._cut(self._slot, length - 1)
         self.append(tokens[len(self._slot.tokens) :])
@@ -138,8 +142,10 @@ class LlamaContext:
         self._clock += 1
         best = max(self._slots, key=lambda slot: slot.shared_with(prompt))
         shared = min(best.shared_with(prompt), len(prompt) - 1)
-        slot, keeps = best, self._weights.keeps_cells
-        if 2 * shared < len(best.tokens) or (not keeps and shared < len(best.tokens)):  # the rest may be needed again
+        slot, keeps = best, self._weights.can_cut_cache
+        if 2 * shared < len(best.tokens) or (
+            not keeps and shared < len(best.tokens)
+        ):  # the rest of that slot may be needed again
             slot = min(self._slots, key=lambda one: one.used_at)
             if slot is not best:
                 self._cut(slot, 0)

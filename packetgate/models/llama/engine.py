@@ -23,7 +23,7 @@ from packetgate.state.errors import DecisionError
 from packetgate.state.private_names import call_before_threads_end
 
 FinishReason = Literal["stop", "length", "cancelled", "words"]
-"""`words`: the answer is no call, and ended at its first token."""
+"""`words`: the answer began with text and not with a call, and was stopped."""
 
 
 @dataclass(frozen=True)
@@ -34,37 +34,37 @@ class Request:
     sampling: Mapping[str, Any]
     """`max_tokens` and `temperature`; `top_p` and `seed` may be given.
 
-    `enable_thinking` switches the template's thoughts; by default, the model thinks unless it may only call.
-    Before calls, a thought ends after `thinking_budget` tokens, which do not count towards the answer's.
+    `enable_thinking` switches the template's thoughts on or off; by default, they are on only without a `form`.
+    A thought before calls ends after `thinking_budget` tokens, which do not count towards `max_tokens`.
     """
     form: CallForm | None = None
-    """The calls that the model may write once it has begun a call."""
+    """The calls that the grammar allows; None: text."""
     must_call: bool = False
-    options: tuple[str, ...] = ()
-    """If given, nothing is written, but the probability of each word as the beginning of the answer is measured."""
+    measured_words: tuple[str, ...] = ()
+    """If not empty, the engine writes no answer, but measures the probability that it begins with each word."""
     words_only: bool = False
     tools: Tools = ()
     cancelled: threading.Event = field(default_factory=threading.Event)
-    """Event that stops the request at the next token, or at the next batch of the prompt."""
+    """Event that stops the request at its next token, or at the next batch of the prompt."""
     on_text: Callable[[str], None] = lambda _: None
-    """Receives the answer's pieces on the worker's thread."""
+    """Receives each piece of the answer, in the worker thread."""
 
 
 _LIKELY, _NEGLIGIBLE = 64, 0.05
-"""First tokens that are examined, and the share of undecided tokens that can be ignored."""
+"""Number of examined first tokens; share of tokens that may or may not begin a call, below which they are ignored."""
 _LOOP_WINDOW = 160
-"""Number of last tokens that are searched for a loop."""
+"""Number of last tokens that are checked for a loop."""
 _MEASURABLE_PROMPT = 100
-"""Shortest prompt, in tokens, that the speed is measured with."""
+"""Length of the shortest prompt that is used to measure the speed, in tokens."""
 _PEEKED_TOKENS = 8
 _CALL_PROBABILITY = 0.5
-"""From this probability of a call on, the answer is a call."""
+"""Lowest call probability at which the answer becomes a call."""
 _AFTER_WORD = tuple(b",}] \t\r\n"[at : at + 1] for at in range(7))
 """Bytes that end a word within a token."""
 
 
 class WrittenToken(NamedTuple):
-    """A token with its size in bytes, and its probability among the tokens that a grammar allows."""
+    """A written token: its size in bytes, and its probability among the tokens that the grammar allows."""
 
     size: int
     probability: float
@@ -78,14 +78,14 @@ class EngineAnswer:
     finish_reason: FinishReason
     input_tokens: int
     cached_tokens: int
-    """Input tokens that were evaluated for an earlier prompt."""
+    """Input tokens that were cached from an earlier prompt."""
     output_tokens: int
-    words: Mapping[str, float] = field(default_factory=dict)
-    """Probabilities of the request's `options`; they sum to 1."""
-    widened: tuple[str, ...] = ()
+    word_probabilities: Mapping[str, float] = field(default_factory=dict)
+    """Probabilities of the request's `measured_words`; they sum to 1."""
+    widened_tools: tuple[str, ...] = ()
     """Tools whose arguments no grammar can enforce in full."""
     thought_tokens: int = 0
-    """Output tokens of a thought before calls."""
+    """Output tokens of the thought before calls."""
     tokens: tuple[WrittenToken, ...] = ()
     """The written tokens, without the thought."""
     call_probability: float | None = None
@@ -110,7 +110,7 @@ class LlamaEngine:
         self.context_size = self._context.size
         """Context size in tokens, for prompt and answer together."""
         self.reading_speed: float | None = None
-        """Prompt tokens per second, as measured on the first long prompt; None: there was none yet."""
+        """Prompt tokens per second, measured on the first long prompt; None: not measured yet."""
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"llamacpp-{self.name}")
 
     @cached_property
@@ -125,7 +125,7 @@ class LlamaEngine:
     def _answer(self, request: Request) -> EngineAnswer:
         thinking = request.sampling.get("enable_thinking", request.form is None)
         thinks_first = bool(thinking and request.form)
-        prompt = self.prompts.write(request.chat, request.tools, thinking=thinking, opened=thinks_first)
+        prompt = self.prompts.write(request.chat, request.tools, thinking=thinking, open_thought=thinks_first)
         grammar = self._grammars.grammar(request.form) if request.form else None
         begun = perf_counter()
         known = self._context.read(prompt.tokens, request.cancelled)
@@ -140,17 +140,17 @@ class LlamaEngine:
                 request.on_text(text)
 
         if prompt.thought and request.form is None:
-            emit(prompt.thought.begin)  # readers of the answer need the begin mark to match the end mark
+            emit(prompt.thought.begin)  # the answer needs the begin mark of a thought that the prompt opened
         reason: FinishReason = "length"
         sampler = Sampler(request.sampling)
-        thought = self._think(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
-        limit = 0 if request.options else min(request.sampling["max_tokens"], self._context.room)
-        words = self._word_probabilities(request.options) if request.options else {}
+        thought = self._write_thought(prompt.thought.end, request, sampler) if thinks_first and prompt.thought else 0
+        limit = 0 if request.measured_words else min(request.sampling["max_tokens"], self._context.room)
+        words = self._word_probabilities(request.measured_words) if request.measured_words else {}
         call_probability = self._call_probability(request) if request.form else None
         if call_probability is not None and call_probability < _CALL_PROBABILITY and not request.must_call:
             reason, limit = "words", 0
         if request.words_only and not prompt.thought:
-            logits_of(self._context, self.weights)[self._no_words] = -np.inf
+            logits_of(self._context, self.weights)[self._may_begin_call] = -np.inf
         tokens: list[WrittenToken] = []
         if limit:
             tokens, reason = self._write(request, grammar, sampler, limit, emit)
@@ -163,8 +163,8 @@ class LlamaEngine:
             cached_tokens=known,
             output_tokens=thought + len(tokens),
             thought_tokens=thought,
-            words=words,
-            widened=grammar.widened if grammar else (),
+            word_probabilities=words,
+            widened_tools=grammar.widened_tools if grammar else (),
             tokens=tuple(tokens),
             call_probability=call_probability,
         )
@@ -181,7 +181,7 @@ class LlamaEngine:
                 return written, "cancelled"
             logits = logits_of(self._context, self.weights)
             if grammar:
-                self._mask.hold(grammar.matcher, logits)
+                self._mask.apply(grammar.matcher, logits)
             elif request.sampling["temperature"] > 0:
                 lower_repeated(logits, ids)
             token = sampler.sample(self._context)
@@ -208,7 +208,7 @@ class LlamaEngine:
         return {option: weight / (sum(sums) or 1.0) for option, weight in zip(options, sums, strict=True)}
 
     def _tokens_of(self, option: str, options: tuple[str, ...]) -> list[int]:
-        """Return the tokens that begin this option and no other."""
+        """Return the tokens that can begin this option and no other option."""
 
         def spellings(word: str) -> list[bytes]:
             ways = {word, word.capitalize()} if len(word) > 1 else {word}
@@ -229,14 +229,14 @@ class LlamaEngine:
         ]
 
     @cached_property
-    def _no_words(self) -> npt.NDArray[np.bool_]:
+    def _may_begin_call(self) -> npt.NDArray[np.bool_]:
         return np.array([begins_call(piece.decode("utf-8", "replace")) is not False for piece in self.weights.pieces])
 
     def _call_probability(self, request: Request) -> float:
         sure = unsure = 0.0
         first: int | None = None
-        for token, share in self._likely():
-            begins = begins_call(self._text(token))
+        for token, share in self._likely_tokens():
+            begins = begins_call(self._token_text(token))
             if begins is None:
                 first = token if first is None else first
                 unsure += share
@@ -245,42 +245,42 @@ class LlamaEngine:
         if first is None or unsure < _NEGLIGIBLE or request.must_call or self._context.room <= _PEEKED_TOKENS:
             return sure
         length = self._context.length
-        text = self._text(first)
+        text = self._token_text(first)
         self._context.append([first])
         for _ in range(_PEEKED_TOKENS):
             if begins_call(text) is not None:
                 break
-            token, _ = self._likely()[0]
-            text += self._text(token)
+            token, _ = self._likely_tokens()[0]
+            text += self._token_text(token)
             self._context.append([token])
         self._context.cut(length)
         return sure + (unsure if begins_call(text) else 0.0)
 
-    def _likely(self) -> list[tuple[int, float]]:
+    def _likely_tokens(self) -> list[tuple[int, float]]:
         logits = logits_of(self._context, self.weights)
         weights = np.exp(logits - logits.max())
         weights /= weights.sum()
         return [(token, float(weights[token])) for token in np.argsort(-weights)[:_LIKELY].tolist()]
 
-    def _text(self, token: int) -> str:
+    def _token_text(self, token: int) -> str:
         return self.weights.pieces[token].decode("utf-8", "replace") or self.weights.control_text(token)
 
-    def _think(self, end: str, request: Request, sampler: Sampler) -> int:
+    def _write_thought(self, end: str, request: Request, sampler: Sampler) -> int:
         closing, mark = (self.weights.tokenize(text, special=True) for text in (f"\n{end}\n\n", end))
         budget = request.sampling.get("thinking_budget", 0)
         most = min(budget, self._context.room - request.sampling["max_tokens"] - len(closing))
-        written, taken = b"", 0
-        while taken < most and not request.cancelled.is_set():
+        written, count = b"", 0
+        while count < most and not request.cancelled.is_set():
             token = sampler.sample(self._context)
             if self.weights.is_end(token):
                 break
             self._context.append([token])
-            written, taken = written[-len(end) * 4 :] + self.weights.pieces[token], taken + 1
+            written, count = written[-len(end) * 4 :] + self.weights.pieces[token], count + 1
             if [token] == mark or end.encode() in written:
-                return taken
+                return count
         if self._context.room > len(closing):
             self._context.append(closing)
-        return max(taken, 0)
+        return max(count, 0)
 
 
 def _probability(token: int, logits: Logits) -> float:

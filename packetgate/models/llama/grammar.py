@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from packetgate.models.calling import OfferedTool, names_of
+from packetgate.models.calling import OfferedTool, tool_names
 from packetgate.models.llama.call_syntax import CallSyntax
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import ANY_OBJECT, Schema, map_schema, with_size_limits
@@ -16,11 +16,11 @@ from packetgate.state.printing import compact_json
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
-COMPILED = 64
+CACHED_GRAMMARS = 64
 """Number of compiled grammars that are cached."""
 MAX_ITEMS = 16
 MAX_CHARACTERS = 4000
-"""Longest array and text where a schema sets no limit."""
+"""Limits of arrays and texts, if a schema sets none."""
 
 MAX_CALLS = 16
 
@@ -34,8 +34,8 @@ class Grammar:
     """A compiled grammar."""
 
     matcher: "LLMatcher"
-    """Tells which tokens may come next."""
-    widened: tuple[str, ...]
+    """Decides which tokens may come next."""
+    widened_tools: tuple[str, ...]
     """Tools whose arguments no grammar can enforce in full; validation checks them."""
 
 
@@ -45,12 +45,12 @@ class CallForm:
 
     tools: tuple[OfferedTool, ...]
     syntax: CallSyntax
-    most: int = MAX_CALLS
+    max_calls: int = MAX_CALLS
 
     @property
     def key(self) -> str:
-        """A key for the cache of compiled forms."""
-        return compact_json([asdict(self.syntax), self.most, [[one.name, one.parameters] for one in self.tools]])
+        """The key of the compiled form in the cache."""
+        return compact_json([asdict(self.syntax), self.max_calls, [[one.name, one.parameters] for one in self.tools]])
 
 
 class Grammars:
@@ -66,10 +66,10 @@ class Grammars:
         Raise DecisionError if no grammar can enforce these calls.
         """
         compiled = self._compiled.pop(form.key, None) or self._compile(form)
-        self._compiled[form.key] = compiled  # keeps the order of use
-        if len(self._compiled) > COMPILED:
+        self._compiled[form.key] = compiled  # last in the order of use
+        if len(self._compiled) > CACHED_GRAMMARS:
             del self._compiled[next(iter(self._compiled))]
-        return Grammar(compiled.matcher.deep_copy(), compiled.widened)
+        return Grammar(compiled.matcher.deep_copy(), compiled.widened_tools)
 
     @cached_property
     def _tokenizer(self) -> "LLTokenizer":
@@ -81,30 +81,30 @@ class Grammars:
     def _compile(self, form: CallForm) -> Grammar:
         from llguidance import LLMatcher
 
-        syntax, widened = form.syntax, []
+        syntax, widened_tools = form.syntax, []
         spaced = {"item_separator": syntax.item_separator, "key_separator": syntax.key_separator}
         rules = []
         for at, tool in enumerate(form.tools):
-            schema, is_widened = self._held(tool.parameters)
-            widened += [tool.name] if is_widened else []
+            schema, is_widened = self._enforceable(tool.parameters)
+            widened_tools += [tool.name] if is_widened else []
             arguments = json.dumps({**schema, "x-guidance": _LENIENT | spaced})
             rules.append(f"call_{at}: {self._literal(tool.name + syntax.middle)} %json {arguments}")
         calls = " | ".join(f"call_{at}" for at in range(len(form.tools)))
-        more = f"({self._literal(syntax.glue)} call){{0,{form.most - 1}}}" if form.most > 1 else ""
+        more = f"({self._literal(syntax.glue)} call){{0,{form.max_calls - 1}}}" if form.max_calls > 1 else ""
         start = f"start: {self._literal(syntax.head)} call {more} {self._literal(syntax.tail)}"
         lark = "\n".join([start, f"call: {calls}", *rules])
-        matcher = self._follower(LLMatcher.grammar_from_lark(lark))
+        matcher = self._matcher_or_error(LLMatcher.grammar_from_lark(lark))
         if isinstance(matcher, str):
-            raise DecisionError(f"no grammar can enforce calls of {', '.join(names_of(form.tools))}: {matcher}")
-        return Grammar(matcher, tuple(widened))
+            raise DecisionError(f"no grammar can enforce calls of {', '.join(tool_names(form.tools))}: {matcher}")
+        return Grammar(matcher, tuple(widened_tools))
 
-    def _held(self, schema: Schema) -> tuple[Schema, bool]:
-        """Return the nearest schema that a grammar can enforce, and whether this schema allows more."""
+    def _enforceable(self, schema: Schema) -> tuple[Schema, bool]:
+        """Return a schema that a grammar can enforce, and whether it accepts values that `schema` does not."""
         schema = with_size_limits(schema, items=MAX_ITEMS, characters=MAX_CHARACTERS)
-        is_widened = self._refused(schema, _COMPACT)
-        if self._refused(schema, _LENIENT):
-            schema = map_schema(schema, self._simpler)
-        return ANY_OBJECT if self._refused(schema, _LENIENT) else schema, is_widened
+        is_widened = self._is_refused(schema, _COMPACT)
+        if self._is_refused(schema, _LENIENT):
+            schema = map_schema(schema, self._simplified)
+        return ANY_OBJECT if self._is_refused(schema, _LENIENT) else schema, is_widened
 
     def _literal(self, text: str) -> str:
         if not any(one in text for one in self._weights.control_texts):
@@ -117,24 +117,24 @@ class Grammars:
             part if at % 2 else json.dumps(part, ensure_ascii=False) for at, part in enumerate(parts) if part
         )
 
-    def _simpler(self, schema: Schema) -> Schema:
+    def _simplified(self, schema: Schema) -> Schema:
         if "$ref" in schema:
             return {"$ref": schema["$ref"]}
         text = {"type": "string", "pattern": schema.get("pattern", "")}
-        if "pattern" in schema and self._refused(text, _LENIENT):
+        if "pattern" in schema and self._is_refused(text, _LENIENT):
             return {key: value for key, value in schema.items() if key != "pattern"}
         return schema
 
-    def _refused(self, schema: Schema, options: Any) -> bool:
+    def _is_refused(self, schema: Schema, options: Any) -> bool:
         from llguidance import LLMatcher
 
         try:
             grammar = LLMatcher.grammar_from_json_schema(schema, overrides=options)
-        except ValueError:  # half a surrogate pair
+        except ValueError:  # raised for half a surrogate pair
             return True
-        return isinstance(self._follower(grammar), str)
+        return isinstance(self._matcher_or_error(grammar), str)
 
-    def _follower(self, grammar: str) -> "LLMatcher | str":
+    def _matcher_or_error(self, grammar: str) -> "LLMatcher | str":
         from llguidance import LLMatcher
 
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0)
@@ -142,11 +142,11 @@ class Grammars:
 
 
 _BEFORE_TEXT = b"\n"
-"""Tokenized before a text, because many vocabularies add a space at the beginning."""
+"""Prefix for tokenizing a text: many vocabularies add a space at the beginning."""
 
 
 class Vocabulary:
-    """The vocabulary for the grammar engine: a token is exactly the text that it writes.
+    """The vocabulary for the grammar engine: each token has exactly the text that it writes.
 
     `llguidance.llamacpp` uses llama.cpp's tokenizer, which adds a space before a text and cuts it at other tokens.
     """
@@ -157,7 +157,7 @@ class Vocabulary:
         self._weights = weights
         ends = [token for token in range(weights.size) if weights.is_end(token)]
         self.ends = ends or [weights.size]
-        """Tokens that end an answer; if the vocabulary has none, a token that is never written."""
+        """Tokens that end an answer; if the vocabulary has none, a token id that the model cannot write."""
         self.eos_token_id = self.ends[0]
         self.tokens: Sequence[bytes] = [*weights.pieces, *([] if ends else [b""])]
         self.special_token_ids = [token for token, piece in enumerate(self.tokens) if not piece]
@@ -165,10 +165,10 @@ class Vocabulary:
         self._longest = max(map(len, self._by_text), default=0)
 
     def __call__(self, text: bytes) -> list[int]:
-        """Return tokens that write exactly this text, the model's own if possible."""
-        return self._own(text) or self._longest_first(text)
+        """Return tokens that write exactly this text, tokenized by the model if possible."""
+        return self._model_tokens(text) or self._longest_first(text)
 
-    def _own(self, text: bytes) -> list[int]:
+    def _model_tokens(self, text: bytes) -> list[int]:
         tokens = self._weights.tokenize(_BEFORE_TEXT + text, special=False)
         written = [self._weights.pieces[token] for token in tokens]
         while written and (not all(written) or b"".join(written) != text):

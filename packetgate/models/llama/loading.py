@@ -1,4 +1,4 @@
-"""Checking a GGUF file, and loading it without the output of llama.cpp."""
+"""Check a GGUF file, and send llama.cpp's output to the log while loading."""
 
 import hashlib
 import importlib.util
@@ -48,7 +48,7 @@ def check_gguf(path: str) -> None:
 
 
 def sample_digest(path: str) -> str:
-    """Return a digest of the length of a file and of samples; blocks for milliseconds."""
+    """Return a digest of a file's length and of samples of its content; blocks for milliseconds."""
     with Path(path).open("rb") as file:
         length = file.seek(0, os.SEEK_END)
         found = hashlib.sha256(str(length).encode())
@@ -72,7 +72,7 @@ def logged_loading(path: str) -> Iterator[None]:
 
     Raise ModelError if loading failed (`MemoryError` inside).
     """
-    _listening()
+    _set_log_callback()
     _errors.clear()
     try:
         yield
@@ -85,7 +85,7 @@ def logged_loading(path: str) -> Iterator[None]:
 
 
 @cache
-def _listening() -> Any:
+def _set_log_callback() -> Any:
     from llama_cpp import llama_log_callback, llama_log_set
 
     def log(level: int, text: bytes, _: Any) -> None:

@@ -36,21 +36,18 @@ from packetgate.models.thoughts import LOCAL_ROOM
 from packetgate.state.printing import compact_json
 
 _SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
-"""The keyword arguments of `invoke` and `bind` that llama.cpp takes; others are left to other models.
-
-Beside them, `form`, a `CallForm`, holds calls to the offered tools.
-"""
+"""Keyword arguments of `invoke` and `bind` that control sampling; unknown arguments are ignored."""
 
 _CACHED_COUNTS = 2048
-"""Texts whose token count is cached."""
+"""Number of texts whose token count is cached."""
 
 
 class LlamaCppChat(BaseChatModel):
-    """A GGUF model in this process. Requests are queued; a cancelled one stops at its next token."""
+    """A GGUF model in this process. Requests are queued; a cancelled request stops at its next token."""
 
     model_name: str
     max_tokens: int = 1024
-    """Longest answer, in tokens, where a request sets no limit."""
+    """Longest answer, in tokens, if a request sets no limit."""
     temperature: float = 0.7
     _engine: LlamaEngine = PrivateAttr()
 
@@ -75,10 +72,10 @@ class LlamaCppChat(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Show these tools by the model's chat template, and read its calls."""
+        """Add the tools to the prompt by the model's chat template, and read calls in the answer."""
         if tool_choice not in (None, "auto"):
             raise ValueError(
-                f"llama.cpp models cannot be forced to call a tool: tool_choice is {tool_choice!r}, use 'auto'"
+                f"llama.cpp models cannot be forced to call a tool: set tool_choice to 'auto', not {tool_choice!r}"
             )
         return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **kwargs)
 
@@ -106,7 +103,7 @@ class LlamaCppChat(BaseChatModel):
             kwargs.get("form"),
             must_call=kwargs.get("must_call", False),
             words_only=kwargs.get("words_only", False),
-            options=kwargs.get("options", ()),
+            measured_words=kwargs.get("measured_words", ()),
             tools=tools,
             cancelled=cancelled,
             on_text=put,
@@ -150,15 +147,15 @@ class LlamaCppModel(Model):
         super().__init__(chat, options)
         self.token_counter = lru_cache(_CACHED_COUNTS)(chat.get_num_tokens)
         if not chat._engine.prompts.may_think:
-            self.thoughts.learn(0)
+            self.thoughts.record(0)
 
     @property
     def _thinking_budget(self) -> int:
         return LOCAL_ROOM if self.thoughts.budget is None else self.thoughts.budget
 
     @property
-    def sees(self) -> bool:
-        """Whether the model takes pictures: a GGUF file is read only as text."""
+    def accepts_images(self) -> bool:
+        """False: GGUF models receive only text."""
         return False
 
     @classmethod
@@ -172,52 +169,54 @@ class LlamaCppModel(Model):
         return self.chat._engine.reading_speed
 
     async def fits(self, messages: Sequence[BaseMessage], max_tokens: int, tools: Sequence[OfferedTool] = ()) -> bool:
-        """Whether messages, tools and an answer of this length fit the model's context."""
-        offered = [one.for_prompt for one in tools]
+        """Whether messages, tools, a thought and the answer fit the context."""
+        offered = [one.prompt_format for one in tools]
         prompt = await asyncio.to_thread(self.chat._engine.prompts.write, _chat(messages), offered)
         thought = self._thinking_budget if self.thoughts.thinks else 0
         return len(prompt.tokens) + thought + max_tokens <= self.chat._engine.context_size
 
-    def sampling(self, **given: float | None) -> dict[str, Any]:
-        """Return a stage's sampling options; the role's options override them."""
+    def sampling(self, **defaults: float | None) -> dict[str, Any]:
+        """Return sampling options: the stage's defaults, overridden by the options of the role's model."""
         thinking = self.options.enable_thinking
-        return super().sampling(**given) | ({} if thinking is None else {"enable_thinking": thinking})
+        return super().sampling(**defaults) | ({} if thinking is None else {"enable_thinking": thinking})
 
-    def words_only(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
-        """Return the options for an answer in words, with these tools in the prompt."""
-        return {"tools": [one.for_prompt for one in tools], "words_only": True}
+    def text_answer_options(self, tools: Sequence[OfferedTool]) -> dict[str, Any]:
+        """Return request options for a text answer, with these tools in the prompt."""
+        return {"tools": [one.prompt_format for one in tools], "words_only": True}
 
-    async def word_probabilities(self, messages: Sequence[BaseMessage], options: tuple[str, ...]) -> WordProbabilities:
-        """Return the probability of each word as the beginning of the answer; they sum to 1."""
+    async def word_probabilities(self, messages: Sequence[BaseMessage], words: tuple[str, ...]) -> WordProbabilities:
+        """Return the probabilities that the answer begins with each word; they sum to 1."""
         message = await ask_chat(
-            self.chat, messages, {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "options": options}
+            self.chat,
+            messages,
+            {"temperature": 0.0, "max_tokens": 1, "enable_thinking": False, "measured_words": words},
         )
         known: EngineAnswer = message.response_metadata["answer"]
-        return WordProbabilities(known.words, usage_of(message))
+        return WordProbabilities(known.word_probabilities, usage_of(message))
 
     async def call(
         self,
         messages: Sequence[BaseMessage],
         tools: Sequence[OfferedTool],
         *,
-        most: int,
+        max_calls: int,
         sampling: dict[str, Any],
-        must: bool = False,
-        asking: ChatCaller | None = None,
+        must_call: bool = False,
+        caller: ChatCaller | None = None,
     ) -> CallAnswer:
-        """Ask once; return calls of these tools, or no call as soon as the answer begins with a word."""
-        form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, most)
-        options = {**sampling, "thinking_budget": self._thinking_budget, "form": form, "must_call": must}
-        message = await ask_chat(self.chat, messages, options | {"tools": [one.for_prompt for one in tools]})
+        """Ask once for calls of these tools; stop without a call if the answer begins with text."""
+        form = CallForm(tuple(tools), self.chat._engine.prompts.syntax, max_calls)
+        options = {**sampling, "thinking_budget": self._thinking_budget, "form": form, "must_call": must_call}
+        message = await ask_chat(self.chat, messages, options | {"tools": [one.prompt_format for one in tools]})
         known: EngineAnswer = message.response_metadata["answer"]
-        self.thoughts.learn(known.thought_tokens)
+        self.thoughts.record(known.thought_tokens)
         return CallAnswer(
             calls=measured_calls(form.syntax, known),
             text="",
             usage=usage_of(message),
             cut_off=was_cut_off(message),
             call_probability=known.call_probability,
-            widened=known.widened,
+            widened_tools=known.widened_tools,
         )
 
 
@@ -246,15 +245,16 @@ def measured_calls(syntax: CallSyntax, answer: EngineAnswer) -> tuple[WrittenCal
         tokens = zip(answer.tokens, begins, strict=False)
         return math.prod(one.probability for one, at in tokens if first <= at < last)
 
-    def of_values(begin: int, end: int) -> dict[str, float]:
+    def value_probabilities(begin: int, end: int) -> dict[str, float]:
         values = [(str(path[0]), at) for path, at, _ in json_spans(text, begin) if len(path) == 1]
         ends = [*(at for _, at in values[1:]), end]
-        # an object without values still has an end
+        # an empty object has an end but no values
         return {name: probability(at, until) for (name, at), until in zip(values, ends, strict=False)}
 
-    # control tokens at the beginning of the head leave no text
+    # control tokens at the beginning of the head have no text
     heads = (syntax.head[at:] for at in range(len(syntax.head)))
     read = syntax.read(text, next((head for head in heads if text.startswith(head)), None))
     return tuple(
-        WrittenCall(one.name, one.arguments, probability(*one.name_at), of_values(*one.arguments_at)) for one in read
+        WrittenCall(one.name, one.arguments, probability(*one.name_at), value_probabilities(*one.arguments_at))
+        for one in read
     )

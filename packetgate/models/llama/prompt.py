@@ -1,4 +1,4 @@
-"""Rendering chat messages into prompt tokens by the model's own template."""
+"""Render chat messages into prompt tokens by the model's chat template."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from uuid import uuid4
 from jinja2 import TemplateError
 
 from packetgate.models.call_formats import THOUGHTS, Frame
-from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
+from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX, CallSyntax, syntax_from_template
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.prompts.rendering import render
 from packetgate.state.errors import DecisionError
@@ -21,9 +21,9 @@ with suppress(ImportError):  # `check_installed` reports a missing package
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 Chat = Sequence[dict[str, Any]]
-"""Messages with a `role` and a `content`; an assistant's may have `tool_calls`, whose arguments are objects."""
+"""Messages with `role` and `content`; those of the assistant may have `tool_calls` with arguments as objects."""
 Tools = Sequence[dict[str, Any]]
-"""Tools as OpenAI's API takes them."""
+"""Tools in the format of OpenAI's API."""
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -33,7 +33,7 @@ CHATML = (
 _ANY_TOOL = {"type": "function", "function": {"name": "any", "description": "", "parameters": {"type": "object"}}}
 
 _THINKING = ("think", "thought", "reason", "analysis")
-"""Words in the template of every model that thinks."""
+"""Words of which a template contains at least one if the model thinks."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Prompt:
 
     tokens: list[int]
     thought: Frame | None
-    """The marks of a thought that the prompt opens and the model continues; None without a thought."""
+    """The marks of the thought that the prompt opens; None if it opens none."""
 
 
 class PromptWriter:
-    """Writes prompts for one model. Text of messages never becomes a control token."""
+    """Writes prompts for one model. Message text is never tokenized as a control token."""
 
     def __init__(self, weights: LlamaWeights) -> None:
         self._weights = weights
@@ -58,50 +58,52 @@ class PromptWriter:
         return any(word in template for word in _THINKING)
 
     @cached_property
-    def own_syntax(self) -> CallSyntax | None:
-        """The template's call syntax; None if it shows no tools or its calls are not JSON."""
+    def template_syntax(self) -> CallSyntax | None:
+        """The template's call syntax; None if the template describes no tools or its calls are not JSON."""
         if not re.search(r"\btools\b", self._weights.template or ""):
             return None
         try:
-            return syntax_of(lambda chat: self._render(chat, [_ANY_TOOL], thinking=False), self._weights.control_texts)
+            return syntax_from_template(
+                lambda chat: self._render(chat, [_ANY_TOOL], thinking=False), self._weights.control_texts
+            )
         except DecisionError:
             return None
 
     @property
     def syntax(self) -> CallSyntax:
-        """The call syntax to use."""
-        return self.own_syntax or OWN
+        """The template's call syntax, or the default."""
+        return self.template_syntax or DEFAULT_SYNTAX
 
-    def write(self, chat: Chat, tools: Tools = (), *, thinking: bool = True, opened: bool = False) -> Prompt:
+    def write(self, chat: Chat, tools: Tools = (), *, thinking: bool = True, open_thought: bool = False) -> Prompt:
         """Return the prompt up to where the answer begins.
 
         Args:
-            tools: shown by the template.
-            thinking: passed to the template; False asks for an answer without thoughts.
-            opened: begin the thought where the template does not.
+            tools: tools that the template describes.
+            thinking: passed to the template; False requests an answer without thoughts.
+            open_thought: open a thought if the template does not.
 
         Raises:
             DecisionError: the template refuses the messages.
         """
-        mark = f"{uuid4().hex}:"  # of characters that no template escapes
+        mark = f"{uuid4().hex}:"  # no template escapes these characters
         quoted: list[str] = []
 
         def quote(found: re.Match[str]) -> str:
             quoted.append(found[0])
             return f"{mark}{len(quoted) - 1};"
 
-        if tools and not self.own_syntax:
+        if tools and not self.template_syntax:
             chat, tools = as_plain_messages(chat, tools), ()
         if (control := self._control) is not None:
-            chat, tools = _mapped([chat, tools], lambda text: control.sub(quote, text))
+            chat, tools = _map_strings([chat, tools], lambda text: control.sub(quote, text))
         prompt = self._render(chat, tools, thinking=thinking)
         thought = next((one for one in THOUGHTS if prompt.rstrip().endswith(one.begin)), None)
-        if opened and thought is None:
+        if open_thought and thought is None:
             thought = next((one for one in THOUGHTS if one.begin in (self._weights.template or "")), None)
             prompt += f"{thought.begin}\n" if thought else ""
         tokens: list[int] = []
         for at, part in enumerate(re.split(f"{mark}(\\d+);", prompt)):
-            if at % 2:  # text of a message, not of the template
+            if at % 2:  # quoted text of a message
                 tokens += self._weights.tokenize(quoted[int(part)], special=False)
             else:
                 tokens += self._weights.tokenize(part, special=True)
@@ -118,7 +120,7 @@ class PromptWriter:
         return Jinja2ChatFormatter(self._weights.template or CHATML, eos_token=end, bos_token=begin)
 
     def _render(self, chat: Chat, tools: Tools, *, thinking: bool) -> str:
-        for turns in (chat, _alternating(chat)):  # many take no system message, or only turns that alternate
+        for turns in (chat, _alternating(chat)):  # many templates accept no system message, or only alternating roles
             try:
                 return self._formatter(
                     messages=list(turns),  # type: ignore[arg-type]
@@ -141,39 +143,39 @@ def _alternating(chat: Chat) -> Chat:
     return turns
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(key): _mapped(one, change) for key, one in value.items()}
-    return [_mapped(one, change) for one in value] if isinstance(value, list | tuple) else value
+        return {change(key): _map_strings(one, change) for key, one in value.items()}
+    return [_map_strings(one, change) for one in value] if isinstance(value, list | tuple) else value
 
 
 EXAMPLE = ("What will the weather be in Oslo on 3 May?", "weather_on", {"place": "Oslo", "day": "3 May"})
-"""A request, and the tool and arguments that it takes."""
+"""An example request, with the tool and arguments for it."""
 THANKS = ("Thanks!", "You are welcome.")
 
 
 def as_plain_messages(chat: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """Return a conversation with tools as messages of text, with a worked example."""
-    spoken = [*_spoken(chat)]
+    """Return a conversation as plain text messages, with the tools in the system message and an example call."""
+    plain = [*_plain_messages(chat)]
     listed = "\n".join(compact_json(one["function"]) for one in tools)
-    told = render("tools_in_words", tools=listed, call=OWN.write([(EXAMPLE[1], EXAMPLE[2])]))
-    system = [f"{one['content']}\n\n{told}" for one in spoken if one["role"] == "system"][:1] or [told]
+    instructions = render("tools_in_words", tools=listed, call=DEFAULT_SYNTAX.write([(EXAMPLE[1], EXAMPLE[2])]))
+    system = [f"{one['content']}\n\n{instructions}" for one in plain if one["role"] == "system"][:1] or [instructions]
     asked, name, arguments = EXAMPLE
-    worked = [asked, OWN.write([(name, arguments)]), *THANKS]
+    worked = [asked, DEFAULT_SYNTAX.write([(name, arguments)]), *THANKS]
     examples = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(worked)]
-    others = [one for at, one in enumerate(spoken) if one["role"] != "system" or at]
+    others = [one for at, one in enumerate(plain) if one["role"] != "system" or at]
     return [{"role": "system", "content": system[0]}, *examples, *others]
 
 
-def _spoken(chat: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+def _plain_messages(chat: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
     for one in chat:
         text = str(one.get("content") or "")
         if one["role"] == "tool":
             yield {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
         elif one.get("tool_calls"):
             calls = [(call["function"]["name"], call["function"]["arguments"]) for call in one["tool_calls"]]
-            yield {"role": "assistant", "content": OWN.write(calls)}
+            yield {"role": "assistant", "content": DEFAULT_SYNTAX.write(calls)}
         else:
             yield {"role": str(one["role"]), "content": text}

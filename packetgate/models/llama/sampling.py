@@ -1,4 +1,4 @@
-"""Choosing the next token with llama.cpp's samplers and a grammar mask."""
+"""Choose the next token with llama.cpp's samplers and a grammar mask."""
 
 import random
 import weakref
@@ -23,9 +23,9 @@ Logits = npt.NDArray[np.float32]
 TOP_K, MIN_P = 40, 0.05
 """llama.cpp's defaults."""
 _PENALTY_TOKENS, _PENALTY = 64, 1.1
-"""Number of last tokens whose repetition is penalized, and the penalty: small models loop."""
+"""Number of last tokens whose repetition is penalized, and the penalty; prevents loops of small models."""
 _PERIODS, _LOOP_TOKENS = 4, 48
-"""Least number of repetitions, and of repeated tokens, that make an answer a loop."""
+"""Least number of repetitions, and of repeated tokens, in a loop."""
 
 
 class Sampler:
@@ -81,12 +81,14 @@ class Mask:
     """Applies a grammar to logits."""
 
     def __init__(self, weights: LlamaWeights) -> None:
-        # The grammar treats a token such as `<unk>` as the text of its name, but the token adds nothing to the text.
-        self._silent = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
+        # The grammar reads a token such as `<unk>` as the text `<unk>`, but the token adds no text to the answer.
+        self._without_text = np.array([not piece and not weights.is_end(at) for at, piece in enumerate(weights.pieces)])
 
-    def hold(self, matcher: "LLMatcher", logits: Logits) -> None:
+    def apply(self, matcher: "LLMatcher", logits: Logits) -> None:
         """Set the logits of forbidden tokens to minus infinity, in place."""
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        allowed = np.unpackbits(bits, bitorder="little", count=self._silent.size).astype(bool)
-        written = allowed & ~self._silent
-        logits[~(written if written.any() else allowed)] = -np.inf  # calls may begin with a control token
+        allowed = np.unpackbits(bits, bitorder="little", count=self._without_text.size).astype(bool)
+        written = allowed & ~self._without_text
+        logits[
+            ~(written if written.any() else allowed)
+        ] = -np.inf  # a call may begin with a control token, which has no text

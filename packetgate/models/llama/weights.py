@@ -18,7 +18,7 @@ ALL_LAYERS = 0x7FFFFFFF
 
 
 class LlamaWeights:
-    """Weights that contexts share; freed with the last reference."""
+    """Loaded weights, which contexts share. They are freed with the last reference."""
 
     def __init__(self, path: str, options: Mapping[str, int]) -> None:
         """Load the file; blocks for seconds.
@@ -41,12 +41,12 @@ class LlamaWeights:
         weakref.finalize(self, llama_cpp.llama_model_free, self.handle)
         self.vocab: Any = llama_cpp.llama_model_get_vocab(self.handle)
         self.size: int = llama_cpp.llama_vocab_n_tokens(self.vocab)
-        """Tokens in the vocabulary."""
+        """Number of tokens in the vocabulary."""
         self.trained_context: int = llama_cpp.llama_model_n_ctx_train(self.handle)
-        self.keeps_cells: bool = not (
+        self.can_cut_cache: bool = not (
             llama_cpp.llama_model_is_recurrent(self.handle) or llama_cpp.llama_model_is_hybrid(self.handle)
         )
-        """Whether the cache of a prompt can be cut back to any earlier token (not for recurrent and hybrid models)."""
+        """Whether the cache of a prompt can be cut at any token; False for recurrent and hybrid models."""
 
     @cached_property
     def template(self) -> str | None:
@@ -66,7 +66,7 @@ class LlamaWeights:
         return tuple(sorted((one.decode("utf-8", "replace") for one in texts if one), key=len, reverse=True))
 
     def control_text(self, token: int) -> str:
-        """Return the text of a token in a prompt, control tokens included."""
+        """Return the text of any token, including control tokens."""
         return self._text(token, special=True).decode("utf-8", "replace")
 
     @property

@@ -1,4 +1,4 @@
-"""Chat models behind OpenAI's protocol. Imported when needed: slow."""
+"""Chat models at OpenAI-compatible servers. Slow to import, so other modules import it only when needed."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import PICTURES_REFUSED
 from packetgate.models.options import ModelOptions
-from packetgate.models.pictures import pictures_in, without_pictures
+from packetgate.models.pictures import picture_names, without_pictures
 from packetgate.models.transport import MAX_RETRIES, as_decision_errors, error_text, is_refusal, status_of
 from packetgate.state.errors import ConfigError, DecisionError, ModelError
 from packetgate.state.printing import shorten
@@ -26,39 +26,41 @@ from packetgate.state.printing import shorten
 CHECK_TIMEOUT_S = 5.0
 
 _OPTIONAL = ("temperature", "top_p", "logprobs", "top_logprobs", "stream_options", "parallel_tool_calls")
-"""Parameters that Packetgate adds to a request, and that the request does not need."""
+"""Parameters that are left out if the server refuses them."""
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 
-# The library warns of a refused schema with advice for programmers.
+# langchain-openai warns about a refused schema with advice that users cannot follow.
 warnings.filterwarnings("ignore", r"(.|\n)*OpenAI's structured output feature")
 
 
 class CompatibleChat(BaseChatOpenAI):
-    """Any server that speaks OpenAI's protocol, with `max_tokens` as the name of the limit.
+    """A chat model at any OpenAI-compatible server; the length limit is sent as `max_tokens`.
 
-    Added parameters that the server refuses are left out from then on. Refused pictures are replaced by words.
+    Optional parameters that the server refused are no longer sent. Refused pictures are replaced by descriptions.
     """
 
     key_variable: str = "OPENAI_API_KEY"
-    always: Mapping[str, Any] = {}
-    """Fields that the user adds to the body of every request."""
+    user_body: Mapping[str, Any] = {}
+    """Fields that the user's options add to the body of every request."""
     set_by_user: frozenset[str] = frozenset()
-    """Parameters that are never left out."""
+    """Parameters from the user's options, which are always sent."""
     vision: bool | None = None
-    """Whether the model takes pictures; None: tried each time."""
-    took_pictures: bool = False
-    unsent: set[str] = set()
+    """Whether the model accepts images; None: pictures are tried in each request."""
+    accepted_images: bool = False
+    refused_parameters: set[str] = set()
     """Parameters that the server refused."""
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        body = {**(payload.pop("extra_body", None) or {}), **self.always}
-        if _LIMIT in self.unsent and _LIMIT in payload:
+        body = {**(payload.pop("extra_body", None) or {}), **self.user_body}
+        if _LIMIT in self.refused_parameters and _LIMIT in payload:
             body[_NEW_LIMIT] = payload[_LIMIT]
-        payload = {name: value for name, value in payload.items() if name not in self.unsent}
-        return payload | {"extra_body": {name: value for name, value in body.items() if name not in self.unsent}}
+        payload = {name: value for name, value in payload.items() if name not in self.refused_parameters}
+        return payload | {
+            "extra_body": {name: value for name, value in body.items() if name not in self.refused_parameters}
+        }
 
     def _create_chat_result(
         self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
@@ -84,14 +86,14 @@ class CompatibleChat(BaseChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        sent, refusal = self._first_tried(messages), ""
+        sent, refusal = self._first_attempt(messages), ""
         while True:
             try:
                 result = await super()._agenerate(sent, stop, run_manager, **kwargs)
                 break
             except openai.APIStatusError as error:
-                sent, refusal = self._next_tried(error, sent, kwargs, refusal)
-        self._note_pictures(sent, result.generations[0].message, refusal)
+                sent, refusal = self._next_attempt(error, sent, kwargs, refusal)
+        self._record_refusal(sent, result.generations[0].message, refusal)
         return result
 
     async def _astream(
@@ -101,34 +103,34 @@ class CompatibleChat(BaseChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        sent, refusal = self._first_tried(messages), ""
+        sent, refusal = self._first_attempt(messages), ""
         kwargs = {"stream_options": {"include_usage": True}, **kwargs}
         while True:
             begun = False
             try:
                 async for chunk in super()._astream(sent, stop, run_manager, **kwargs):
                     if not begun:
-                        self._note_pictures(sent, chunk.message, refusal)
+                        self._record_refusal(sent, chunk.message, refusal)
                     begun = True
                     yield chunk
             except openai.APIStatusError as error:
                 if begun:
                     raise
-                sent, refusal = self._next_tried(error, sent, kwargs, refusal)
+                sent, refusal = self._next_attempt(error, sent, kwargs, refusal)
             else:
                 return
 
-    def _first_tried(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+    def _first_attempt(self, messages: list[BaseMessage]) -> list[BaseMessage]:
         return without_pictures(messages) if self.vision is False else messages
 
-    def _next_tried(
+    def _next_attempt(
         self, error: openai.APIStatusError, sent: list[BaseMessage], kwargs: dict[str, Any], refusal: str
     ) -> tuple[list[BaseMessage], str]:
-        """Return (messages to send next, refusal of pictures); raise `error` if nothing can be changed."""
+        """Return the messages of the next attempt and why pictures were refused; raise `error` at the end."""
         name = self._refused_parameter(error, self._get_request_payload(sent, **kwargs))
         if name:
-            self.unsent |= {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
-        elif pictures_in(sent) and is_refusal(error):
+            self.refused_parameters |= {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
+        elif picture_names(sent) and is_refusal(error):
             refusal = f"pictures were refused: HTTP {error.status_code}: {shorten(error_text(error), 300)}"
             sent = without_pictures(sent)
         else:
@@ -143,8 +145,8 @@ class CompatibleChat(BaseChatOpenAI):
             return _LIMIT
         return next((one for one in _OPTIONAL if one in sent and re.search(rf"(?<!\w){one}(?!\w)", text)), None)
 
-    def _note_pictures(self, sent: list[BaseMessage], answer: BaseMessage, refusal: str) -> None:
-        self.took_pictures |= bool(pictures_in(sent))
+    def _record_refusal(self, sent: list[BaseMessage], answer: BaseMessage, refusal: str) -> None:
+        self.accepted_images |= bool(picture_names(sent))
         if refusal:
             answer.response_metadata[PICTURES_REFUSED] = refusal
 
@@ -168,7 +170,7 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
     """
     options = options or ModelOptions()
     kind = OpenAIChat if endpoint.is_openai else CompatibleChat
-    always = _always(name, endpoint, options)
+    user_body = _user_body(name, endpoint, options)
     return kind(
         model=name,
         base_url=endpoint.base_url,
@@ -176,23 +178,25 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
         timeout=endpoint.timeout,
         max_retries=MAX_RETRIES,
         stream_chunk_timeout=endpoint.timeout,
-        use_responses_api=None if endpoint.is_openai else False,  # otherwise some model names enable it
-        # A kept connection belongs to the event loop that opened it, and a model outlives `asyncio.run`.
+        use_responses_api=None
+        if endpoint.is_openai
+        else False,  # False: some model names would enable the Responses API
+        # An open connection belongs to one event loop, and the model is used from several.
         default_headers={"Connection": "close", **(options.headers or {})},
         reasoning_effort=options.reasoning_effort,
         key_variable=endpoint.key_variable,
-        always=always,
-        set_by_user=frozenset({*options.sampling, *always}),
+        user_body=user_body,
+        set_by_user=frozenset({*options.sampling, *user_body}),
         vision=options.vision,
         http_async_client=openai.DefaultAsyncHttpxClient(
             timeout=endpoint.timeout, proxy=os.environ.get("OPENAI_PROXY")
         ),
-        openai_proxy="",  # the client above has it
-        http_socket_options=(),  # else a warning goes to stderr where a proxy is set
+        openai_proxy="",  # `http_async_client` has the proxy
+        http_socket_options=(),  # prevents a warning on stderr if a proxy is set
     )
 
 
-def _always(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, Any]:
+def _user_body(name: str, endpoint: Endpoint, options: ModelOptions) -> dict[str, Any]:
     body: dict[str, Any] = dict(options.extra_body or {})
     if options.enable_thinking is None:
         return body

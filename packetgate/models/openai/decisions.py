@@ -1,4 +1,4 @@
-"""A decision endpoint, asked in OpenAI's form or in that of System One, which llama.cpp, Ollama and vLLM serve too."""
+"""A decision endpoint with OpenAI's request format or System One's, which llama.cpp, Ollama and vLLM also serve."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from packetgate.state.errors import ModelError
 
 
 class DecisionEndpoint(BaseDecisionModel):
-    """An endpoint that answers typed questions with probabilities; in OpenAI's form only yes-or-no questions."""
+    """An endpoint that answers typed questions with probabilities; OpenAI's format has only yes-or-no questions."""
 
     form: str
-    """`decisions` (OpenAI's form) or `systemone`: also the last part of the path that requests are sent to."""
+    """`decisions` (OpenAI's format) or `systemone`; also the last part of the URL."""
     openai_api_base: str
     openai_api_key: SecretStr
     key_variable: str
@@ -29,14 +29,14 @@ class DecisionEndpoint(BaseDecisionModel):
 
     @classmethod
     def at(cls, endpoint: Endpoint, model: str, form: str, headers: Mapping[str, str]) -> "DecisionEndpoint":
-        """Return a model at an endpoint. Nothing is sent yet.
+        """Return a model at an endpoint, without sending a request.
 
         Raise ModelError if the endpoint is OpenAI's own, and the key is missing or OpenAI has no such endpoint.
         """
         if form == "systemone" and endpoint.is_openai:
             raise ModelError(
-                f"systemone:{model}: OpenAI has no such endpoint: set PACKETGATE_PRIME_BASE_URL to a server "
-                "that has one, such as http://127.0.0.1:11434/v1"
+                f"systemone:{model}: OpenAI has no System One endpoint: set PACKETGATE_PRIME_BASE_URL to a server "
+                "that has this endpoint, such as http://127.0.0.1:11434/v1"
             )
         return cls(
             model=model,
@@ -56,7 +56,7 @@ class DecisionEndpoint(BaseDecisionModel):
             api_key=self.openai_api_key.get_secret_value(),
             timeout=self.request_timeout,
             max_retries=MAX_RETRIES,
-            # A kept connection belongs to the event loop that opened it, and an endpoint outlives `asyncio.run`.
+            # An open connection belongs to one event loop, and the endpoint is used from several.
             default_headers={**self.headers, "Connection": "close"},
         )
 
@@ -67,7 +67,7 @@ class DecisionEndpoint(BaseDecisionModel):
 
     @property
     def model_name(self) -> str:
-        """The endpoint's name of the model."""
+        """The model name that requests use."""
         return self.model
 
     @property
@@ -101,7 +101,7 @@ def _openai_body(state: str, questions: Mapping[str, Question]) -> dict[str, Any
 
 
 def _openai_answers(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the probabilities by name, without answers that are no predicate, such as refusals."""
+    """Return the probabilities by question name; answers of other types, such as refusals, are left out."""
     predicates = [one for one in answers if one.get("type") == "predicate"]
     return {one["name"]: {"type": "noul", "noul": one["probability"]} for one in predicates if one.get("name")}
 

@@ -1,4 +1,4 @@
-"""Models of OpenAI-compatible servers: tool calls, and answers in a form."""
+"""Models of OpenAI-compatible servers: tool calls and JSON answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from packetgate.models.calling import CallAnswer, OfferedTool
-from packetgate.models.choices import measure
+from packetgate.models.choices import measured_choices
 from packetgate.models.model import ChatCaller, FormAnswer, Model, ask_chat, was_cut_off
 from packetgate.models.openai.connect import CompatibleChat
 from packetgate.models.openai.schemas import openai_tool, schema_format
@@ -18,11 +18,11 @@ from packetgate.models.transport import error_text, is_refusal
 from packetgate.state.errors import DecisionError, ToolsRefusedError
 
 TOP_LOGPROBS = 20
-"""Alternatives to a token to ask for: OpenAI's limit."""
+"""Number of alternative tokens to request: OpenAI's limit."""
 
 
 class OpenAICompatible(Model):
-    """A model behind OpenAI's protocol. What its server refuses is not tried again."""
+    """A model at an OpenAI-compatible server. Features that the server refused are not requested again."""
 
     chat: CompatibleChat
 
@@ -34,34 +34,36 @@ class OpenAICompatible(Model):
         self._without_schema: set[str] = set()  # forms whose schema was refused
 
     @property
-    def calls_tools(self) -> bool:
-        """Whether tools are offered: not to a server that refused them."""
+    def uses_tool_calling(self) -> bool:
+        """Whether to offer tools by tool calling. False after the server refused them."""
         return self.options.native_tools is not False and not self._refuses_tools
 
     @property
-    def sees(self) -> bool | None:
-        """Whether the model takes pictures; None: not known."""
-        return self.options.vision if self.options.vision is not None else self.chat.took_pictures or None
+    def accepts_images(self) -> bool | None:
+        """Whether the model accepts images; None: not known."""
+        return self.options.vision if self.options.vision is not None else self.chat.accepted_images or None
 
     async def call(
         self,
         messages: Sequence[BaseMessage],
         tools: Sequence[OfferedTool],
         *,
-        most: int,
+        max_calls: int,
         sampling: dict[str, Any],
-        must: bool = False,
-        asking: ChatCaller | None = None,
+        must_call: bool = False,
+        caller: ChatCaller | None = None,
     ) -> CallAnswer:
-        """Ask for calls or words; ask again with plainer schemas if they are refused."""
-        options = {**sampling, "tool_choice": "required" if must else "auto"}
-        if most == 1:
+        """Ask for tool calls or text; ask again with simpler schemas if the server refuses the request."""
+        options = {**sampling, "tool_choice": "required" if must_call else "auto"}
+        if max_calls == 1:
             options["parallel_tool_calls"] = False
         refusal: DecisionError | None = None
         for plain in (True,) if self._refuses_schemas else (False, True):
             offered = [openai_tool(one, plain=plain) for one in tools]
             try:
-                message = await (asking or ask_chat)(self.chat, messages, {**options, "tools": offered}, patient=True)
+                message = await (caller or ask_chat)(
+                    self.chat, messages, {**options, "tools": offered}, double_timeout=True
+                )
             except DecisionError as error:
                 if not is_refusal(error.__cause__):
                     raise
@@ -78,7 +80,7 @@ class OpenAICompatible(Model):
     async def answer(
         self, messages: Sequence[BaseMessage], form: AnswerForm, *, sampling: dict[str, Any]
     ) -> FormAnswer:
-        """Ask for an answer in this form by its JSON Schema; ask for any JSON object if the schema is refused."""
+        """Ask for an answer that follows the form's JSON Schema; if the server refuses it, ask for any JSON object."""
         refusal: DecisionError | None = None
         for kind in ("json_object",) if form.name in self._without_schema else ("json_schema", "json_object"):
             as_schema = kind == "json_schema"
@@ -88,7 +90,7 @@ class OpenAICompatible(Model):
             if form.choices:
                 body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
             try:
-                # langchain-openai reads a `response_format` of its own, and then fails on every answer that was cut off
+                # `extra_body`, because langchain-openai fails on cut-off answers to its own `response_format`
                 message = await ask_chat(self.chat, messages, {**sampling, "extra_body": body})
             except DecisionError as error:
                 if refusal:
@@ -100,7 +102,7 @@ class OpenAICompatible(Model):
             if refusal:
                 self._without_schema.add(form.name)
             text = _text_of(message)
-            choices = await asyncio.to_thread(measure, message, text, form.choices)
+            choices = await asyncio.to_thread(measured_choices, message, text, form.choices)
             return FormAnswer(text, usage_of(message), cut_off=was_cut_off(message), choices=choices)
         raise refusal or DecisionError(f"{self.label} was not asked")
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas that servers accept."""
+"""Change JSON Schemas to what OpenAI-compatible servers accept."""
 
 from typing import Any
 
@@ -13,15 +13,20 @@ _LIMITS = frozenset(
 _ROOT = frozenset({"type", "properties", "required", "additionalProperties", "$defs", "definitions"})
 """Keywords that OpenAI accepts at the root of a tool's schema."""
 
-MODEST, MODEST_ITEMS = 300, 30
-"""Longest text, in characters, and longest array whose limit is sent to a server."""
+MAX_TEXT_LIMIT, MAX_ITEM_LIMIT = 300, 30
+"""Largest length limits that are sent: of texts, in characters, and of arrays."""
 DESCRIPTION_CHARS = 1_024
 """Longest description of a tool that OpenAI accepts."""
 
 
 def without_large_limits(schema: Schema) -> Schema:
-    """Return the schema without large limits, which can crash a server's grammar."""
-    most = {"minLength": MODEST, "maxLength": MODEST, "minItems": MODEST_ITEMS, "maxItems": MODEST_ITEMS}
+    """Return the schema without large limits, which can make a server's grammar fail."""
+    most = {
+        "minLength": MAX_TEXT_LIMIT,
+        "maxLength": MAX_TEXT_LIMIT,
+        "minItems": MAX_ITEM_LIMIT,
+        "maxItems": MAX_ITEM_LIMIT,
+    }
 
     def change(one: Schema) -> Schema:
         return {
@@ -40,7 +45,7 @@ def schema_format(form: AnswerForm) -> dict[str, Any]:
 
 
 def openai_tool(tool: OfferedTool, *, plain: bool) -> dict[str, Any]:
-    """Return a tool for a request; `plain` gives only names and types of its arguments."""
+    """Return a tool for a request; with `plain`, its schema has only names and types of arguments."""
     schema = without_large_limits(tool.parameters)
     if plain:
         schema = {key: value for key, value in without_keywords(schema, _LIMITS).items() if key in _ROOT}

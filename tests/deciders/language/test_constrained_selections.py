@@ -33,7 +33,9 @@ async def test_a_grammar_allows_only_valid_selections(part: int, llama_cpp_insta
         sampling = {**SAMPLING, "seed": sum(counts.values())}
         offered = [OfferedTool(tool.name, tool.full, arguments_schema(tool)) for tool in tools]
         # a model without sense hardly ever calls, and it is calls that matter here
-        answer = await model.call(MESSAGES, [*offered, ASK_USER_TOOL], most=MAX_CALLS, sampling=sampling, must=True)
+        answer = await model.call(
+            MESSAGES, [*offered, ASK_USER_TOOL], max_calls=MAX_CALLS, sampling=sampling, must_call=True
+        )
         counts.update(judged(answer, tools))
     assert counts["selections"] == PALETTES // PARTS
     assert counts["calls"] > PALETTES // PARTS // 5
@@ -57,7 +59,7 @@ def judged(answer: CallAnswer, tools: list[ToolSpec]) -> Iterator[str]:
         assert 0 < call.name_probability <= 1
         assert call.probabilities.keys() == call.arguments.keys()
         problems = check_call(call.name, call.arguments, names, catalogue)
-        if call.name in answer.widened:
+        if call.name in answer.widened_tools:
             yield "only validated"
             continue
         assert problems == [], (call, problems)

@@ -194,7 +194,7 @@ async def test_a_server_that_refuses_tools_gets_a_schema(served: OpenAICompatibl
         assert chosen.complete
     asked = ["tools" if "tools" in features(one) else "form" for one in scripted_openai.requests]
     assert asked == ["tools", "tools", "form", "form", "form"]
-    assert not served.calls_tools
+    assert not served.uses_tool_calling
 
 
 async def test_another_error_does_not_mean_that_tools_are_refused(
@@ -204,7 +204,7 @@ async def test_another_error_does_not_mean_that_tools_are_refused(
     for _ in range(3):
         with pytest.raises(DecisionError, match="no credit left"):
             await select(served)
-    assert served.calls_tools
+    assert served.uses_tool_calling
 
 
 async def test_the_selections_answer_is_not_requested_again(served: OpenAICompatible, scripted_openai: ScriptedOpenAI):

@@ -20,7 +20,7 @@ from packetgate.deciders.language.selection import (
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.reflex.calls import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
-from packetgate.models.llama.call_syntax import OWN
+from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.llama.model import LlamaCppModel
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
@@ -50,7 +50,7 @@ UNCLEAR = "What was it again that I put into a.txt, can you tell me?"
 
 
 async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):
-    chosen = await select(writing(OWN.write([READ])), UNCLEAR)
+    chosen = await select(writing(DEFAULT_SYNTAX.write([READ])), UNCLEAR)
     (call,) = chosen.calls
     assert (call.tool_name, call.params) == READ
     assert chosen.decided_by == "model"
@@ -112,7 +112,7 @@ async def test_a_slow_model_is_skipped_if_reflex_is_sure(
     writing: Writing, monkeypatch: pytest.MonkeyPatch, speed: float | None, decided_by: str
 ):
     monkeypatch.setattr(LlamaCppModel, "reading_speed", speed)
-    chosen = await select(writing(OWN.write([READ])))
+    chosen = await select(writing(DEFAULT_SYNTAX.write([READ])))
     assert (chosen.decided_by, chosen.usage.input_tokens > 0) == (decided_by, decided_by == "model")
     assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
 
@@ -154,7 +154,7 @@ def test_calls_beyond_the_parts_of_the_request_are_dropped(request_: str, paths:
 
 
 async def test_an_endless_call_falls_back_to_reflex(writing: Writing):
-    model = writing(OWN.write([READ]))
+    model = writing(DEFAULT_SYNTAX.write([READ]))
 
     async def source() -> LlamaCppModel:
         return model
@@ -185,7 +185,7 @@ def test_an_improbable_call_is_not_made(request_: str, made_up: tuple[str, dict[
 
 async def test_a_likelier_call_of_reflex_replaces_the_models(writing: Writing):
     other = ("files.read_file", {"path": "notes"})
-    chosen = await select(writing(OWN.write([other])), "Read a.txt")
+    chosen = await select(writing(DEFAULT_SYNTAX.write([other])), "Read a.txt")
     assert [(one.tool_name, one.params) for one in chosen.calls] == [READ]
     assert chosen.decided_by == "reflex"
 

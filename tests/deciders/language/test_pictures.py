@@ -123,7 +123,7 @@ async def test_refused_pictures_are_replaced_by_descriptions(
         routed = packet.model_copy(update={"tool_routing": ToolRouting()})
         assert (await select_by_model(of(model), routed, FILES, CONTEXT, kept)).action == "none"
     assert f"cat.png, image/png, {len(CAT)} bytes" in told(scripted_openai)
-    assert model.sees is None
+    assert model.accepts_images is None
 
 
 async def test_a_deleted_picture_is_reported(scripted_openai: ScriptedOpenAI, kept: ResultStore) -> None:

@@ -6,7 +6,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from packetgate.models.decoding import begins_call
-from packetgate.models.llama.call_syntax import OWN, CallSyntax, syntax_of
+from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX, CallSyntax, syntax_from_template
 from packetgate.models.llama.engine import EngineAnswer
 from packetgate.models.llama.model import measured_calls
 from packetgate.models.llama.prompt import as_plain_messages
@@ -24,7 +24,7 @@ def syntax(call: str, before: str = "", between: str = "", after: str = "") -> C
         "{% for c in m.tool_calls %}" + call + "{% if not loop.last %}" + between + "{% endif %}{% endfor %}" + after +
         "{% endif %}<|end|>{% endfor %}<|assistant|>"
     )  # fmt: skip
-    return syntax_of(lambda chat: template.render(messages=chat), ENDS)
+    return syntax_from_template(lambda chat: template.render(messages=chat), ENDS)
 
 
 JSON = '{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}'
@@ -48,12 +48,12 @@ def test_written_calls_are_read_back(kind: str):
 
 
 def test_a_call_without_arguments_is_measured():
-    answer = EngineAnswer(OWN.write(CALLS), "stop", 1, 0, 1)
-    assert [{*one.probabilities} for one in measured_calls(OWN, answer)] == [{"path"}, set()]
+    answer = EngineAnswer(DEFAULT_SYNTAX.write(CALLS), "stop", 1, 0, 1)
+    assert [{*one.probabilities} for one in measured_calls(DEFAULT_SYNTAX, answer)] == [{"path"}, set()]
 
 
 def test_the_marks_come_from_the_template():
-    assert KINDS["tags"] == OWN
+    assert KINDS["tags"] == DEFAULT_SYNTAX
     assert KINDS["list"] == CallSyntax('[TOOL_CALLS][{"name": "', '", "arguments": ', '}, {"name": "', "}]")
 
 
@@ -71,8 +71,8 @@ def test_a_template_without_json_calls_has_no_syntax(call: str):
 
 
 def test_truncated_calls_are_not_read():
-    assert OWN.read(OWN.write(CALLS)[:-30])[1:] == []
-    assert OWN.read("Sure: " + OWN.write(CALLS)) == []
+    assert DEFAULT_SYNTAX.read(DEFAULT_SYNTAX.write(CALLS)[:-30])[1:] == []
+    assert DEFAULT_SYNTAX.read("Sure: " + DEFAULT_SYNTAX.write(CALLS)) == []
 
 
 @pytest.mark.parametrize(
@@ -108,5 +108,5 @@ def test_tools_are_described_in_text():
     assert spoken[0]["content"].startswith("Be brief.\n\n")
     assert "Tells the time." in spoken[0]["content"]
     assert [one["role"] for one in spoken] == ["system", *("user", "assistant") * 3, "user"]
-    assert spoken[-2]["content"] == OWN.write([("clock.now", {})])
+    assert spoken[-2]["content"] == DEFAULT_SYNTAX.write([("clock.now", {})])
     assert "12:00" in spoken[-1]["content"]

@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 from support.grammar_walk import NAME, RandomWriter, call_of
 
-from packetgate.models.llama.grammar import COMPILED, CallForm
+from packetgate.models.llama.grammar import CACHED_GRAMMARS, CallForm
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.models.schemas import CONFIDENCE, object_schema, text_schema
 
@@ -73,7 +73,7 @@ OPEN = ("ways beside properties", "parts of one", "required, and not listed")
 
 @pytest.mark.parametrize("name", TRICKY)
 def test_every_written_answer_is_valid(writer: RandomWriter, name: str):
-    assert writer.grammars.grammar(call_of(TRICKY[name])).widened == ()
+    assert writer.grammars.grammar(call_of(TRICKY[name])).widened_tools == ()
     validator = jsonschema_rs.validator_for(TRICKY[name])
     for seed in range(6):
         written = writer.write(TRICKY[name], seed).decode()
@@ -97,7 +97,7 @@ UNHELD = {
 
 @pytest.mark.parametrize("part", UNHELD.values(), ids=UNHELD)
 def test_parameters_without_a_grammar_accept_any_object(writer: RandomWriter, part: Any):
-    assert writer.grammars.grammar(call_of(part)).widened == (NAME,)
+    assert writer.grammars.grammar(call_of(part)).widened_tools == (NAME,)
     assert writer.takes(part, '{"any":[1,{"thing":null}]}')
     assert not writer.starts(part, "5")
 
@@ -120,7 +120,7 @@ def test_an_unsupported_keyword_is_dropped_alone(writer: RandomWriter, part: Any
 @pytest.mark.parametrize("keyword", [{"not": {"required": ["b"]}}, {"if": {}, "then": {}}, {"uniqueItems": True}])
 def test_unknown_keywords_are_left_to_validation(writer: RandomWriter, keyword: dict[str, Any]):
     part = {"type": "object", "properties": {"a": INT}, "required": ["a"], **keyword}
-    assert writer.grammars.grammar(call_of(part)).widened == (NAME,)
+    assert writer.grammars.grammar(call_of(part)).widened_tools == (NAME,)
     assert writer.takes(part, '{"a":1}')
     assert not writer.starts(part, '{"a":"')
 
@@ -136,7 +136,7 @@ def test_compiled_forms_are_cached(writer: RandomWriter, monkeypatch: pytest.Mon
             writer.grammars.grammar(call_of(object_schema(a={"const": name})))
         return [*compiled]
 
-    others = [f"other {at}" for at in range(COMPILED - 1)]
+    others = [f"other {at}" for at in range(CACHED_GRAMMARS - 1)]
     assert len(use("once", "once", "once")) == 1
     assert len(use(*others)) == len(others)
     assert use("once") == []

@@ -31,7 +31,7 @@ def mamba(llama_cpp_installed: None, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.mark.parametrize("batch", [512, 9])
 def test_a_recurrent_model_is_evaluated_from_the_start(mamba: Path, batch: int):
     weights = LlamaWeights(str(mamba), {})
-    assert not weights.keeps_cells
+    assert not weights.can_cut_cache
     context = LlamaContext(weights, {"n_ctx": 512, "n_batch": batch})
     for prompt, known in PROMPTS:
         assert read(context, prompt) == known

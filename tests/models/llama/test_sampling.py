@@ -69,7 +69,7 @@ def test_sampling_options_limit_the_tokens(context: LlamaContext, weights: Llama
 
 def test_only_tokens_that_the_grammar_allows_are_sampled(context: LlamaContext, weights: LlamaWeights):
     matcher = Grammars(weights).grammar(call_of(object_schema(a=text_schema(5)))).matcher
-    Mask(weights).hold(matcher, logits_of(context, weights))
+    Mask(weights).apply(matcher, logits_of(context, weights))
     tokens = sampled(context, temperature=50.0)
     assert {weights.pieces[token] for token in tokens} == {b"t"}
 

@@ -43,7 +43,7 @@ async def test_a_thought_precedes_calls(case: Case, llama_cpp_installed: None, t
     chat = LlamaCppModel.load(str(file), {"n_ctx": case.n_ctx, "n_threads": 1}).chat
     model = LlamaCppModel(chat, ModelOptions(enable_thinking=case.enable, thinking_budget=case.budget))
     sampling = model.sampling(temperature=0.0, max_tokens=120)
-    answer = await model.call([HumanMessage("Hello")], [FIVE], most=1, sampling=sampling, must=True)
+    answer = await model.call([HumanMessage("Hello")], [FIVE], max_calls=1, sampling=sampling, must_call=True)
     assert ([call.arguments for call in answer.calls], answer.cut_off) == ([{"a": 5}], False)
     if case.n_ctx == 2048:
         assert 0 < answer.usage.thought_tokens < 2048

@@ -68,5 +68,5 @@ def test_tool_descriptions_contain_no_control_tokens(tmp_path: Path, llama_cpp_i
 
 
 def test_forcing_a_call_is_refused(calling: LlamaCppChat):
-    with pytest.raises(ValueError, match="tool_choice is 'weather', use 'auto'"):
+    with pytest.raises(ValueError, match="set tool_choice to 'auto', not 'weather'"):
         calling.bind_tools([weather], tool_choice="weather")

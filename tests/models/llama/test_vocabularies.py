@@ -27,16 +27,16 @@ async def test_calls_work_with_every_vocabulary(kind: Vocabulary, llama_cpp_inst
         offered = [OfferedTool(tool.name, tool.brief, arguments_schema(tool)) for tool in tools[:4]]
         asked = [*MESSAGES, HumanMessage(f"What is the weather in Paris on day {seed}?")]
         sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 600, "seed": seed}
-        answer = await model.call(asked, offered, most=2, sampling=sampling, must=True)
+        answer = await model.call(asked, offered, max_calls=2, sampling=sampling, must_call=True)
         finished += not answer.cut_off
         for call in answer.calls:
             assert call.name_probability is not None
             assert 0 < call.name_probability <= 1
             assert call.probabilities.keys() == call.arguments.keys()
             problems = check_call(call.name, call.arguments, frozenset(tool.name for tool in tools), Catalogue(tools))
-            assert answer.widened or not problems
+            assert answer.widened_tools or not problems
     assert finished >= 2
-    assert (await model.call(asked, offered, most=1, sampling=sampling)).usage.cached_tokens > 20
+    assert (await model.call(asked, offered, max_calls=1, sampling=sampling)).usage.cached_tokens > 20
     found = await model.word_probabilities(MESSAGES, ("yes", "no"))
     assert sum(found.by_word.values()) == pytest.approx(1)
 

@@ -11,7 +11,7 @@ from support.openai_models import FORM, GOOD, SAMPLING, VERDICT, ask_form, means
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import HttpError, Message
 
-from packetgate.models.answers import stream, streaming_asker
+from packetgate.models.answers import stream, streaming_caller
 from packetgate.models.calling import OfferedTool
 from packetgate.models.model import Model
 from packetgate.models.model import ask_chat as ask_once
@@ -193,8 +193,8 @@ async def test_refused_tools_are_simplified_and_then_not_sent(scripted_openai: S
     model = await model_at(scripted_openai)
     scripted_openai.refuses = {"tools": HttpError(400, "this model does not support tools")}
     with pytest.raises(ToolsRefusedError):
-        await model.call([HumanMessage("Read a")], [READ], most=1, sampling={})
-    assert not model.calls_tools
+        await model.call([HumanMessage("Read a")], [READ], max_calls=1, sampling={})
+    assert not model.uses_tool_calling
     schemas = [request["tools"][0]["function"]["parameters"] for request in scripted_openai.requests]
     assert [one["properties"]["path"] for one in schemas] == [{"type": "string", "minLength": 1}, {"type": "string"}]
     assert all(request["parallel_tool_calls"] is False for request in scripted_openai.requests)
@@ -204,10 +204,12 @@ async def test_refused_tools_are_simplified_and_then_not_sent(scripted_openai: S
 async def test_a_truncated_streamed_call_is_not_a_call(scripted_openai: ScriptedOpenAI, finish: str):
     """LangChain would complete its arguments."""
     scripted_openai.script(call_of('{"path": "a', finish), call_of('{"path": "a.txt"}'))
-    model, asking = await model_at(scripted_openai), streaming_asker("")
-    for unread, arguments in (('{"path": "a', {}), ("", {"path": "a.txt"})):
-        answer = await model.call([HumanMessage("Read")], [READ], most=2, sampling={}, asking=asking)
-        assert [(one.name, one.unread, one.arguments) for one in answer.calls] == [("read", unread, arguments)]
+    model, caller = await model_at(scripted_openai), streaming_caller("")
+    for invalid_arguments, arguments in (('{"path": "a', {}), ("", {"path": "a.txt"})):
+        answer = await model.call([HumanMessage("Read")], [READ], max_calls=2, sampling={}, caller=caller)
+        assert [(one.name, one.invalid_arguments, one.arguments) for one in answer.calls] == [
+            ("read", invalid_arguments, arguments)
+        ]
 
 
 async def test_json_mode_has_no_probabilities(scripted_openai: ScriptedOpenAI):

@@ -18,7 +18,10 @@ from packetgate.models.schemas import AnswerForm, Choice, object_schema
 FORM = AnswerForm(
     "verdict",
     object_schema(approved={"type": "boolean"}, tool={"enum": ["fs.read", "fs.write", "é"]}),
-    choices=(Choice.among("approved", values=[True, False]), Choice.among("tool", values=["fs.read", "fs.write", "é"])),
+    choices=(
+        Choice.from_values("approved", values=[True, False]),
+        Choice.from_values("tool", values=["fs.read", "fs.write", "é"]),
+    ),
 )
 TRUE = Token("true", {"true": 0.6, "false": 0.2, "null": 0.1, " true": 0.05})
 HEAD = '{"approved":'
