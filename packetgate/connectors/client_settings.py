@@ -32,7 +32,7 @@ class SettingsPlace:
         return self.file.with_name(f"{self.file.name}.before-packetgate")
 
 
-def place_of(client: str, home: Path | None = None, system: str = sys.platform) -> SettingsPlace:
+def settings_place(client: str, home: Path | None = None, system: str = sys.platform) -> SettingsPlace:
     """Return the settings file and the key of a client's servers. Raise ConfigError for an unknown client."""
     home = home or Path.home()
     data = {
@@ -53,7 +53,7 @@ def place_of(client: str, home: Path | None = None, system: str = sys.platform) 
     return places[client]
 
 
-def is_ours(entry: Any) -> bool:
+def is_proxy_entry(entry: Any) -> bool:
     """Whether `packetgate proxy --install` wrote an entry."""
     try:
         return {"proxy", "--client"} <= {*read_server_entry(entry).fields.get("args", ())}
@@ -89,8 +89,8 @@ class SettingsFile:
             raise ConfigError(f"{self.path}: {key}: must be an object of servers by name: nothing was changed")
         return servers
 
-    def changed(self, key: str, value: Mapping[str, Any]) -> str:
-        """Return the text with a new object under a key, all else unchanged. Raise ConfigError if impossible."""
+    def text_with(self, key: str, value: Mapping[str, Any]) -> str:
+        """Return the file's text with `value` under `key` and no other change. Raise ConfigError if impossible."""
         try:
             text = replace_json_value(self.text if self.text.strip() else "{\n}\n", key, value)
             is_same = read_json_text(text) == {**self.document, key: value}
@@ -152,12 +152,12 @@ def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
             raise ConfigError(f"{ours.path}: {name!r} differs from the client's server of that name: rename one")
         if name not in known and name != ENTRY:
             new[name] = json.loads(json.dumps(entry, default=str))
-    ours_changed = ours.changed("mcpServers", {**ours.servers("mcpServers"), **new})
+    ours_changed = ours.text_with("mcpServers", {**ours.servers("mcpServers"), **new})
     entry = entry_for(client, settings, has_servers=bool(new))
-    installed = theirs.changed(place.key, {**staying, ENTRY: entry})
-    if theirs.text and not is_ours(before.get(ENTRY)):
+    installed = theirs.text_with(place.key, {**staying, ENTRY: entry})
+    if theirs.text and not is_proxy_entry(before.get(ENTRY)):
         write(place.backup, theirs.text)
-        lines.append(f"{place.backup}: the old settings; to uninstall, copy them back")
+        lines.append(f"{place.backup}: saved the old settings here; to uninstall, copy this file back")
     if new:
         write(ours.path, ours_changed)
         lines.append(f"{ours.path}: added {', '.join(new)}")

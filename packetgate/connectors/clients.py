@@ -42,7 +42,7 @@ class Clients(ConfigTable):
 
     clients: dict[NonEmpty, ClientTable] = {}
 
-    def settings_of(self, client: str, base: RoutingContext) -> RoutingContext:
+    def client_settings(self, client: str, base: RoutingContext) -> RoutingContext:
         """Return the settings for a client's calls. Only these settings decide which tools it may list and call."""
         table = self.clients.get(client, ClientTable())
         switches = {"allow_write_tools": table.allow_writes, "allow_execute_tools": table.allow_commands}
@@ -59,7 +59,7 @@ class Clients(ConfigTable):
             if table.token is None:
                 continue
             where = f"{self.TABLE}.clients.{name}.token"
-            token = _checked_token(_filled(table.token, where), where)
+            token = _checked_token(_expanded_token(table.token, where), where)
             if token in known:
                 raise ConfigError(f"{where}: {known[token]!r} has the same token: give each client its own")
             known[token] = name
@@ -102,7 +102,7 @@ def load_table(kind: type[T], path: Path | None, name: str, accepted: str) -> T:
         raise config_error(path or Path("packetgate.toml"), error, known, name) from error
 
 
-def client_of(token: str, tokens: Mapping[str, str]) -> str | None:
+def client_for_token(token: str, tokens: Mapping[str, str]) -> str | None:
     """Return the client of a token, or None. All tokens are compared, so that timing reveals nothing."""
     encoded = token.encode(errors="replace")
     matching = [name for known, name in tokens.items() if hmac.compare_digest(known.encode(), encoded)]
@@ -118,7 +118,7 @@ def _checked_token(token: str, where: str) -> str:
     return token
 
 
-def _filled(token: str, where: str) -> str:
+def _expanded_token(token: str, where: str) -> str:
     variable = _VARIABLE.fullmatch(token)
     if variable is None:
         return token

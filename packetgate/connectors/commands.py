@@ -21,7 +21,10 @@ COMMANDS = {
     "policy": ("terminal.reports", "List the policy rules of packetgate.toml, and remembered answers."),
     "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
     "calibrate": ("terminal.calibrate", "Fit the review's confidence to your answers, and show how reliable it is."),
-    "evaluate": ("terminal.evaluate", "Try a model on eighty cases: its strengths, its confidence, fitting settings."),
+    "evaluate": (
+        "terminal.evaluate",
+        "Measure a model on eighty cases: its strengths, its confidence and fitting settings.",
+    ),
     "doctor": ("terminal.doctor", "Check what is configured, what answers, and what is missing."),
     "audit": ("terminal.audit", "Show the journal: who asked, what was proposed, approved and run, with what result."),
     "trace": ("trace", "Show a past packet's trace."),

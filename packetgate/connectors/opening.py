@@ -23,7 +23,7 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
         from packetgate.connectors.remote import open_remote
 
         async with open_remote(settings.url, settings.assistant) as remote:
-            with _running():
+            with _stopped_by_ctrl_c():
                 yield remote
         return
     from packetgate.graph.composition import open_graph
@@ -31,13 +31,13 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from packetgate.graph.shared_results import result_store
 
     async with open_graph(settings, models) as opened, open_leases(settings) as leases:
-        with _running():
+        with _stopped_by_ctrl_c():
             stores = (leases, opened.journal, result_store(settings))
             yield Sessions(opened.graph, *stores, opened.hub, graph_with=opened.graph_with)
 
 
 @contextmanager
-def _running() -> Iterator[None]:
+def _stopped_by_ctrl_c() -> Iterator[None]:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     with stopped_by_ctrl_c(lambda: loop.call_soon_threadsafe(task.cancel) if task else None):
         yield

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from packetgate.graph.settings import Settings
     from packetgate.state.context import RoutingContext
 
-Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session; a new one by default.")]
+Session = Annotated[str | None, typer.Option("--session", "-s", help="Name of the session; by default a new session.")]
 McpConfigPath = Annotated[
-    Path | None, typer.Option("--mcp-config", help="mcp.json; by default ./mcp.json if there is one.")
+    Path | None, typer.Option("--mcp-config", help="Path of mcp.json; by default ./mcp.json, if that file exists.")
 ]
 Lite = Annotated[
     str | None, typer.Option(help="Model for intent and selection: ollama:NAME, openai:NAME, llamacpp:FILE, ...")
@@ -22,8 +22,11 @@ Lite = Annotated[
 Prime = Annotated[
     str | None, typer.Option(help="Model for review and answer; decisions:NAME and systemone:NAME only review.")
 ]
-Url = Annotated[str | None, typer.Option(help="Run the turns on this LangGraph-API server, instead of here.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts and nothing else.")]
+Url = Annotated[
+    str | None,
+    typer.Option(help="Run the turns on the LangGraph-API server at this address, instead of on this machine."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON, for scripts.")]
 Writes = Annotated[
     bool | None,
     typer.Option(
@@ -81,7 +84,7 @@ def settings_from(
     return settings
 
 
-def checked(settings: "Settings") -> "Settings":
+def check_settings(settings: "Settings") -> "Settings":
     """Return settings after checking the names of their models and their files, before the slow imports.
 
     Raises:
@@ -92,10 +95,10 @@ def checked(settings: "Settings") -> "Settings":
     from packetgate.graph.composition import model_pool
 
     model_pool(settings)
-    return checked_files(settings)
+    return check_settings_files(settings)
 
 
-def checked_files(settings: "Settings") -> "Settings":
+def check_settings_files(settings: "Settings") -> "Settings":
     """Return settings after checking their files; print which entries of `mcp.json` are changed or ignored.
 
     Raises:

@@ -223,7 +223,7 @@ def translated_errors(url: str) -> Iterator[None]:
     try:
         yield
     except RemoteException as error:
-        raise _as_raised(error) from error
+        raise _local_error(error) from error
     except (AuthenticationError, PermissionDeniedError) as error:
         raise ConfigError(f"{url}: the server refuses the key ({_reason(error)}): set {KEY}") from error
     except APIStatusError as error:
@@ -243,7 +243,7 @@ def translated_errors(url: str) -> Iterator[None]:
         raise ConfigError(f"{url}: not a LangGraph-API server: its answer is not JSON") from error
 
 
-def _as_raised(error: RemoteException) -> PacketgateError:
+def _local_error(error: RemoteException) -> PacketgateError:
     data = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
     name, message = str(data.get("error", "Exception")), str(data.get("message", error))
     known = getattr(errors, name, None)

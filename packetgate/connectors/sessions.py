@@ -186,7 +186,7 @@ class Sessions:
                     if event is not None:
                         yield event
         except UnknownInterruptError as error:
-            raise answered_elsewhere(session) from error
+            raise already_answered_error(session) from error
 
     async def _with_files(self, run_input: TurnInput, session: str) -> TurnInput:
         messages, files = await asyncio.to_thread(take_files, run_input.messages, self._results, session)
@@ -219,9 +219,9 @@ class Sessions:
             await checkpointer.adelete_thread(session)
 
 
-def answered_elsewhere(session: str) -> SessionError:
+def already_answered_error(session: str) -> SessionError:
     """Return the error for an answer to a question that is already answered."""
-    message = f"the question of session {session!r} was already answered elsewhere: this answer was not used"
+    message = f"the question of session {session!r} was already answered in another place: this answer was not used"
     return SessionError(message, Code.QUESTION_NOT_OPEN)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import Command
 
-from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState, answered_elsewhere
+from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState, already_answered_error
 from packetgate.graph.building import LAST_STAGE
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
@@ -52,7 +52,7 @@ class Continue:
 
 UserInput = Say | Reply | Continue
 
-NOT_SHOWN = "your reply was for another question, or this one was not shown yet: please answer it now"
+NOT_SHOWN = "your reply was for another question, or this question was not shown yet: answer this question now"
 RESUMING = "The previous turn was interrupted during a write and is being resumed. Send your message again afterwards."
 
 
@@ -83,8 +83,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Aside:
-    """A turn ended while a question was open; the next event repeats the question."""
+class SideTurnFinished:
+    """A new request was answered while a question was open; the next event repeats the question."""
 
     packet: CognitionPacket
 
@@ -104,7 +104,7 @@ class Finished:
 
 
 _FAILED = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN})
-TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | Answering | Aside | Asked | Finished
+TurnEvent = Waiting | Resuming | StageEvent | AnswerPiece | Answering | SideTurnFinished | Asked | Finished
 
 
 async def run_turn(
@@ -133,19 +133,19 @@ async def run_turn(
         await held.enter_async_context(sessions.lease(session))
         before = await sessions.state(session)
         if waits and isinstance(turn, Reply) and before.question is None:
-            raise answered_elsewhere(session)
+            raise already_answered_error(session)
         turn = _as_reply(turn, before)
         if isinstance(turn, Say) and before.is_unfinished and await sessions.has_started_write(before.packet):
             turn = Continue()
             yield Resuming()
         turn = _as_request(turn, before)
         if isinstance(turn, Reply) and before.question is not None:
-            if not _is_meant(turn, before.question):
+            if not _answers(turn, before.question):
                 yield Asked({**before.question, "problem": NOT_SHOWN}, before.packet)
                 return
             yield Answering(before.question, turn.value)
         if isinstance(turn, Say) and turn.follows and turn.follows != before.packet.header.packet_id:
-            raise SessionError("the conversation has continued meanwhile: send your message again")
+            raise SessionError("the session has a newer turn than the message follows: send the message again")
         run_input, decided, ended_id = _run_input(turn, before, session), False, ""
         async with aclosing(sessions.stream(run_input, session, context)) as stream:
             async for event in stream:
@@ -156,15 +156,15 @@ async def run_turn(
         after = await sessions.state(session)
         aside = await _ended_packet(sessions, session, ended_id) if ended_id and after.question is not None else None
     if isinstance(turn, Reply) and not decided and after.question is None:
-        raise answered_elsewhere(session)
+        raise already_answered_error(session)
     if after.is_unfinished:
         raise SessionError(
-            f"the turn of session {session!r} was stopped before its end: "
+            f"the turn of session {session!r} was stopped before its end; "
             f"`packetgate answer --session {session}` continues it",
             Code.TURN_INTERRUPTED,
         )
     if aside is not None:
-        yield Aside(aside)
+        yield SideTurnFinished(aside)
     yield Finished(after.packet) if after.question is None else Asked(after.question, after.packet)
 
 
@@ -178,7 +178,7 @@ def _as_reply(turn: UserInput, state: SessionState) -> UserInput:
 
 def _as_request(turn: UserInput, state: SessionState) -> UserInput:
     """Return a reply to a closed question as a new request, unless the reply is only a decision."""
-    if not isinstance(turn, Reply) or state.question is None or _is_meant(turn, state.question):
+    if not isinstance(turn, Reply) or state.question is None or _answers(turn, state.question):
         return turn
     if not isinstance(turn.value, str) or not turn.question_id or decides_all_calls(turn.value, state.question):
         return turn
@@ -187,7 +187,7 @@ def _as_request(turn: UserInput, state: SessionState) -> UserInput:
     return Say(turn.value, request)
 
 
-def _is_meant(reply: Reply, question: dict[str, Any]) -> bool:
+def _answers(reply: Reply, question: dict[str, Any]) -> bool:
     prefix = reply.question_id
     return prefix is None or (bool(prefix) and str(question.get("question_id", "")).startswith(prefix))
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from packetgate.models.endpoint import Role
 from packetgate.models.spec import ModelSpec, Provider
 from packetgate.state.errors import ConfigError
-from packetgate.state.redaction import is_secret_name, learn
+from packetgate.state.redaction import is_secret_name, learn_secret
 from packetgate.state.setting_values import SettingValue, check_setting, parse_setting
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -184,6 +184,6 @@ def _resolved_headers(given: SettingValue) -> dict[str, str]:
         if not _HEADER.fullmatch(name) or not filled.isascii() or not filled.isprintable():
             raise ConfigError(f"{given.where}: {name!r} is not a valid HTTP header: check its name and value")
         if filled != value:
-            learn(name, filled)
+            learn_secret(name, filled)
         headers[name] = filled
     return headers

@@ -55,22 +55,22 @@ _learned: dict[str, str] = {}
 """Names of the configuration's secrets, by value."""
 
 
-def learn(name: str, value: str) -> None:
+def learn_secret(name: str, value: str) -> None:
     """Treat a value as a secret in this process, unless the value is short or a path."""
     if len(value) >= MIN_CHARS and not value.startswith("/"):
         _learned[value] = name
 
 
-def learn_entry(server: str, entry: Mapping[str, Any]) -> None:
+def learn_entry_secrets(server: str, entry: Mapping[str, Any]) -> None:
     """Learn the secrets of a server's expanded entry in `mcp.json`."""
     for name, value in _texts(entry.get("env")):
         if _SECRET_VARIABLE.search(name):
-            learn(name, value)
+            learn_secret(name, value)
     for name, value in _texts(entry.get("headers")):
         if name.lower() not in _HARMLESS_HEADERS:
-            learn(f"{name} of {server}", re.sub(r"(?i)^(?:bearer|basic|token)\s+", "", value))
+            learn_secret(f"{name} of {server}", re.sub(r"(?i)^(?:bearer|basic|token)\s+", "", value))
     if isinstance(entry.get("auth"), str) and entry["auth"] != "oauth":
-        learn(f"auth of {server}", entry["auth"])
+        learn_secret(f"auth of {server}", entry["auth"])
 
 
 def is_secret_name(name: str) -> bool:
@@ -83,19 +83,19 @@ def redacted(text: str) -> str:
 
     Blocking: some hundredths of a second for a megabyte.
     """
-    for value, name in _spellings(_known()):
+    for value, name in _spellings(_all_secrets()):
         if value in text:
             text = text.replace(value, _mark(name))
     for name, begin, shape in _COMPILED:
         if begin in text:
-            text = shape.sub(lambda match, name=name: _shaped(match, name), text)  # type: ignore[misc]
+            text = shape.sub(lambda match, name=name: _marked_shape(match, name), text)  # type: ignore[misc]
     if "://" in text and "@" in text:
         text = _USERINFO.sub(lambda match: match[1] + _mark("password") + match[3], text)
     lowered = text.casefold()
     if "bearer" in lowered or "basic" in lowered:
         text = _BEARER.sub(lambda match: match[1] + _mark("authorization"), text)
     if any(word in lowered for word in _WORDS.split("|")) or "_KEY=" in text:
-        text = _ASSIGNED.sub(_assigned, _DOTENV.sub(_assigned, text))
+        text = _ASSIGNED.sub(_marked_assignment, _DOTENV.sub(_marked_assignment, text))
     return text
 
 
@@ -111,17 +111,17 @@ def redacted_data(value: Any, name: str = "") -> Any:
     return value
 
 
-def holds_mark(value: Any) -> bool:
+def has_redaction_mark(value: Any) -> bool:
     """Whether a text or data contains a mark."""
     return MARK.search(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) is not None
 
 
-def _shaped(match: re.Match[str], name: str) -> str:
+def _marked_shape(match: re.Match[str], name: str) -> str:
     before = match.string[match.start() - 1 : match.start()]
     return match[0] if before.isalnum() and name != "private key" else _mark(name)
 
 
-def _assigned(match: re.Match[str]) -> str:
+def _marked_assignment(match: re.Match[str]) -> str:
     groups = match.groupdict()
     value = groups.get("value") or groups.get("quoted") or groups.get("bare") or ""
     before = _NAME_BEFORE.search(match.string, max(0, match.start() - 60), match.start())
@@ -136,7 +136,7 @@ def _mark(name: str) -> str:
     return f"[redacted: {re.sub(r'[^ -Z^-~]', '', name)[:80] or 'secret'}]"
 
 
-def _known() -> tuple[tuple[str, str], ...]:
+def _all_secrets() -> tuple[tuple[str, str], ...]:
     secrets = [*_learned.items(), *_secrets_of(tuple(os.environ.items()))]
     return tuple((value, name) for value, name in secrets if len(value) >= MIN_CHARS)
 

@@ -220,7 +220,7 @@ class Alternative(Section):
 
     @property
     def line(self) -> str:
-        """The call and the reason in one line."""
+        """The call and the reason, as one line."""
         return f"{_written(self) if self.params else self.tool_name}: {self.reason}"
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 
 class ToolExecutionStatus(StrEnum):
-    """Status of a call. Only `EXECUTED` means that the tool did its work."""
+    """Status of a call. Only `EXECUTED` means that the tool succeeded."""
 
     PENDING = "pending"
     AWAITING_CONFIDENCE = "awaiting_confidence"

@@ -11,7 +11,7 @@ from support.scripted_deciders import ScriptedResponder, ScriptedReviewer, appro
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.terminal.chat import HANDLERS
-from packetgate.connectors.turn import Aside, Asked, Reply, Say, run_turn
+from packetgate.connectors.turn import Asked, Reply, Say, SideTurnFinished, run_turn
 from packetgate.graph.settings import Settings
 from packetgate.state.channels import SLASH_COMMANDS
 from packetgate.state.context import RoutingContext
@@ -60,7 +60,7 @@ async def test_a_new_request_runs_and_the_question_stays_open(
     sessions: Sessions, request_: str, words: str, *, as_message: bool
 ) -> None:
     *_, aside, asked = await outcome_of_message(sessions, request_, words, as_message=as_message)
-    assert isinstance(aside, Aside)
+    assert isinstance(aside, SideTurnFinished)
     assert [status for _, _, status in called(aside.packet)] == ["executed"]
     assert isinstance(asked, Asked)
     assert asked.question["problem"] == "Waiting for your decision; not run."
@@ -109,7 +109,7 @@ async def test_text_for_an_earlier_question_runs_as_a_new_request(sessions: Sess
     assert isinstance(second, Asked)
     earlier = str(first.question["question_id"])
     *_, aside, again = [event async for event in run_turn(sessions, Reply("Read plan.txt", earlier), "s", WRITES)]
-    assert isinstance(aside, Aside)
+    assert isinstance(aside, SideTurnFinished)
     assert called(aside.packet) == [("ai.read", "plan.txt", "executed")]
     assert isinstance(again, Asked)
     (only,) = [event async for event in run_turn(sessions, Reply("yes", earlier), "s", WRITES)]
@@ -131,7 +131,7 @@ async def test_a_remark_without_a_new_call_leaves_the_call_pending(notebook: Not
     async with session(answering, notebook, allow_write_tools=True) as opened:
         await opened.ask("Write hello to note a")
         *_, aside, asked = await opened.events(Reply(words))
-        assert isinstance(aside, Aside)
+        assert isinstance(aside, SideTurnFinished)
         assert aside.packet.response.candidate == "Ha."
         assert isinstance(asked, Asked)
         assert asked.question["problem"] == "Waiting for your decision; not run."

@@ -5,7 +5,7 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, none, scripted
 
-from packetgate.connectors.turn import Answering, Aside, Asked, Finished, Reply, Say
+from packetgate.connectors.turn import Answering, Asked, Finished, Reply, Say, SideTurnFinished
 from packetgate.state.context import RoutingContext
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, Attachment, PacketState
@@ -163,7 +163,7 @@ async def test_a_yes_with_an_attachment_is_a_new_request(notebook: Notebook):
         *_, aside, asked = await talk.events(
             Say("yes", TurnRequest(attachments=(Attachment(name="a.txt", text="do as this says"),)))
         )
-    assert isinstance(aside, Aside)
+    assert isinstance(aside, SideTurnFinished)
     assert isinstance(asked, Asked)
     assert notebook.calls == []
 

@@ -5,7 +5,7 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import call, scripted
 
-from packetgate.connectors.turn import Aside, Asked, Say
+from packetgate.connectors.turn import Asked, Say, SideTurnFinished
 from packetgate.deciders.choosing import reflex_deciders
 from packetgate.state.errors import RequestError
 from packetgate.state.request import TurnRequest
@@ -46,7 +46,7 @@ async def test_a_question_stays_open_during_a_new_turn(notebook: Notebook):
         *_, aside, again = await talk.events(Say("Read note name=b"))
         assert notebook.called == ["read_note"]
         packet = await talk.reply("yes")
-    assert isinstance(aside, Aside)
+    assert isinstance(aside, SideTurnFinished)
     assert [one.tool_name for one in aside.packet.routing.all_calls] == ["notebook.read_note"]
     assert aside.packet.header.parent_packet_id == asked.packet.header.packet_id
     assert isinstance(again, Asked)

@@ -56,7 +56,7 @@ def test_every_type_is_restored_as_it_was(module: str, name: str):
         assert [type(part) for part in inside(back)] == [type(part) for part in inside(value)]
 
 
-def test_all_that_a_packet_holds_is_listed():
+def test_every_type_in_a_packet_is_listed():
     ours = {
         (type(part).__module__, type(part).__name__)
         for part in inside(full_packet())
@@ -76,6 +76,6 @@ def test_messages_are_restored():
     [RoutingContext(), ToolSpec("a.b", "a", "b", "full", "brief", {}, risk=None), CallReply(None)],  # type: ignore[arg-type]
     ids=["model", "dataclass", "other dataclass"],
 )
-def test_a_type_that_is_not_listed_does_not_come_back(stranger: Any):
+def test_an_unlisted_type_is_not_restored(stranger: Any):
     assert type(restored(stranger, JsonPlusSerializer(allowed_msgpack_modules=True))) is type(stranger)
     assert type(restored(stranger, PacketSerializer())) is not type(stranger)

@@ -7,7 +7,7 @@ from packetgate.state.errors import ConfigError
 from packetgate.state.routing import Risk
 
 
-def test_nothing_given_is_the_defaults_of_the_design():
+def test_defaults():
     context = routing_context(None)
     assert context == RoutingContext() == routing_context({})
     assert (context.selection_temperature, context.selection_top_p, context.selection_max_tokens) == (0.15, 0.9, 500)
@@ -17,7 +17,7 @@ def test_nothing_given_is_the_defaults_of_the_design():
     assert context.on_low_confidence == "ask"
 
 
-def test_a_setting_that_there_is_not_is_named_beside_those_there_are():
+def test_an_unknown_setting_is_named_with_the_known_settings():
     with pytest.raises(ConfigError, match=r"^context\.confidence_treshold: .*; the settings .*confidence_threshold"):
         routing_context({"confidence_treshold": 0.9})
 
@@ -39,7 +39,7 @@ def test_a_setting_that_there_is_not_is_named_beside_those_there_are():
         ("on_low_confidence", "ask", "skip", ["run", "", None]),
     ],
 )
-def test_ranges(field: str, lowest: object, highest: object, outside: list[object]):
+def test_values_out_of_range_are_refused(field: str, lowest: object, highest: object, outside: list[object]):
     for inside in (lowest, highest):
         assert getattr(routing_context({field: inside}), field) == inside
     for value in outside:
@@ -56,7 +56,7 @@ def test_ranges(field: str, lowest: object, highest: object, outside: list[objec
         (True, True, set(Risk)),
     ],
 )
-def test_the_switches_allow_their_own_risk_only(write: bool, execute: bool, allowed: set[Risk]):
+def test_each_switch_allows_only_its_own_risk(write: bool, execute: bool, allowed: set[Risk]):
     context = RoutingContext(allow_write_tools=write, allow_execute_tools=execute)
     assert {risk for risk in Risk if context.allows(risk)} == allowed
 
@@ -70,12 +70,12 @@ def test_the_switches_allow_their_own_risk_only(write: bool, execute: bool, allo
         (("notes",), set()),
     ],
 )
-def test_only_tools_that_fit_a_pattern_are_allowed(patterns: tuple[str, ...], allowed: set[str]):
+def test_only_tools_that_match_a_pattern_are_allowed(patterns: tuple[str, ...], allowed: set[str]):
     context = RoutingContext(allowed_tools=patterns)
     assert {name for name in ("notes.read", "notes.write", "mail.send") if context.allows_tool(name)} == allowed
 
 
-def test_every_setting_says_what_it_is():
+def test_every_setting_has_a_description():
     """Studio shows the settings as a form."""
     fields = RoutingContext.model_json_schema()["properties"]
     assert [name for name, field in fields.items() if not field.get("description")] == []
@@ -91,12 +91,12 @@ def test_every_setting_says_what_it_is():
         (("ai.*",), ("ai.read", "mail.send"), ("ai.read",)),
         (("ai.*", "mail.send"), ("*",), ("ai.*", "mail.send")),
         (("mail.*",), ("ai.*",), NO_TOOLS),
-        (("*.read",), ("ai.*",), NO_TOOLS),  # they overlap, and nobody says which tools that are
+        (("*.read",), ("ai.*",), NO_TOOLS),  # they overlap, but neither contains the other
         (("[ab]",), ("????",), NO_TOOLS),
         (("[ab]",), ("*b]",), NO_TOOLS),
     ],
 )
-def test_what_two_lists_allow(some: tuple[str, ...], others: tuple[str, ...], both: tuple[str, ...]):
+def test_intersection_of_two_allow_lists(some: tuple[str, ...], others: tuple[str, ...], both: tuple[str, ...]):
     assert intersect_patterns(some, others) == both
 
 
@@ -120,12 +120,14 @@ def test_what_two_lists_allow(some: tuple[str, ...], others: tuple[str, ...], bo
         ({"palette_size": 200}, {"palette_size": 5}, {"palette_size": 200}),
     ],
 )
-def test_settings_that_are_no_wider_than_others(wide: dict[str, Any], base: dict[str, Any], left: dict[str, Any]):
+def test_restricted_settings_are_never_wider_than_the_base(
+    wide: dict[str, Any], base: dict[str, Any], left: dict[str, Any]
+):
     found = RoutingContext.model_validate(wide).restricted_by(RoutingContext.model_validate(base))
     assert {name: getattr(found, name) for name in found.model_fields_set} == left
 
 
-def test_of_every_setting_it_is_known_whether_it_says_what_may_happen():
+def test_every_setting_is_a_permission_or_is_known_to_be_none():
     how_well = {"selection_", "review_", "answer_", "palette_", "turn_budget_", "persona"}
     others = RoutingContext.model_fields.keys() - STRICTER.keys()
     assert [name for name in others if not name.startswith(tuple(how_well))] == []

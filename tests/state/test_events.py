@@ -53,12 +53,12 @@ def test_the_full_event_leaves_no_field_at_its_default():
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.type)
-def test_json_and_back(event: StageStarted | StageFinished | StageStopped):
+def test_an_event_survives_json(event: StageStarted | StageFinished | StageStopped):
     assert read_event(event.model_dump_json()) == event
     assert read_event(json.dumps(event.model_dump(mode="json"))) == event
 
 
-def test_what_readers_rely_on():
+def test_type_and_version_of_each_event():
     assert [(event.type, event.version) for event in EVENTS] == [
         ("stage_started", EVENT_VERSION),
         ("stage_finished", EVENT_VERSION),
@@ -66,12 +66,12 @@ def test_what_readers_rely_on():
     ]
 
 
-def test_a_field_of_a_newer_packetgate_is_passed_over():
+def test_unknown_fields_of_a_newer_version_are_ignored():
     newer = {"type": "stage_started", "stage": "respond", "version": EVENT_VERSION + 1, "mood": "good"}
     assert read_event(json.dumps(newer)) == StageStarted(stage="respond", version=EVENT_VERSION + 1)
 
 
 @pytest.mark.parametrize("data", ["{}", '{"type": "stage_begun", "stage": "respond"}', "[1]", "nonsense"])
-def test_what_is_no_event(data: str):
+def test_invalid_events_are_refused(data: str):
     with pytest.raises(ValidationError):
         read_event(data)

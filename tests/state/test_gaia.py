@@ -1,4 +1,4 @@
-"""Packets in GAIA's form: what is read of them, what is written, and that nothing of it changes on the way."""
+"""Packets in the GAIA format: reading, writing, and no loss between both."""
 
 import json
 from typing import Any
@@ -83,7 +83,7 @@ def test_a_packet_is_read_and_written_without_loss():
     assert read_packet(packet.model_dump_json()) == packet
 
 
-def test_what_is_read_stands_where_the_stages_look_for_it():
+def test_gaia_fields_are_read_into_the_packet_sections():
     packet = from_gaia(PACKET, CONSTANTS | {"OTHER": 1})
     assert packet.governance.settings == RoutingContext(
         selection_temperature=0.1,
@@ -109,7 +109,7 @@ def test_what_is_read_stands_where_the_stages_look_for_it():
     assert (packet.intent.system_task, packet.status.state) == (SystemTask.TOOL_ROUTING, PacketState.PROCESSING)
 
 
-def test_fields_that_we_do_not_know_and_nulls_are_left_out():
+def test_unknown_fields_and_nulls_are_ignored():
     more = {
         "header": {"packet_id": "p-7", "version": "9.9", "persona": {"identity_id": "x"}},
         "context": {"available_mcp_tools": None, "constraints": {"max_tokens": 5}},
@@ -128,7 +128,7 @@ def test_fields_that_we_do_not_know_and_nulls_are_left_out():
     ("ours", "written"),
     [(ToolExecutionStatus.AWAITING_APPROVAL, "pending"), (ToolExecutionStatus.UNKNOWN, "failed")],
 )
-def test_a_status_that_gaia_lacks_is_never_written_as_more_than_it_is(ours: ToolExecutionStatus, written: str):
+def test_a_status_that_gaia_lacks_is_written_as_a_weaker_status(ours: ToolExecutionStatus, written: str):
     packet = CognitionPacket(tool_routing=ToolRouting(calls=(ToolCall(tool_name="a.b", status=ours),)))
     assert to_gaia(packet)["tool_routing"]["execution_status"] == written
 

@@ -12,8 +12,8 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate, read_packet
 from packetgate.state.sections import PACKET_VERSION, Governance, Header, Response
 
 
-def test_the_full_packet_leaves_nothing_as_it_starts():
-    """Else the round trips below would prove less than they say."""
+def test_the_full_packet_leaves_no_field_at_its_default():
+    """Otherwise the round trips below would not test every field."""
     packet = full_packet()
     untouched = [
         f"{type(part).__name__}.{name}"
@@ -22,7 +22,7 @@ def test_the_full_packet_leaves_nothing_as_it_starts():
         for name, field in type(part).model_fields.items()
         if getattr(part, name) == field.get_default(call_default_factory=True, validated_data={})
     ]
-    assert untouched == ["Header.version"] * 2, "its own, and that of what is put aside"
+    assert untouched == ["Header.version"] * 2, "the version of the packet, and that of its parked turn"
 
 
 @pytest.mark.parametrize("packet", [full_packet(), CognitionPacket()], ids=["full", "empty"])
@@ -34,8 +34,8 @@ def test_a_packet_survives_json(packet: CognitionPacket):
     assert [type(message) for message in read_packet(text).messages] == [type(one) for one in packet.messages]
 
 
-def test_the_first_call_stands_in_the_json_by_itself():
-    """What is computed of it is written, never read back: the calls say what happened."""
+def test_the_json_repeats_the_first_call():
+    """Computed fields are written and never read: the calls are authoritative."""
     written = full_packet().model_dump(mode="json")
     routing, call = written["tool_routing"], written["tool_routing"]["calls"][0]
     computed = {name: routing[name] for name in ("selected_tool", "execution_status", "review_confidence")}
@@ -51,7 +51,7 @@ def test_the_first_call_stands_in_the_json_by_itself():
 
 @pytest.mark.parametrize("version", [PACKET_VERSION + 1, PACKET_VERSION - 1, 1, str(PACKET_VERSION + 1)])
 @pytest.mark.parametrize("unknown", [{}, {"not_known_here": 1}])
-def test_another_version_is_refused_before_anything_else(version: object, unknown: dict[str, int]):
+def test_another_version_is_refused_before_other_errors(version: object, unknown: dict[str, int]):
     packet: dict[str, Any] = full_packet().model_dump(mode="json")
     packet["header"] |= {"version": version, **unknown}
     packet |= unknown
@@ -88,14 +88,14 @@ def test_another_version_is_refused_before_anything_else(version: object, unknow
         ('{"messages": [{"type": "ai", "content": "", "additional_kwargs": null}]}', "messages"),
     ],
 )
-def test_garbage_is_named_by_its_spot(data: str | bytes, spot: str):
+def test_invalid_data_is_named_by_its_field(data: str | bytes, spot: str):
     with pytest.raises(PacketError, match=rf"^not a packet: {spot}: \S") as caught:
         read_packet(data)
     assert not isinstance(caught.value, PacketVersionError)
     assert len(str(caught.value)) < 1000
 
 
-def test_merged_replaces_sections_and_adds_messages():
+def test_an_update_replaces_sections_and_adds_messages():
     packet = full_packet()
     update: PacketUpdate = {
         "response": Response(candidate="Other."),

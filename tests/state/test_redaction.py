@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import pytest
 
 from packetgate.state import redaction
-from packetgate.state.redaction import holds_mark, learn_entry, redacted, redacted_data
+from packetgate.state.redaction import has_redaction_mark, learn_entry_secrets, redacted, redacted_data
 
 VALUE = "zebra-crossing/77"
 
@@ -60,20 +60,20 @@ def secrets(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("case", HIDDEN, ids=lambda case: case.text[:20])
-def test_secrets_are_taken_out_and_what_stands_beside_them_is_left(case: Case):
+def test_only_secrets_are_redacted(case: Case):
     found = redacted(case.text)
     assert case.hidden not in found
     assert case.left in found
-    assert holds_mark(found)
+    assert has_redaction_mark(found)
     assert redacted(found) == found
 
 
 @pytest.mark.parametrize("text", KEPT, ids=range(len(KEPT)))
-def test_what_only_looks_like_a_secret_is_left(text: str):
+def test_text_that_only_resembles_a_secret_is_unchanged(text: str):
     assert redacted(text) == text
 
 
-def test_fields_that_are_named_like_secrets_hold_them():
+def test_fields_with_names_of_secrets_are_redacted():
     data = {
         "password": "x",
         "key": "PROJ-1",
@@ -86,9 +86,11 @@ def test_fields_that_are_named_like_secrets_hold_them():
     }
 
 
-def test_a_servers_entry_names_secrets():
-    learn_entry("far", {"env": {"MY_KEY": "value-one-1", "MODE": "value-two-2"}, "headers": {"X-Org": "value-three"}})
-    learn_entry(
+def test_secrets_of_a_server_entry_are_redacted():
+    learn_entry_secrets(
+        "far", {"env": {"MY_KEY": "value-one-1", "MODE": "value-two-2"}, "headers": {"X-Org": "value-three"}}
+    )
+    learn_entry_secrets(
         "far", {"headers": {"Authorization": "Bearer value-four-4", "accept": "text/plain"}, "auth": "five55555"}
     )
     told = redacted("value-one-1 value-two-2 value-three value-four-4 five55555 text/plain")
@@ -102,6 +104,6 @@ def test_a_servers_entry_names_secrets():
     "text", ["token", "-----BEGIN PRIVATE KEY-----", "a://b:c", "password=", '"', "eyJ.", "secret: a1", "key=\n"]
 )
 @pytest.mark.timeout(60)
-def test_no_text_takes_hours(text: str):
+def test_redaction_of_adversarial_text_ends_soon(text: str):
     repeated = text * (400_000 // len(text))
     assert redacted(redacted(repeated)) == redacted(repeated)

@@ -30,7 +30,7 @@ def test_an_empty_long_or_binary_request_is_refused(text: str, names: str):
         "{$braces} \\ \"quotes\" 'and' `more`",
     ],
 )
-def test_other_text_is_accepted_without_surrounding_white_space(text: str):
+def test_surrounding_white_space_is_removed(text: str):
     assert check_request(f" \n {text}\n") == text
 
 
@@ -43,6 +43,6 @@ def test_utf8_is_decoded(text: str):
     ("data", "byte", "offset"),
     [(b"caf\xe9 au lait", "0xe9", 3), ("hello".encode("utf-16"), "0xff", 0), (b"\x7fELF\x80", "0x80", 4)],
 )
-def test_other_bytes_are_refused_with_their_offset(data: bytes, byte: str, offset: int):
+def test_bytes_that_are_not_utf_8_are_refused_with_their_offset(data: bytes, byte: str, offset: int):
     with pytest.raises(RequestError, match=f"^standard input .*{byte} .*{offset}"):
         decode_request(data, "standard input")

@@ -8,7 +8,7 @@ READ = ToolCall(tool_name="a.read", status=ToolExecutionStatus.EXECUTED, result=
 WRITE = ToolCall(tool_name="a.write", params={"x": 1}, status=ToolExecutionStatus.USER_DENIED)
 
 
-def test_without_calls_the_pass_itself_has_the_status():
+def test_without_calls_the_status_is_that_of_the_pass():
     routing = ToolRouting(pass_status=ToolExecutionStatus.SKIPPED)
     assert routing.selected_tool is None
     assert routing.execution_result is None
@@ -16,7 +16,7 @@ def test_without_calls_the_pass_itself_has_the_status():
 
 
 @pytest.mark.parametrize("calls", [(READ, WRITE), (WRITE, READ)])
-def test_the_first_call_is_read(calls: tuple[ToolCall, ToolCall]):
+def test_computed_fields_are_those_of_the_first_call(calls: tuple[ToolCall, ToolCall]):
     routing = ToolRouting(calls=calls, past_calls=(WRITE,), pass_status=ToolExecutionStatus.SKIPPED)
     assert routing.selected_tool == calls[0].tool_name
     assert routing.execution_status is calls[0].status

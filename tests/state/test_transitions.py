@@ -1,4 +1,4 @@
-"""The routing state machine: drawn as the guide for contributors shows it, and walked by what a packet can do."""
+"""The state machines of a call and a pass: the diagram in CONTRIBUTING.md, and each transition."""
 
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -40,7 +40,7 @@ def drawn(table: Mapping[str, frozenset[str]]) -> str:
 
 
 @pytest.mark.parametrize("table", [STATUSES, OUTCOMES], ids=["statuses", "outcomes"])
-def test_it_is_drawn_in_the_guide(table: Mapping[str, frozenset[str]]):
+def test_contributing_md_shows_the_diagram(table: Mapping[str, frozenset[str]]):
     assert f"```mermaid\n{drawn(table)}\n```" in GUIDE.read_text()
 
 
@@ -57,7 +57,7 @@ def test_every_state_can_be_reached(table: Mapping[str, frozenset[str]], every: 
 
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.parametrize(("before", "after"), [*product(S, S)])
-def test_a_call_moves_only_as_the_table_says(move: str, before: S, after: S):
+def test_a_call_changes_status_only_as_the_table_allows(move: str, before: S, after: S):
     call = ToolCall(tool_name="a.b", status=before)
     if after is before or after in STATUSES[before]:
         assert MOVES[move](call, after).status is after
@@ -67,7 +67,7 @@ def test_a_call_moves_only_as_the_table_says(move: str, before: S, after: S):
 
 
 @pytest.mark.parametrize(("before", "after"), [*product(OUTCOMES, OUTCOMES)])
-def test_a_pass_comes_only_to_what_the_table_says(before: Outcome, after: Outcome):
+def test_a_pass_changes_outcome_only_as_the_table_allows(before: Outcome, after: Outcome):
     routing = ToolRouting(outcome=before)
     if after in OUTCOMES[before]:
         assert SELECTIONS[after](routing).outcome == after

@@ -18,7 +18,7 @@ async def discord(
 ) -> int:
     """Answer on Discord until stopped. The bot's token is read only from the environment: DISCORD_TOKEN."""
     from packetgate.connectors.discord.config import load_discord_config
-    from packetgate.connectors.options import checked, context_for_others, run_settings_from, settings_from
+    from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 
     token = os.environ.get("DISCORD_TOKEN", "").strip()
     if not token:
@@ -26,7 +26,7 @@ async def discord(
             "DISCORD_TOKEN is not set: create a bot at https://discord.com/developers/applications, "
             "and set the variable to its token"
         )
-    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
+    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
     run_settings = run_settings_from(settings, overrides)
     for name, table in SWITCH_TABLES.items():
         if run_settings.sources.get(name) == f"--set {name}" and getattr(run_settings.context, name):

@@ -30,7 +30,7 @@ from packetgate.connectors.discord.questions import (
     reply_of,
 )
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import RESUMING, Aside, Asked, Finished, Reply, Resuming, UserInput, Waiting, run_turn
+from packetgate.connectors.turn import RESUMING, SideTurnFinished, Asked, Finished, Reply, Resuming, UserInput, Waiting, run_turn
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.events import StageStarted
@@ -197,7 +197,7 @@ class DiscordConversations:
                         turn_context.live_message.notes += [RESUMING]
                     case StageStarted(stage=stage):
                         await turn_context.live_message.show(stage)
-                    case Aside(packet):
+                    case SideTurnFinished(packet):
                         await self._show_answer(packet, turn_context)
                         turn_context.live_message.start_new_message()
                     case Asked(question, packet):

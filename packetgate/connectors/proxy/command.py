@@ -32,12 +32,12 @@ async def proxy(
     """Serve all configured MCP servers as one, with the tools that fit the client's task."""
     from packetgate.connectors.clients import ProxyConfig, load_clients
     from packetgate.connectors.http import bind_socket
-    from packetgate.connectors.options import checked_files, context_for_others, run_settings_from, settings_from
+    from packetgate.connectors.options import check_settings_files, context_for_others, run_settings_from, settings_from
 
     options = settings_from(mcp_config=mcp_config, local=True)
     if install is not None:
         return _install(options, install, print_entry=print_entry)
-    settings = checked_files(options)
+    settings = check_settings_files(options)
     config = load_clients(ProxyConfig, settings.preferences_path)
     if config.clients and client not in {*config.clients, "local"}:
         typer.echo(
@@ -62,7 +62,7 @@ def _install(settings: "Settings", client: str, *, print_entry: bool) -> int:
 
     from packetgate.connectors import client_settings
 
-    place = client_settings.place_of(client)
+    place = client_settings.settings_place(client)
     if print_entry:
         typer.echo(
             json.dumps({place.key: {client_settings.ENTRY: client_settings.entry_for(client, settings)}}, indent=2)

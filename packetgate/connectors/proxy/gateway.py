@@ -154,7 +154,7 @@ class Gateway:
 
     def request_settings(self) -> RoutingContext:
         """Return the settings for the client of the current request."""
-        return self.config.settings_of(self.request_client(), self.context)
+        return self.config.client_settings(self.request_client(), self.context)
 
     def session_of(self, ctx: Context, context_id: str | None = None) -> ProxySession:
         """Return the session of a context id or a connection, or a new session. Raise ToolError for an unknown id."""

@@ -23,7 +23,7 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp import MCPError
 
-from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_of
+from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig, client_for_token
 from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
@@ -247,7 +247,7 @@ class ClientTokenVerifier(TokenVerifier):
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the client of a token, or None."""
-        known = client_of(token, self._tokens)
+        known = client_for_token(token, self._tokens)
         return AccessToken(token=token, client_id=known, scopes=[]) if known else None
 
 

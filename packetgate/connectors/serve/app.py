@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_of
+from packetgate.connectors.clients import LOCAL_CLIENT, ServeConfig, client_for_token
 from packetgate.connectors.serve.conversations import ChatConversations, IncomingRequest, Piece, Progress, TurnEnd
 from packetgate.connectors.serve.model_answers import (
     DecisionRequest,
@@ -122,7 +122,7 @@ class ServeEndpoint:
         names = (value for name in CONVERSATION_HEADERS if (value := request.headers.get(name)))
         user = parsed.user or parsed.safety_identifier or request.headers.get(USER_HEADER, "")
         owner = ConversationOwner(client, next(names, "")[:MAX_NAME_CHARS], user)
-        rights = self._config.settings_of(client, self._context)
+        rights = self._config.client_settings(client, self._context)
         persona = "\n\n".join(filter(None, (rights.persona.strip(), parsed.system_prompt)))
         if len(persona) > MAX_PERSONA_CHARS:
             raise ApiError(f"the system prompt has {len(persona):,} characters; the limit is {MAX_PERSONA_CHARS:,}")
@@ -142,7 +142,7 @@ class ServeEndpoint:
 
     def _client_of(self, request: Request) -> str:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        client = client_of(token.strip(), self._tokens) if scheme.lower() == "bearer" else None
+        client = client_for_token(token.strip(), self._tokens) if scheme.lower() == "bearer" else None
         if client is None and self._tokens:
             raise ApiError(
                 "unknown token: use a token of this server as the API key", status=401, code="invalid_api_key"

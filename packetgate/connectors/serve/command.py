@@ -34,12 +34,12 @@ async def serve(
     """Serve the graph as a model, over OpenAI's protocol, to any chat client until stopped."""
     from packetgate.connectors.clients import ServeConfig, load_clients
     from packetgate.connectors.http import bind_socket, check_tokens_required, serve_app
-    from packetgate.connectors.options import checked, context_for_others, run_settings_from, settings_from
+    from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 
     options = settings_from(mcp_config=mcp_config, lite=lite, prime=prime, local=True)
     if options.url:
         raise ConfigError(f"PACKETGATE_URL is {options.url}: `packetgate serve` runs turns itself; unset the variable")
-    settings = checked(options)
+    settings = check_settings(options)
     config = load_clients(ServeConfig, settings.preferences_path)
     context = context_for_others(run_settings_from(settings, overrides, allow_writes, allow_commands))
     tokens = config.tokens(TOKEN_VARIABLE)

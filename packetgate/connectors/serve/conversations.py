@@ -13,7 +13,17 @@ from packetgate.connectors import rendering
 from packetgate.connectors.serve.protocol import HistoryMessage
 from packetgate.connectors.serve.threads import ConversationOwner, History, ThreadPoint, Threads, until_last_answer
 from packetgate.connectors.sessions import AnswerPiece, Sessions, SessionState
-from packetgate.connectors.turn import Aside, Asked, Continue, Finished, Reply, Say, UserInput, Waiting, run_turn
+from packetgate.connectors.turn import (
+    Asked,
+    Continue,
+    Finished,
+    Reply,
+    Say,
+    SideTurnFinished,
+    UserInput,
+    Waiting,
+    run_turn,
+)
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import SwitchHints
@@ -180,7 +190,7 @@ class ChatConversations:
                     case AnswerPiece(text=text):
                         shown += text
                         yield text
-                    case Aside(packet):
+                    case SideTurnFinished(packet):
                         aside = f"{_answer_text(packet)}\n\n"
                     case Asked(question, packet):
                         rest = _remaining_text(shown, aside + question_message(question))

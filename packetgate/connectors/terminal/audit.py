@@ -33,7 +33,8 @@ async def audit(
 ) -> int:
     """Show the journal: who asked, what was proposed, approved and run, with what result.
 
-    It holds all turns of this machine's database. Exit status 1 with --verify: the journal was changed.
+    The journal holds all turns of this machine's database. With --verify, exit status 1 means that the journal was
+    changed.
     """
     if (session is not None or as_json) if verify else head is not None:
         raise typer.BadParameter("--verify takes --head, and neither --session nor --json", param_hint="--verify")
@@ -48,7 +49,7 @@ async def audit(
         if row.event == "call_ended":
             ended.add(row.call_id)
         elif row.event in {CLAIMED, CALL_MARKED} or (row.event in _ENDS and row.call_id in ended):
-            continue  # repeats what other rows show
+            continue  # other rows show the same
         if row.packet_id not in {"", turn}:
             turn = row.packet_id
             _print(f"\nsession {row.session_id}, turn {turn[:8]}", "bold")
@@ -63,25 +64,25 @@ async def _verify(settings: Settings, head: str | None) -> int:
         if breach:
             break
         has_head = has_head or row.hash.startswith(head or "")
-    if not breach and _exists(settings):
+    if not breach and _has_journal(settings):
         breach = chain.check_end(await journal.head())
     if not breach and not has_head:
         breach = f"no row has the hash {head}: rows were deleted, or the whole journal was rewritten"
     if breach:
         _print(f"The journal is broken: {breach}.", "red")
         return 1
-    erased = f" The details of {chain.erased:,} were erased with their session." if chain.erased else ""
+    erased = f" {chain.erased:,} of them have no details, because their session was deleted." if chain.erased else ""
     _print(f"{chain.head.seq:,} entries, unchanged and complete.{erased}", "green")
     if chain.head.seq:
         _print(
-            f"Last hash: {chain.head.hash}. Store it elsewhere: --verify --head HASH then also finds deleted last rows."
+            f"Last hash: {chain.head.hash}. Store it elsewhere: --verify --head HASH also detects deleted last rows."
         )
     return 0
 
 
 def _describe(row: JournalRow) -> str:
     if row.detail is None:
-        return f"{_words(row.event)} (its detail is erased)"
+        return f"{_spaced(row.event)} (details deleted with the session)"
     return shorten(_text(row.event, row.recorded_entry.entry.detail), _MAX_CHARS)
 
 
@@ -93,7 +94,7 @@ def _text(event: str, detail: Any) -> str:
         case "call_proposed":
             return f"proposed ({detail['risk']}): {tool} {json.dumps(detail['params'], ensure_ascii=False)}"
         case "call_reviewed":
-            label, status = _words(detail["label"]), _words(str(detail.get("status", "")))
+            label, status = _spaced(detail["label"]), _spaced(str(detail.get("status", "")))
             by = detail["by"] or "by rule"
             return f"reviewed {tool}, {by}: {label}, {detail['score']:.2f}; {status}. {detail['explanation']}"
         case "question_asked":
@@ -107,21 +108,21 @@ def _text(event: str, detail: Any) -> str:
         case _ if "params" in detail:
             by = detail.get("by") or "the user"
             question = f" (question {detail['question_id'][:8]}) {detail['comment']}" if detail["question_id"] else ""
-            return f"{_words(event.removeprefix('call_'))} by {by}: {tool}{question}"
-    return f"{_words(event)}: {detail.get('detail', '')}"
+            return f"{_spaced(event.removeprefix('call_'))} by {by}: {tool}{question}"
+    return f"{_spaced(event)}: {detail.get('detail', '')}"
 
 
-def _words(name: str) -> str:
+def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
 async def _rows(settings: Settings, session: str | None) -> AsyncIterator[JournalRow]:
-    if _exists(settings):
+    if _has_journal(settings):
         async for row in open_journal(settings).rows(session):
             yield row
 
 
-def _exists(settings: Settings) -> bool:
+def _has_journal(settings: Settings) -> bool:
     return settings.database_url is not None or settings.database.is_file()
 
 

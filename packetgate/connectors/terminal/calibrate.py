@@ -29,7 +29,7 @@ from packetgate.tools.usage.calibration import (
 from packetgate.tools.usage.store import read_usage
 
 BAR = 24
-"""Width of a bar of the diagram, in characters."""
+"""Width of a bar of the table, in characters."""
 
 
 async def calibrate(
@@ -64,20 +64,21 @@ async def calibrate(
         if decisions:
             bins = reliability(decisions)
             say(f"{title}: average error {calibration_error(bins):.2f}", "bold")
-            rendering.console().print(diagram(bins))
+            rendering.console().print(reliability_table(bins))
     if not calibration.curves:
-        say(f"{counted(len(answers), 'answer')} so far: a curve needs {MIN_ANSWERS} of one kind, right and wrong")
+        some = counted(len(answers), "answer")
+        say(f"{some} so far: a curve needs {MIN_ANSWERS} about one kind of review, with right and wrong calls")
     elif not better:
-        say("not changed: on held-out answers, the curve is not better than the review's own confidence")
+        say("not stored: on held-out answers, the curves are not better than the review's own confidence")
     elif stored:
-        say("stored: it applies from the next turn; `packetgate calibrate --undo` removes it")
+        say("stored: the curves apply from the next turn; `packetgate calibrate --undo` removes it")
     else:
-        say("not stored")
+        say("not stored, because of --dry-run")
     return 0
 
 
-def diagram(bins: Sequence[Bin], unit: str = "answers") -> Table:
-    """Return a table of how often each range of confidence was right."""
+def reliability_table(bins: Sequence[Bin], unit: str = "answers") -> Table:
+    """Return a table of how often the calls of each range of confidence were right."""
     shown = table("confidence", unit, "right", "", right=(0, 1, 2))
     for item in bins:
         bar = ["█"] * round(item.right * BAR) + [" "] * (BAR - round(item.right * BAR))

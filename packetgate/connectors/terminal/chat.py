@@ -19,7 +19,7 @@ from packetgate.connectors.options import (
     Set,
     Url,
     Writes,
-    checked,
+    check_settings,
     run_settings_from,
     session_name,
     settings_from,
@@ -28,7 +28,7 @@ from packetgate.connectors.process import on_ctrl_c
 from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
 from packetgate.connectors.terminal.last_question import LastQuestion
-from packetgate.connectors.terminal.reading import at_a_terminal, composer, file_part
+from packetgate.connectors.terminal.reading import file_part, is_at_terminal, message_reader
 from packetgate.connectors.terminal.turns import WAITING, ContextType, Terminal, turn_request
 from packetgate.connectors.turn import Continue, Say
 from packetgate.graph.composition import model_pool
@@ -65,7 +65,7 @@ async def chat(
     Ctrl-C stops a turn, /quit or Ctrl-D leaves, /help lists the commands.
     """
     request = turn_request(context_type, _HINTS)
-    settings = checked(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
+    settings = check_settings(settings_from(mcp_config=mcp_config, lite=lite, prime=prime, url=url))
     context = run_settings_from(settings, overrides, allow_writes, allow_commands).context
     async with open_sessions(settings) as sessions:
         terminal = Terminal(
@@ -76,7 +76,7 @@ async def chat(
         sessions.start_servers()
         await _Chat(terminal, settings, request).run()
         left = await sessions.state(terminal.session)
-        return WAITING if left.question is not None and not at_a_terminal() else 0
+        return WAITING if left.question is not None and not is_at_terminal() else 0
 
 
 class _Chat:
@@ -88,7 +88,9 @@ class _Chat:
 
     async def run(self) -> None:
         terminal = self._terminal
-        read = composer(self._settings.home / "history", {name: about for name, (_, about, _) in HANDLERS.items()})
+        read = message_reader(
+            self._settings.home / "history", {name: about for name, (_, about, _) in HANDLERS.items()}
+        )
         await _guarded(self._greet())
         while not self._is_over:
             try:
@@ -238,7 +240,7 @@ HANDLERS: dict[str, tuple[str, str, Callable[[_Chat, str], Awaitable[None]]]] = 
     "/session": ("[NAME]", "show the session's name, or switch to another session", _Chat.session),
     "/rest": ("", "show everything that the last turn's tools returned", _Chat.rest),
     "/reset": ("", "delete this session, after confirmation", _Chat.reset),
-    "/quit": ("", "leave; the session is kept", _Chat.quit),
+    "/quit": ("", "leave the chat and keep the session", _Chat.quit),
 }
 """Each slash command: its argument (in brackets if optional), its description, and what it runs."""
 _COMMAND = re.compile(r"/[a-z?]*(\s|$)", re.IGNORECASE)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import AsJson, Lite, McpConfigPath, Prime, run_settings_from, settings_from
-from packetgate.connectors.terminal.reports import unmatched
+from packetgate.connectors.terminal.reports import unmatched_patterns
 from packetgate.graph.composition import model_pool, open_tools, sandbox_settings
 from packetgate.graph.records import evaluation_version, read_passport
 from packetgate.graph.settings import Settings
@@ -67,7 +67,7 @@ async def doctor(
 async def _server(settings: Settings) -> AsyncIterator[Finding]:
     if settings.url:
         async with open_sessions(settings):
-            text = f"{settings.url} runs the turns, assistant {settings.assistant}; other checks are local"
+            text = f"{settings.url} runs the turns, assistant {settings.assistant}; all other checks are local"
             yield Finding("ok", "PACKETGATE_URL", text)
 
 
@@ -102,10 +102,10 @@ async def _models(settings: Settings) -> AsyncIterator[Finding]:
     for roles in models.role_groups:
         yield Finding("ok", ", ".join(roles), models.describe(roles[0]))
     if settings.lite == settings.prime == "reflex":
-        yield Finding("note", "models", "no language model. `packetgate init` looks for one")
+        yield Finding("note", "models", "no language model; `packetgate init` looks for models")
 
 
-async def _evaluated(settings: Settings) -> AsyncIterator[Finding]:
+async def _passport(settings: Settings) -> AsyncIterator[Finding]:
     try:
         model_digest = await model_pool(settings).model_digest()
     except OSError:  # a missing file; the check of the models reports it
@@ -134,14 +134,12 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield _server_health(server, config)
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
-    is_unconfirmed_read = [spec for spec in catalogue.values() if spec.is_unconfirmed_read]
-    for name in dict.fromkeys(spec.server for spec in is_unconfirmed_read):
-        yield Finding(
-            "note", name, unconfirmed_reads_note([spec for spec in is_unconfirmed_read if spec.server == name])
-        )
+    unconfirmed_reads = [spec for spec in catalogue.values() if spec.is_unconfirmed_read]
+    for name in dict.fromkeys(spec.server for spec in unconfirmed_reads):
+        yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))
     if "ai.execute" in catalogue:
         yield await _sandbox(settings, catalogue.preferences)
-    for line in unmatched(catalogue, settings.preferences_path):
+    for line in unmatched_patterns(catalogue, settings.preferences_path):
         yield Finding("note", "preferences", line)
 
 
@@ -174,7 +172,7 @@ CHECKS = {
     "preferences": _preferences,
     "settings": _run_settings,
     "models": _models,
-    "evaluated": _evaluated,
+    "evaluated": _passport,
     "servers": _servers,
 }
 """Maps the subject of a failed check to the check."""

@@ -1,4 +1,4 @@
-"""`packetgate evaluate`: play a model's cases, and print and store its passport."""
+"""`packetgate evaluate`: run the cases of the evaluation on a model, and print and store its passport."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated
@@ -9,7 +9,7 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.options import AsJson, run_settings_from, settings_from
-from packetgate.connectors.terminal.calibrate import diagram
+from packetgate.connectors.terminal.calibrate import reliability_table
 from packetgate.graph.composition import deciders_for, model_pool
 from packetgate.graph.evaluation import run_case
 from packetgate.graph.records import evaluation_version, forget_evaluation, read_case_results, save_evaluation
@@ -37,10 +37,10 @@ async def evaluate(
     limit: Annotated[int | None, typer.Option("--cases", min=1, help="Maximum number of cases of each kind.")] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Try a model on eighty cases: its strengths, its confidence, fitting settings.
+    """Measure a model on eighty cases: its strengths, its confidence and fitting settings.
 
-    Nothing is executed. Each result is stored, so that the same command continues. From then on the gate reads this
-    model's confidence by these results.
+    No tool runs. Each result is stored, so that the same command continues an interrupted evaluation. After all cases,
+    the gate adjusts this model's confidence by the results.
     """
     settings, suite = settings_from(local=True), load_cases()
     if unknown := [kind for kind in kinds or () if kind not in suite.kinds]:
@@ -57,7 +57,7 @@ async def evaluate(
     async with open_store(settings) as store:
         if again:
             await forget_evaluation(store, model_digest)
-        rows = [row async for row in _played(cases, pool, context, store, model_digest)]
+        rows = [row async for row in _play_cases(cases, pool, context, store, model_digest)]
         passport = Passport(
             version=evaluation_version(),
             model=pool.describe("lite"),
@@ -75,11 +75,11 @@ async def evaluate(
         more = {"figures": figures, "passed": passport.passed._asdict(), "auroc": passport.auroc, "settings": fitting}
         rendering.write_json({**passport.model_dump(mode="json"), **more})
     else:
-        _show(passport)
+        _show_passport(passport)
     return 0
 
 
-async def _played(
+async def _play_cases(
     cases: Sequence[Case], pool: ModelPool, context: RoutingContext, store: BaseStore, model_digest: str
 ) -> AsyncIterator[CaseResult]:
     out, deciders, stored = (
@@ -107,7 +107,7 @@ async def _played(
         yield row
 
 
-def _facts(passport: Passport) -> Iterator[tuple[str, str]]:
+def _fact_rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "reviews", passport.review_reliability
     tokens = f"{passport.mean('evaluated'):,.0f} prompt tokens evaluated and {passport.mean('written'):,.0f} written"
     yield "a turn", f"{passport.mean('seconds'):.1f} s without the answer, {tokens}"
@@ -117,19 +117,19 @@ def _facts(passport: Passport) -> Iterator[tuple[str, str]]:
         yield "confidence_threshold", f"{passport.fitting[0]:.2f}: above it, {passport.fitting[1]}"
     else:
         calls = counted(len(passport.answers), "call")
-        yield "confidence_threshold", f"{calls} are too few to find one above which 95 % are right"
+        yield "confidence_threshold", f"{calls} are too few to find a threshold above which 95 % are right"
     for kind, curve in passport.curves.items():
         points = ", ".join(f"{point:.1f} counts {curve.at(point):.2f}" for point in POINTS)
         yield "curve", f"{kind}: {points}; from {counted(curve.answers, 'call')}, with {curve.adds:.0%} of what it adds"
     if not passport.curves:
-        yield "curve", "none: it takes 20 calls with the same kind of review, right and wrong"
+        yield "curve", "none: a curve needs 20 calls with the same kind of review, right and wrong"
     if unasked := sum(bool(row.problem) for row in passport.rows):
-        yield "not asked", f"{counted(unasked, 'case')}, counted as not right: the same command tries them again"
+        yield "not asked", f"{counted(unasked, 'case')}, counted as not right; the same command tries them again"
     if len(passport.rows) < passport.of:
-        yield "stored", f"these cases; a passport, with its curve for the gate, takes all {passport.of}"
+        yield "stored", f"only these cases; a passport, with its curve for the gate, needs all {passport.of}"
 
 
-def _show(passport: Passport) -> None:
+def _show_passport(passport: Passport) -> None:
     out = rendering.console()
     rendering.say(f"{passport.model}: {len(passport.rows)} of {counted(passport.of, 'case')}", "bold")
     table = rendering.table("", "cases", "right", "wrong call", "wrong, past the gate", right=(1, 2, 3, 4))
@@ -138,8 +138,8 @@ def _show(passport: Passport) -> None:
         if figures.cases:
             table.add_row(name, *map(str, figures), style="" if kind else "bold")
     out.print(table)
-    out.print(diagram(reliability(passport.answers), "calls"))
+    out.print(reliability_table(reliability(passport.answers), "calls"))
     facts = rendering.table("", "", wrapped=(1,), header=False)
-    for label, text in _facts(passport):
+    for label, text in _fact_rows(passport):
         facts.add_row(label, rendering.safe_text(text))
     out.print(facts)

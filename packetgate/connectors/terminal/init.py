@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from packetgate.connectors import rendering
-from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_ours, place_of, write
+from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_proxy_entry, settings_place, write
 from packetgate.connectors.options import settings_from
 from packetgate.connectors.rendering import safe_text
-from packetgate.connectors.terminal.reading import LineReader, at_a_terminal, reader
+from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.models.discovery import Discovery, discover
@@ -54,17 +54,19 @@ async def init(
     other clients' settings. Nothing is downloaded and no key is sent.
     """
     settings = settings_from(local=True)
-    read = reader() if at_a_terminal() and not yes else None
+    read = reader() if is_at_terminal() and not yes else None
     discovery = await discover()
     entries = await asyncio.to_thread(_client_servers) if servers else {}
     _show(discovery, entries)
     if read is None and not yes and model is None:
         raise InputError(NO_TERMINAL)
     try:
-        chosen = await (_chosen(settings, discovery, read) if model is None else _tried(settings, model))
+        chosen = await (_choose_model(settings, discovery, read) if model is None else _try_model(settings, model))
         if chosen is not None:
             await asyncio.to_thread(_write_model, settings.config or DEFAULT_PREFERENCES, chosen)
-        if entries and (yes or (read and await _agrees(read, f"Copy {len(entries)} servers ({', '.join(entries)})?"))):
+        if entries and (
+            yes or (read and await _confirms(read, f"Copy {len(entries)} servers ({', '.join(entries)})?"))
+        ):
             await asyncio.to_thread(_write_servers, settings.mcp_config or DEFAULT_CONFIG, entries)
     except EOFError as error:
         raise InputError("cancelled: nothing more was written") from error
@@ -75,7 +77,7 @@ async def init(
 def _client_servers() -> dict[str, Any]:
     servers: dict[str, Any] = {}
     for client in CLIENTS:
-        file = place_of(client).file
+        file = settings_place(client).file
         try:
             document = SettingsFile.read(file).document
         except ConfigError as error:
@@ -87,23 +89,23 @@ def _client_servers() -> dict[str, Any]:
             except UnusableEntryError as error:
                 _say(f"{file}: {name!r} is left out: {error}")
                 continue
-            if usable and name != ENTRY and not is_ours(entry) and entry not in servers.values():
+            if usable and name != ENTRY and not is_proxy_entry(entry) and entry not in servers.values():
                 servers[f"{name}-{client}" if name in servers else name] = entry
     return servers
 
 
-async def _chosen(settings: Settings, discovery: Discovery, read: LineReader | None) -> str | None:
+async def _choose_model(settings: Settings, discovery: Discovery, read: LineReader | None) -> str | None:
     if read is not None:
-        return await _asked(settings, discovery, read)
+        return await _ask_for_model(settings, discovery, read)
     for offer in discovery.offers:
         try:
-            return await _tried(settings, offer.model)
+            return await _try_model(settings, offer.model)
         except (ModelError, DecisionError) as error:
             _say(f"{offer.model} cannot be used: {error}")
     return None
 
 
-async def _asked(settings: Settings, discovery: Discovery, read: LineReader) -> str | None:
+async def _ask_for_model(settings: Settings, discovery: Discovery, read: LineReader) -> str | None:
     default = "1" if discovery.offers else "none"
     while True:
         reply = (await read(f"Which model? A number, a name, or none [{default}]: ")).strip() or default
@@ -113,15 +115,15 @@ async def _asked(settings: Settings, discovery: Discovery, read: LineReader) -> 
             _say(f"{reply}: the last number is {len(discovery.offers)}")
             continue
         try:
-            model = await _tried(settings, discovery.offers[int(reply) - 1].model if reply.isdecimal() else reply)
+            model = await _try_model(settings, discovery.offers[int(reply) - 1].model if reply.isdecimal() else reply)
         except (ModelError, DecisionError, ConfigError) as error:
             _say(str(error))
             continue
-        if model is None or await _agrees(read, "Use it?"):
+        if model is None or await _confirms(read, "Use it?"):
             return model
 
 
-async def _tried(settings: Settings, model: str) -> str | None:
+async def _try_model(settings: Settings, model: str) -> str | None:
     spec = parse_model(model)
     if spec == REFLEX:
         return None
@@ -137,7 +139,7 @@ async def _tried(settings: Settings, model: str) -> str | None:
     return model
 
 
-async def _agrees(read: LineReader, question: str) -> bool:
+async def _confirms(read: LineReader, question: str) -> bool:
     return (await read(f"{question} [Y/n] ")).strip().casefold() in {"", "y", "yes"}
 
 

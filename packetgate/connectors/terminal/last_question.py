@@ -42,7 +42,7 @@ class LastQuestion:
         return self._folder / sha256(f"{self._scope}\n{session}".encode()).hexdigest()[:32]
 
 
-async def only_open(sessions: Sessions, shown: LastQuestion) -> str:
+async def only_open_session(sessions: Sessions, shown: LastQuestion) -> str:
     """Return the only session whose question was shown here and is still open.
 
     Raises:

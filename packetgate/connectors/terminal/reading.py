@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 LineReader = Callable[[str], Awaitable[str]]
 
 
-def at_a_terminal() -> bool:
+def is_at_terminal() -> bool:
     """Whether both input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def reader() -> LineReader:
     """Return a function that reads a line. It raises EOFError at the end, and InterruptedReadError on Ctrl-C."""
-    if not at_a_terminal():
+    if not is_at_terminal():
         return read_pipe
     from prompt_toolkit import PromptSession
 
     return _reading(PromptSession())
 
 
-def composer(history: Path, completions: dict[str, str]) -> LineReader:
+def message_reader(history: Path, completions: dict[str, str]) -> LineReader:
     """Return a reader of messages: Enter sends; Alt+Enter or a trailing backslash begins a new line.
 
     Ctrl-C clears the input. If the input is empty, Ctrl-C raises InterruptedReadError.
     `completions` maps each completion to its description.
     """
-    if not at_a_terminal():
+    if not is_at_terminal():
         return read_pipe
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter

@@ -17,7 +17,7 @@ from packetgate.connectors.options import (
     Prime,
     Set,
     Writes,
-    checked_files,
+    check_settings_files,
     run_settings_from,
     settings_from,
 )
@@ -50,7 +50,7 @@ async def tools(
     usage: Annotated[bool, typer.Option("--usage", help="Count past calls and their outcomes.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Delete what was learned from confirmed calls.")] = False,
     session: Annotated[
-        str | None, typer.Option("--session", "-s", help="With --usage or --forget: only of this session.")
+        str | None, typer.Option("--session", "-s", help="With --usage or --forget: only turns of this session.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -63,7 +63,7 @@ async def tools(
     elif usage:
         await _show_usage(settings, name, session, as_json=as_json)
     else:
-        await _list_tools(checked_files(settings), name, full=full, as_json=as_json)
+        await _list_tools(check_settings_files(settings), name, full=full, as_json=as_json)
     return 0
 
 
@@ -93,11 +93,11 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
             listed.add_row(spec.name, safe_text(spec.risk.value, rendering.RISK_STYLE[spec.risk.value]), about)
         out.print(listed)
     problems = [server.problem_line for server in health if server.problem_line]
-    for problem in [*problems, *(unmatched(catalogue, settings.preferences_path) if name is None else [])]:
+    for problem in [*problems, *(unmatched_patterns(catalogue, settings.preferences_path) if name is None else [])]:
         out.print(safe_text(f"! {problem}", "yellow"))
 
 
-def unmatched(catalogue: Catalogue, path: Path | None) -> list[str]:
+def unmatched_patterns(catalogue: Catalogue, path: Path | None) -> list[str]:
     """Return a line for each pattern of the preferences that matches no tool, also if the tool's server is down."""
     lines = []
     for setting, pattern in catalogue.preferences.unmatched_patterns(catalogue):

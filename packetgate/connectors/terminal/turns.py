@@ -28,25 +28,25 @@ from packetgate.connectors.options import (
     Set,
     Url,
     Writes,
-    checked,
+    check_settings,
     run_settings_from,
     session_name,
     settings_from,
 )
 from packetgate.connectors.running import InterruptedReadError
 from packetgate.connectors.sessions import AnswerPiece, Sessions
-from packetgate.connectors.terminal.last_question import LastQuestion, only_open
-from packetgate.connectors.terminal.reading import LineReader, at_a_terminal, file_part, reader
+from packetgate.connectors.terminal.last_question import LastQuestion, only_open_session
+from packetgate.connectors.terminal.reading import LineReader, file_part, is_at_terminal, reader
 from packetgate.connectors.turn import (
     RESUMING,
     Answering,
-    Aside,
     Asked,
     Continue,
     Finished,
     Reply,
     Resuming,
     Say,
+    SideTurnFinished,
     UserInput,
     Waiting,
     run_turn,
@@ -67,7 +67,7 @@ WAITING = 3
 """Exit status of a turn that waits for an answer."""
 _SHORT_ID = 8
 """Characters of a question's id that are shown."""
-_WAITS = "Another turn of this session is running; this one waits for it. Ctrl-C stops waiting."
+_WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
 _REMEMBER_WORDS = ("session", "always", "never")
 _LEAVE = "/quit"
@@ -83,7 +83,8 @@ ContextType = Annotated[
 
 async def ask(
     request: Annotated[
-        str | None, typer.Argument(help="The request. Without it, or with -, it is read from standard input.")
+        str | None,
+        typer.Argument(help="The request. Without this argument, or with -, the request is read from standard input."),
     ] = None,
     attach: Annotated[
         list[Path] | None, typer.Option("--attach", help="Attach a picture or a text file; can be repeated.")
@@ -101,15 +102,15 @@ async def ask(
 ) -> int:
     """Run one turn: print the answer and the packet's trace.
 
-    Exit status 3 means that it waits for your answer, 1 that a tool failed.
+    Exit status 3 means that the turn waits for your answer, and 1 that a tool failed.
     """
     options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
     files = tuple(file_part(file) for file in attach or ())
     text = _request_text(request)
     text = text if files else check_request(text)
-    said_by = turn_request(context_type, _SHELL_HINTS)
+    request_data = turn_request(context_type, _SHELL_HINTS)
     return await _run_turn(
-        lambda question_id: Say(text, said_by, question_id, files=files),
+        lambda question_id: Say(text, request_data, question_id, files=files),
         session_name(session),
         options,
         as_json,
@@ -119,7 +120,8 @@ async def ask(
 
 async def answer(
     reply: Annotated[
-        str | None, typer.Argument(help="yes, no, skip, or other words. Without it an interrupted turn continues.")
+        str | None,
+        typer.Argument(help="yes, no, skip, or other words. Without a reply, an interrupted turn continues."),
     ] = None,
     session: Annotated[
         str | None, typer.Option("--session", "-s", help="Name of the session with the open question.")
@@ -127,11 +129,11 @@ async def answer(
     edit: Annotated[
         str | None,
         typer.Option(
-            help="Approve with these arguments instead, as a JSON object; for several calls a list of objects or words."
+            help="Approve with these new arguments, as a JSON object; for several calls, a list of objects or words."
         ),
     ] = None,
     question: Annotated[
-        str | None, typer.Option(help="Id of the question that this answers; by default the last one shown.")
+        str | None, typer.Option(help="Id of the question to answer; by default the question that was shown last.")
     ] = None,
     mcp_config: McpConfigPath = None,
     lite: Lite = None,
@@ -141,7 +143,7 @@ async def answer(
 ) -> int:
     """Answer a session's open question, or continue an interrupted turn.
 
-    The settings of the run that asked apply. Exit status 3 means that it waits for another answer.
+    The settings of the run that asked apply. Exit status 3 means that the turn waits for another answer.
     """
     options = {"mcp_config": mcp_config, "lite": lite, "prime": prime, "url": url}
     value = reply if edit is None else read_edit(edit)
@@ -160,17 +162,17 @@ async def _run_turn(
     as_json: bool,
     *run_options: Any,
 ) -> int:
-    settings = checked(settings_from(**process_options))
+    settings = check_settings(settings_from(**process_options))
     context = run_settings_from(settings, *run_options).context
     last = LastQuestion(settings)
     options = [
         (f"--{name.replace('_', '-')}", str(value)) for name, value in process_options.items() if value is not None
     ]
     async with open_sessions(settings) as sessions:
-        session = session or await only_open(sessions, last)
+        session = session or await only_open_session(sessions, last)
         terminal = Terminal(
             *(sessions, session, context, last, result_store(settings), as_json),
-            interactive=at_a_terminal() and not as_json,
+            interactive=is_at_terminal() and not as_json,
             options=tuple(part for option in options for part in option),
         )
         return await terminal.run(turn(last.question_id(session)))
@@ -254,7 +256,7 @@ class _Progress:
 
 @dataclass
 class Terminal:
-    """Shows turns and reads replies; without a terminal a question stays open."""
+    """Shows turns and reads replies. Without a terminal, a question stays open."""
 
     sessions: Sessions
     session: str
@@ -308,7 +310,7 @@ class Terminal:
     async def ask(self, question: dict[str, Any]) -> None:
         """Show a question, which the next input answers."""
         out = rendering.console()
-        shown = rendering.question(question, out.width if at_a_terminal() else rendering.PLAIN_WIDTH)
+        shown = rendering.question(question, out.width if is_at_terminal() else rendering.PLAIN_WIDTH)
         out.print(shown, end="", soft_wrap=True)
         self._remember(question)
         self.pending = question
@@ -317,7 +319,7 @@ class Terminal:
             return
         requests = question["action_requests"]
         each = "" if len(requests) == 1 else f"All {len(requests)}, or each as in `1 yes 2 no`: "
-        self.prompt = f"{each}{''.join(f'{word}, ' for word in _remembered(requests))}{_HINT}"
+        self.prompt = f"{each}{''.join(f'{word}, ' for word in _remember_words(requests))}{_HINT}"
 
     async def reply_to(self, text: str) -> Reply | None:
         """Return the input as the reply to the open question; None if the input is empty.
@@ -354,7 +356,7 @@ class Terminal:
                                 answer.add(event.text)
                             case Answering():
                                 self._show_answering(event)
-                            case Aside(packet) | Finished(packet):
+                            case SideTurnFinished(packet) | Finished(packet):
                                 if streams:
                                     status.stop()
                                     answer.finish(packet.response.candidate)
@@ -441,7 +443,7 @@ class Terminal:
         if asked.question.get("kind") == "question":
             words = "YOUR-WORDS"
         else:
-            words = "|".join(["yes", "no", "skip", *_remembered(asked.question["action_requests"])])
+            words = "|".join(["yes", "no", "skip", *_remember_words(asked.question["action_requests"])])
         command = self._answer_command(words, f"--question {self._asked[:_SHORT_ID]}")
         out.print(f"\nWaiting for approval; not run. To decide: {command}", soft_wrap=True)
 
@@ -453,7 +455,7 @@ class Terminal:
         return " ".join(["packetgate answer", *reply, shlex.join(["--session", self.session, *self.options])])
 
 
-def _remembered(requests: list[dict[str, Any]]) -> list[str]:
+def _remember_words(requests: list[dict[str, Any]]) -> list[str]:
     return [
         word
         for word in _REMEMBER_WORDS

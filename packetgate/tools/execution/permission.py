@@ -10,7 +10,7 @@ from packetgate.state.base import now
 from packetgate.state.codes import Code
 from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.redaction import holds_mark
+from packetgate.state.redaction import has_redaction_mark
 from packetgate.state.routing import Correction, Risk, ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome
 from packetgate.state.transitions import ToolExecutionStatus
@@ -63,7 +63,7 @@ def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
     need, approval = need_of(call, spec, packet), _approval_of(call, packet, spec)
     if need.code is not None:
         raise CallRefusedError(f"{name} {need.why}.", code=need.code)
-    if call.risk is not Risk.READ and holds_mark(call.params):
+    if call.risk is not Risk.READ and has_redaction_mark(call.params):
         message = (
             f"{name} may {call.risk}, and its arguments contain the placeholder of a redacted secret: the call "
             "would replace the secret by the placeholder. Leave out the secret, or make the change by hand."

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from packetgate.state.base import ms_since
 from packetgate.state.errors import ConfigError
-from packetgate.state.redaction import learn, learn_entry
+from packetgate.state.redaction import learn_entry_secrets, learn_secret
 from packetgate.state.routing import Risk, ToolResult
 from packetgate.tools.builtin.changing import moving_tools, writing_tools
 from packetgate.tools.builtin.corpus import Corpus
@@ -174,9 +174,9 @@ def new_connection(
 
     def transport() -> "ClientTransport":
         entry = config.resolved_entry()
-        learn_entry(config.name, entry)
+        learn_entry_secrets(config.name, entry)
         for name, value in config.variables().items():
-            learn(name, value)
+            learn_secret(name, value)
         if log is None:
             return remote_transport(entry)
         log.start()

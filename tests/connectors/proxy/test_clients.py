@@ -88,7 +88,7 @@ async def test_unknown_clients_and_foreign_origins_are_refused(
 def test_the_settings_of_the_proxy_limit_each_client(
     client: str, context: dict[str, Any], allowed: tuple[str, ...], writes: bool
 ) -> None:
-    settings = CONFIG.settings_of(client, RoutingContext.model_validate(context))
+    settings = CONFIG.client_settings(client, RoutingContext.model_validate(context))
     assert (settings.allowed_tools, settings.allow_write_tools) == (allowed, writes)
 
 
@@ -115,7 +115,7 @@ def test_the_documented_table_is_valid(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("IDE_TOKEN", IDE)
     config = load_clients(ProxyConfig, tmp_path / "packetgate.toml")
     assert config.tokens() == {IDE: "ide"}
-    settings = config.settings_of("ide", RoutingContext())
+    settings = config.client_settings("ide", RoutingContext())
     assert settings.allow_write_tools
     assert settings.allows_tool("mail.read_newest")
     assert not settings.allows_tool("mail.send")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.command_line import CommandLine, Outcome
 
-from packetgate.connectors.client_settings import install, place_of
+from packetgate.connectors.client_settings import install, settings_place
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 
@@ -89,7 +89,7 @@ def test_unusable_settings_stay_unchanged(installation: Installation, content: s
 def test_installing_changes_only_the_servers_of_a_settings_file(
     tmp_path: Path, client: str, content: str, moved: list[str], stays: list[str]
 ) -> None:
-    place = place_of(client, tmp_path, "linux")
+    place = settings_place(client, tmp_path, "linux")
     place.file.parent.mkdir(parents=True, exist_ok=True)
     place.file.write_text(content)
     lines = install(client, place, Settings(root=tmp_path, home=tmp_path / "home"))
@@ -103,7 +103,7 @@ def test_installing_changes_only_the_servers_of_a_settings_file(
 
 
 def test_a_different_server_of_the_same_name_is_a_conflict(tmp_path: Path) -> None:
-    place = place_of("cursor", tmp_path, "linux")
+    place = settings_place("cursor", tmp_path, "linux")
     place.file.parent.mkdir(parents=True)
     place.file.write_text(json.dumps({"mcpServers": SERVERS}))
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"files": {"command": "other"}}}))
