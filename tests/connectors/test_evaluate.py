@@ -69,7 +69,7 @@ def test_the_gate_uses_the_curve_of_the_passport(
     assert done.status == 0, done.err
     assert "80 of 80 cases are on record" in done.err
     assert re.search(r"all +80 +8 +72 +72", done.out)
-    assert "too few to find one above which 95 % are right" in done.out
+    assert "too few to find a threshold above which 95 % are right" in done.out
     assert scripted_openai.requests == []
     assert status("openai:small") == 3
     assert status("openai:other") == 0
