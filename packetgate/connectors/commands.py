@@ -33,7 +33,7 @@ COMMANDS = {
     "proxy": ("proxy.command", "Serve all configured MCP servers as one, with the tools that fit the client's task."),
     "serve": (
         "serve.command",
-        "Serve the graph as a model to any chat client that speaks OpenAI's protocol, until stopped.",
+        "Serve the graph as a model, over OpenAI's protocol, to any chat client until stopped.",
     ),
 }
 """Maps each command, in the order of the help, to its module below `packetgate.connectors` and its line of the help.

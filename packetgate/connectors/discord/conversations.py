@@ -30,7 +30,17 @@ from packetgate.connectors.discord.questions import (
     reply_of,
 )
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import RESUMING, SideTurnFinished, Asked, Finished, Reply, Resuming, UserInput, Waiting, run_turn
+from packetgate.connectors.turn import (
+    RESUMING,
+    Asked,
+    Finished,
+    Reply,
+    Resuming,
+    SideTurnFinished,
+    UserInput,
+    Waiting,
+    run_turn,
+)
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.events import StageStarted

@@ -120,7 +120,7 @@ def _fact_rows(passport: Passport) -> Iterator[tuple[str, str]]:
         yield "confidence_threshold", f"{calls} are too few to find a threshold above which 95 % are right"
     for kind, curve in passport.curves.items():
         points = ", ".join(f"{point:.1f} counts {curve.at(point):.2f}" for point in POINTS)
-        yield "curve", f"{kind}: {points}; from {counted(curve.answers, 'call')}, with {curve.adds:.0%} of what it adds"
+        yield "curve", f"{kind}: {points}; from {counted(curve.answers, 'call')}, raises applied at {curve.adds:.0%}"
     if not passport.curves:
         yield "curve", "none: a curve needs 20 calls with the same kind of review, right and wrong"
     if unasked := sum(bool(row.problem) for row in passport.rows):
