@@ -68,7 +68,7 @@ async def test_a_turn_asks_at_most_two_questions(notebook: Notebook):
 @pytest.mark.parametrize(
     ("name", "params", "problem", "says"),
     [
-        ("notebook.read_note", {"name": ["a"]}, "invalid_value", 'as given: ["a"] is not of type "string"'),
+        ("notebook.read_note", {"name": ["a"]}, "invalid_value", 'this value of `name`: ["a"] is not of type "string"'),
         ("notebook.read_note", {"name": "a", "colour": "red"}, "unknown_parameter", "has no parameter `colour`"),
         ("notebook.read_note", {"nam": "a", "name": "a"}, "unknown_parameter", "Did you mean `name`?"),
         ("notebook.read_note", {}, "missing_parameter", "needs `name`: it is missing"),

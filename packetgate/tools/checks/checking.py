@@ -18,7 +18,7 @@ from packetgate.tools.checks.validation import (
     parse_container,
     value_errors,
 )
-from packetgate.tools.spec.default_arguments import without_repeated
+from packetgate.tools.spec.default_arguments import without_repeated_defaults
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
@@ -87,7 +87,7 @@ def repair_call(
     if call.tool_name not in catalogue:
         return call
     spec = catalogue[call.tool_name]
-    call = replace(call, params=without_repeated(call.params, spec))
+    call = replace(call, params=without_repeated_defaults(call.params, spec))
     if original_texts and (invalid := _invalid_parameters(spec, call.params) & original_texts.keys()):
         texts = {name: original_texts[name] for name in invalid & call.params.keys()}
         call = replace(call, params=call.params | texts)

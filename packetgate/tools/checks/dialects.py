@@ -1,7 +1,8 @@
-"""Normalize the input schemas of servers, in any dialect, to the newest draft.
+"""Normalize the input schemas of servers, in any dialect, to the newest draft of JSON Schema.
 
-Keywords that cannot be used are left out and reported: the server checks them. Where leaving out something would make
-the schema refuse more (inside `not`, `if` and `oneOf`), the whole keyword is left out or relaxed.
+Unusable keywords are left out and reported; the server checks them. Inside `not`, `if` and `oneOf`, leaving out a
+keyword could make the schema refuse more values. There, the whole `not` or `if` is left out, and `oneOf` becomes
+`anyOf`.
 """
 
 import json
@@ -60,10 +61,10 @@ def normalize_schema(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
     if schema is None or schema in ({}, []):
         return {"type": "object"}, []
     if not isinstance(schema, dict):
-        changes = [] if schema is True else ["it is not a schema: any arguments are accepted"]
+        changes = [] if schema is True else ["the input schema is not a JSON object: any arguments are accepted"]
         return {"type": "object", "additionalProperties": True}, changes
     normalizer = _Normalizer(schema)
-    read = normalizer.all()
+    read = normalizer.normalize()
     if "object" in read.get("type", "object"):
         read["type"] = "object"
     dialect = schema.get("$schema")
@@ -73,7 +74,7 @@ def normalize_schema(schema: Any) -> tuple[dict[str, Any] | bool, list[str]]:
 
 
 class _Normalizer:
-    """Reads a schema. Places in it are named for messages, such as `user.names[]`."""
+    """Normalizes a schema, and notes each change with its place, such as `user.names[]`."""
 
     def __init__(self, root: _Schema) -> None:
         self.changes: list[str] = []
@@ -87,9 +88,9 @@ class _Normalizer:
                 break
             self._root = {**target, **{key: self._root[key] for key in self._root if key in rest}}
         self._names = {id(self._root): "#"}
-        """References to definitions, by the identity of these."""
-        self._more: dict[str, Any] = {}
-        """Targets of references that become definitions."""
+        """References to definitions, by the `id()` of the definition."""
+        self._added_definitions: dict[str, Any] = {}
+        """Targets of references that are still to be added to the definitions."""
         for key in ("$defs", "definitions"):
             named = self._root.get(key)
             pointers = (
@@ -97,11 +98,11 @@ class _Normalizer:
             )
             self._names = pointers | self._names
 
-    def all(self) -> Any:
-        """Return the whole schema, with the targets of all references among its definitions."""
+    def normalize(self) -> Any:
+        """Return the normalized schema, with the targets of all references in its definitions."""
         read: Any = self.schema(self._root, "")
-        while self._more:
-            name, target = self._more.popitem()
+        while self._added_definitions:
+            name, target = self._added_definitions.popitem()
             read["$defs"] = {**read.get("$defs", {}), name: self.schema(target, name)}
         return read
 
@@ -126,7 +127,7 @@ class _Normalizer:
                 read[exclusive] = read.pop(limit)
         if "prefixItems" in read and given.get("additionalItems") is not None:
             self._single(read, "items", given["additionalItems"], place)
-        self._contradiction(read, place)
+        self._resolve_contradiction(read, place)
         self._depth -= 1
         return read
 
@@ -148,17 +149,17 @@ class _Normalizer:
             case _ if key in _UNSUPPORTED:
                 self._leave_out(place, key)
             case _:
-                readable = _readable(key, value)
-                if readable is None and value is not None:
+                normalized = _normalized_value(key, value)
+                if normalized is None and value is not None:
                     self._leave_out(place, key, ascii(value)[:80] if key == "pattern" else json.dumps(value)[:60])
                 else:
-                    read[key] = readable
+                    read[key] = normalized
 
-    def _leave_out(self, place: str, keyword: str, why: str = "") -> None:
-        self.changes.append(f"{place or 'the arguments'}: {keyword} left out{f' ({why})' if why else ''}")
+    def _leave_out(self, place: str, keyword: str, reason: str = "") -> None:
+        self.changes.append(f"{place or 'the arguments'}: {keyword} left out{f' ({reason})' if reason else ''}")
 
     def _single(self, read: _Schema, key: str, value: Any, place: str) -> None:
-        value, before = _as_switch(value), len(self.changes)
+        value, before = _parse_bool(value), len(self.changes)
         if not isinstance(value, bool | dict):
             self._leave_out(place, key)
             return
@@ -204,7 +205,7 @@ class _Normalizer:
                 parts[pattern] = self.schema(part, f"{place}.{name}".lstrip("."))
 
     def _required(self, read: _Schema, given: _Schema, place: str) -> None:
-        value, properties = _as_switch(given.get("required")), given.get("properties")
+        value, properties = _parse_bool(given.get("required")), given.get("properties")
         names = value if isinstance(value, list) else []
         if isinstance(value, str) and value in read.get("properties", {}):
             names = [value]
@@ -221,7 +222,7 @@ class _Normalizer:
         if isinstance(patterns, dict) and len(read["patternProperties"]) < len(patterns):
             read |= {"additionalProperties": True} if "additionalProperties" in read else {}
 
-    def _contradiction(self, read: _Schema, place: str) -> None:
+    def _resolve_contradiction(self, read: _Schema, place: str) -> None:
         kinds = read.get("type")
         listed = [read["const"]] if "const" in read else read.get("enum")
         if kinds is None or listed is None or any(is_valid({"type": kinds}, value) for value in listed):
@@ -236,20 +237,20 @@ class _Normalizer:
     def _reference(self, read: _Schema, value: Any, raw: _Schema, place: str) -> None:
         target = self._target(value)
         if target is None or target is raw:
-            why = "has no target" if target is None else "refers to itself"
-            self._leave_out(place, "$ref", f"{ascii(value)[:80]} {why}")
+            problem = "has no target" if target is None else "refers to itself"
+            self._leave_out(place, "$ref", f"{ascii(value)[:80]} {problem}")
             return
         if id(target) not in self._names:
             name = value.rpartition("/")[2] or "part"
-            while name in self._more or self._definitions.get(name, target) is not target:
+            while name in self._added_definitions or self._definitions.get(name, target) is not target:
                 name += "_"
-            self._more[name] = self._definitions[name] = target
+            self._added_definitions[name] = self._definitions[name] = target
             self._names[id(target)] = _pointer("$defs", name)
         reference = {"$ref": self._names[id(target)]}
         read |= {"allOf": [*read.get("allOf", ()), reference]} if "$ref" in read else reference
 
     def _target(self, reference: Any) -> Any:
-        """Return the schema at a reference's place, else the definition with its name; None if there is neither."""
+        """Return the schema to which a reference points, else the definition of this name; None if there is neither."""
         if not isinstance(reference, str):
             return None
         address, _, fragment = reference.partition("#")
@@ -266,14 +267,14 @@ class _Normalizer:
 
 
 def _definitions_in(root: _Schema) -> dict[str, Any]:
-    """Return the definitions of a schema and its parts by name; of those with one name, the outermost."""
+    """Return all definitions in a schema by name; if several have the same name, the outermost."""
     definitions: dict[str, Any] = {}
-    waiting = deque[Any]([root])
-    while waiting:
-        value = waiting.popleft()
+    pending = deque[Any]([root])
+    while pending:
+        value = pending.popleft()
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(inner, dict | list):
-                waiting.append(inner)
+                pending.append(inner)
             for name, part in inner.items() if key in _DEFINITIONS and isinstance(inner, dict) else ():
                 if isinstance(part, dict | bool):
                     definitions.setdefault(name, part)
@@ -296,7 +297,7 @@ def _without_nullable(given: _Schema) -> _Schema:
     return {**rest, "enum": [*rest["enum"], None]} if isinstance(rest.get("enum"), list) else rest
 
 
-def _readable(key: str, value: Any) -> Any:
+def _normalized_value(key: str, value: Any) -> Any:
     if key == "pattern":
         return portable_pattern(value) if isinstance(value, str) else None
     if key == "enum":
@@ -308,7 +309,7 @@ def _readable(key: str, value: Any) -> Any:
         value = " ".join(value)
     elif isinstance(value, str) and not meta.is_valid({key: value}):
         try:
-            value = _as_switch(json.loads(value.casefold()))
+            value = _parse_bool(json.loads(value.casefold()))
         except ValueError:
             return None
     is_size = key.startswith(("min", "max")) and key not in {"minimum", "maximum"}
@@ -317,9 +318,9 @@ def _readable(key: str, value: Any) -> Any:
     return value if meta.is_valid({key: value}) and not (is_size and value > MAX_SIZE) else None
 
 
-def _as_switch(value: Any) -> Any:
+def _parse_bool(value: Any) -> Any:
     return value.casefold() == "true" if isinstance(value, str) and value.casefold() in {"true", "false"} else value
 
 
 def _is_required(schema: Any) -> bool:
-    return isinstance(schema, dict) and _as_switch(schema.get("required")) is True
+    return isinstance(schema, dict) and _parse_bool(schema.get("required")) is True

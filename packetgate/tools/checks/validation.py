@@ -1,7 +1,7 @@
 """Validate a requested call, explain its problems to the model, and convert values of a wrong type without loss.
 
-The candidates of a conversion depend on the value alone; validation selects among them. So references and alternatives
-in a schema need no special rules.
+A value alone determines its possible conversions, and validation selects among them. So references and alternatives in
+a schema need no special rules.
 """
 
 import difflib
@@ -21,18 +21,18 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 
 MAX_CORRECTIONS = 8
 BACKTRACK_LIMIT = 100_000
-"""Most steps of a pattern on one value. Beyond this limit (a hostile pattern), the value is invalid."""
+"""Largest number of steps of a pattern on a value. If a pattern needs more steps, the value is invalid."""
 PATTERN_OPTIONS = FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT)
 
-_READ_DIFFERENTLY = re.compile(r"\[[:.=]|&&|~~|--|^/.+/[a-z]*$|\{,\d", re.DOTALL)
+_UNPORTABLE = re.compile(r"\[[:.=]|&&|~~|--|^/.+/[a-z]*$|\{,\d", re.DOTALL)
 """Pattern syntax that differs between languages, such as named classes, set operations and `/.../` literals."""
 _DASH_BESIDE_CLASS = re.compile(r"(?<!\\)(\\[dDwWsS])-|-(?=\\[dDwWsS])")
 
 MAX_ERRORS = 64
-"""If a call has more wrong values than this, no value is converted."""
+"""If a call has more invalid values than this, no value is converted."""
 MAX_PLANS = 6
 CONVERSION_ROUNDS = 2
-"""Number of rounds. The second converts values that the first parsed from JSON text or wrapped in a list."""
+"""The second round converts values that the first round parsed from JSON text or wrapped in a list."""
 
 MAX_JSON_TEXT = 100_000
 
@@ -49,23 +49,26 @@ def check_call(name: str, params: Mapping[str, Any], palette: frozenset[str], ca
     if canonical is None:
         problem, message = (
             "unknown_tool",
-            f"There is no tool `{name}`. Nearest: {_listed(catalogue.similar_names(name))}.",
+            f"There is no tool `{name}`. Nearest: {_quoted_list(catalogue.similar_names(name))}.",
         )
     elif canonical != name:
-        problem, message = "alias", f"`{name}` is not a tool's name. The tool is called `{canonical}`."
+        problem, message = "alias", f"`{name}` is not the exact name of a tool: call `{canonical}`."
     else:
-        problem, message = "off_palette", f"`{name}` is not offered this turn. Offered: {_listed(sorted(palette))}."
+        problem, message = (
+            "off_palette",
+            f"`{name}` is not offered in this turn. Offered: {_quoted_list(sorted(palette))}.",
+        )
     return [Correction(tool_name=name, problem=problem, message=message)]
 
 
 def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
-    """Return the problems of the arguments, by the tool's JSON Schema."""
+    """Return the problems of the arguments according to the tool's JSON Schema."""
     known = spec.parameters
     problems: list[tuple[str, str]] = []
     for name in params:
         if name not in known and not spec.is_open:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
+            similar = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f" Did you mean `{similar[0]}`?" if similar else ""
             if name in spec.default_args:
                 hint = f" Its server's configuration sets `{name}` to `{spec.default_args[name]}`: leave it out."
             problems.append(("unknown_parameter", f"has no parameter `{name}`.{hint}"))
@@ -75,17 +78,17 @@ def check_params(spec: ToolSpec, params: Mapping[str, Any]) -> list[Correction]:
             problems.append(("missing_parameter", f"needs `{name}`{f' ({about})' if about else ''}: it is missing."))
     for name, value in params.items():
         if not is_storable(value):
-            why = "an integer in it exceeds 64 bits, or a key in it is not text"
-            problems.append(("invalid_value", f"cannot take `{name}` as given: {why}."))
+            reason = "it contains an integer of more than 64 bits, or a key that is not text"
+            problems.append(("invalid_value", f"cannot take this value of `{name}`: {reason}."))
     try:
         errors = sorted(value_errors(spec, params), key=lambda error: list(map(str, error.instance_path)))
     except ValueError as broken:
-        why = f"publishes a broken schema, so no call can be checked: {_first_line(broken)}."
-        problems.append(("invalid_value", why))
+        text = f"publishes a broken schema, so no call can be checked: {_first_line(broken)}."
+        problems.append(("invalid_value", text))
     else:
         for error in errors:
             where = ".".join(map(str, error.instance_path)) or "the arguments"
-            problems.append(("invalid_value", f"cannot take `{where}` as given: {_short(error.message)}."))
+            problems.append(("invalid_value", f"cannot take this value of `{where}`: {_short(error.message)}."))
     return [
         Correction(tool_name=spec.name, problem=problem, message=f"`{spec.name}` {text} It takes: {spec.signature()}.")
         for problem, text in problems[:MAX_CORRECTIONS]
@@ -103,7 +106,7 @@ def value_errors(spec: ToolSpec, params: Mapping[str, Any]) -> list[ValidationEr
 
 
 def schema_error(schema: Mapping[str, Any]) -> str:
-    """Return why a schema is broken; empty if it is not."""
+    """Return why a schema is broken; empty if it is valid."""
     try:
         _validator(canonical_json(schema))
     except ValueError as error:
@@ -112,7 +115,7 @@ def schema_error(schema: Mapping[str, Any]) -> str:
 
 
 def result_error(schema: Mapping[str, Any], structured: Any) -> str:
-    """Return why structured content does not fit its schema; empty if it does.
+    """Return why structured content does not fit its schema; empty if it fits.
 
     Raise `ValueError` if the schema is broken.
     """
@@ -132,7 +135,7 @@ def _refuse_reference(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is outside the schema")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _quoted_list(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
@@ -152,8 +155,8 @@ def canonical_json(params: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=4096)
 def portable_pattern(pattern: str) -> str | None:
-    """Return a pattern that the validator accepts; None if it cannot be used, or differs between languages."""
-    if _READ_DIFFERENTLY.search(pattern):
+    """Return a pattern that the validator accepts; None if it is unusable, or its meaning differs between languages."""
+    if _UNPORTABLE.search(pattern):
         return None
     escaped = _DASH_BESIDE_CLASS.sub(r"\1\\-", pattern)
     return next(filter(_compiles, (pattern, escaped)), None)
@@ -172,14 +175,14 @@ def coerce_params(spec: ToolSpec, params: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(params)
     try:
         errors = first = value_errors(spec, given)
-        now = given
+        converted = given
         for _ in range(CONVERSION_ROUNDS):
             if not 0 < len(errors) <= MAX_ERRORS:
                 break
-            now = _round(spec, now, errors)
-            errors = value_errors(spec, now)
-        wrong = invalid_names(errors)
-        repaired = {name: given[name] if name in wrong else value for name, value in now.items()}
+            converted = _convert_invalid_values(spec, converted, errors)
+            errors = value_errors(spec, converted)
+        invalid = invalid_names(errors)
+        repaired = {name: given[name] if name in invalid else value for name, value in converted.items()}
         changed = {name for name, value in repaired.items() if value is not given[name]}
         errors = value_errors(spec, repaired) if changed else first
     except ValueError:  # the schema is broken, or a value is nested too deeply
@@ -194,7 +197,9 @@ def invalid_names(errors: Iterable[ValidationError]) -> set[str]:
     return {str(path[0]) for path in map(_path, errors) if path}
 
 
-def _round(spec: ToolSpec, params: dict[str, Any], errors: Sequence[ValidationError]) -> dict[str, Any]:
+def _convert_invalid_values(
+    spec: ToolSpec, params: dict[str, Any], errors: Sequence[ValidationError]
+) -> dict[str, Any]:
     repaired: set[_Path] = set()
     for error in errors:
         path = _path(error)
@@ -209,7 +214,7 @@ def _round(spec: ToolSpec, params: dict[str, Any], errors: Sequence[ValidationEr
 
 
 def _trials(params: dict[str, Any], error: ValidationError) -> Iterator[dict[str, Any]]:
-    # errors to repair together: the error itself, or the errors of one alternative of the schema
+    # errors to repair together: the error itself, or all errors of an alternative of the schema
     plans: list[Sequence[ValidationError]] = [[error]]
     for alternative in _alternatives(error):
         plans += [alternative, [leaf for one in alternative for leaf in _leaves(one)]]
@@ -255,11 +260,11 @@ def _candidates_at(params: Mapping[str, Any], error: ValidationError) -> list[An
 
 
 def parse_container(text: str) -> list[Any]:
-    """Return a list with the JSON object or list that a text contains; an empty list for any other text."""
+    """Return the JSON object or array that a text contains, as the only item of a list; empty for any other text."""
     if not text.lstrip().startswith(("{", "[")) or len(text) > MAX_JSON_TEXT:
         return []
     try:
-        return [json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refused)]
+        return [json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)]
     except (ValueError, RecursionError):
         return []
 
@@ -292,5 +297,5 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _refused(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")

@@ -1,4 +1,4 @@
-"""Detect a tool of another category than the request asks for, and name a better one."""
+"""Detect a tool of another category than the request asks for, and name a better tool."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from packetgate.tools.text.words import words_in, words_of
 RANKED = 20
 """Number of ranked tools that are searched for a better tool."""
 
-MEANS = frozenset({"web", "files", "commands"})
+GENERAL_CATEGORIES = frozenset({"web", "files", "commands"})
 """Categories of tools that may serve any request."""
 
 _ANY_CATEGORY = frozenset("create draw find generate get give list make produce render search show write".split())
@@ -30,18 +30,18 @@ _SEVERAL = re.compile(r"\b(?:also|after|afterwards|and|but|first|then)\b", re.IG
 """Words that join several requests."""
 
 
-def wrong_category(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogue) -> Correction | None:
-    """Return an objection that names a better tool, or None.
+def wrong_category(spec: ToolSpec, request: str, max_risk: Risk, catalogue: Catalogue) -> Correction | None:
+    """Return an objection to a tool of the wrong category that names a better tool; None without objection.
 
     The first words of a request say what is requested. An objection requires three things: these words name one
-    category; nothing else in the request supports the tool; and a tool of that category does what is requested, with no
-    more risk than `most`. Share of needed tools that are objected to: none on Seal-Tools, at most 0.4 % on BFCL live,
+    category; nothing else in the request supports the tool; and a tool of that category does what is requested, with
+    no more risk than `max_risk`. Needed tools that get an objection: none on Seal-Tools, at most 0.4 % on BFCL live,
     MetaTool and LiveMCPBench.
     """
     own = catalogue.preferences.category_words
     lead = words_in(_LEAD_ENDS.split(request.strip(), maxsplit=1)[0])
     wanted = frozenset() if _SEVERAL.search(request) else categories_in(lead, own)
-    accepted = subject_of(request, own).categories | MEANS | {""}
+    accepted = subject_of(request, own).categories | GENERAL_CATEGORIES | {""}
     if len(wanted) != 1 or spec.category in accepted or wanted & _categories_of(spec, own):
         return None
     hits = catalogue.ranking.rank(request, limit=RANKED)
@@ -53,12 +53,12 @@ def wrong_category(spec: ToolSpec, request: str, most: Risk, catalogue: Catalogu
         one
         for one in (catalogue[hit.name] for hit in hits)
         if one.category in wanted
-        and one.apparent_risk.severity <= most.severity
+        and one.apparent_risk.severity <= max_risk.severity
         and _actions(words_of(one.upstream_name)) <= actions
     ]
     if not better:
         return None
-    best = min(better, key=lambda one: one.apparent_risk is Risk.READ and most is not Risk.READ)
+    best = min(better, key=lambda one: one.apparent_risk is Risk.READ and max_risk is not Risk.READ)
     message = f"`{spec.name}` is for {spec.category}; for {best.category} there is `{best.name}`."
     return Correction(tool_name=spec.name, problem="wrong_kind", message=message, better_tool=best.name)
 

@@ -1,4 +1,4 @@
-"""Choose the palette: the few tools that a turn may call, how each is shown, and why; and write it for a prompt."""
+"""Choose the palette, with the detail and the reason of each tool, and render it for a prompt."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -104,12 +104,12 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     if not support:
         return chosen
     unlearned = _choose(_Candidates(request, catalogue, hits, subject))
-    room, names = _Room(request, catalogue), {entry.tool_name for entry in chosen.entries}
+    budget, names = _TokenBudget(request, catalogue), {entry.tool_name for entry in chosen.entries}
     missing = [entry.changed(detail="name") for entry in unlearned.entries if entry.tool_name not in names]
     return replace(
         chosen,
         entries=(*chosen.entries, *missing),
-        tokens=chosen.tokens + sum(room.tokens(entry.tool_name, "name") for entry in missing),
+        tokens=chosen.tokens + sum(budget.tokens(entry.tool_name, "name") for entry in missing),
         left_out=max(0, chosen.left_out - len(missing)),
         note=unlearned.note if missing else chosen.note,
     )
@@ -137,20 +137,22 @@ def _ranked_hits(
 class _Candidates:
     def __init__(self, request: PaletteRequest, catalogue: Catalogue, hits: list[Ranked], subject: Subject) -> None:
         self.request, self.catalogue, self.hits, self.subject = request, catalogue, hits, subject
-        self.pool = sorted(catalogue.pool(request.context_type), key=self._fits_least)
+        self.pool = sorted(catalogue.pool(request.context_type), key=self._exceeds_request)
         own = catalogue.preferences
         self.permanent = matching_names(own.permanent_patterns(request.context_type, request.person), catalogue)
         self.recent = request.recent[: own.recent_limit(request.context_type)]
         of_task = matching_names(own.task_patterns(request.words), catalogue)
-        self.first = [*catalogue.tools_named_in(request.words), *of_task, *(hit.name for hit in hits[:1])]
-        meant = {name: catalogue.canonical(name) for name in (*request.described, *request.missed)}
-        self.wishes = list(
-            dict.fromkeys(name for name in meant.values() if name and (not request.guarded or self._is_related(name)))
+        self.top_names = [*catalogue.tools_named_in(request.words), *of_task, *(hit.name for hit in hits[:1])]
+        resolved = {name: catalogue.canonical(name) for name in (*request.described, *request.missed)}
+        self.requested = list(
+            dict.fromkeys(
+                name for name in resolved.values() if name and (not request.guarded or self._is_related(name))
+            )
         )
-        self.described = {meant[name] for name in request.described}
+        self.described = {resolved[name] for name in request.described}
 
-    def _fits_least(self, name: str) -> bool:
-        """Whether a tool does more, or reaches further, than the request asks for."""
+    def _exceeds_request(self, name: str) -> bool:
+        """Whether a tool has another kind of access, or reaches further, than the request asks for."""
         spec = self.catalogue[name]
         return spec.apparent_risk not in self.request.access.risks or (spec.is_external and not self.subject.outside)
 
@@ -161,16 +163,18 @@ class _Candidates:
     def reasons(self) -> dict[str, PaletteReason]:
         """Return the reason for each candidate, the strongest first."""
         request, catalogue, half = self.request, self.catalogue, self.request.size // 2
-        seen = () if self.wishes else request.seen
+        seen = () if self.requested else request.seen
         ranked = sorted((hit.name for hit in self.hits), key=lambda name: name in seen)
         needs_samples = request.seen or not ranked or len(catalogue) <= request.size
-        samples = sorted(catalogue.interleaved_names[: 2 * request.size], key=self._fits_least) if needs_samples else []
+        samples = (
+            sorted(catalogue.interleaved_names[: 2 * request.size], key=self._exceeds_request) if needs_samples else []
+        )
         by_reason: list[tuple[PaletteReason, Sequence[str]]] = [
-            ("described", [name for name in self.wishes if name in self.described]),
-            ("widened", self.wishes),
+            ("described", [name for name in self.requested if name in self.described]),
+            ("widened", self.requested),
             ("permanent", self.permanent),
             ("recent", self.recent),
-            ("ranked", [*self.first, *ranked[:half]]),
+            ("ranked", [*self.top_names, *ranked[:half]]),
             ("default", self.pool[:half]),
             ("ranked", ranked[half:]),
             ("default", samples),
@@ -183,7 +187,7 @@ class _Candidates:
         return reasons
 
     def note(self) -> str:
-        """Return a remark if the conversation's pool is empty, or only tools of another risk fit the request."""
+        """Return a note if the conversation's pool is empty, or only tools of another risk fit the request."""
         request = self.request
         if request.context_type != GENERAL and not self.pool:
             return f"no tool belongs to conversations of type {request.context_type!r}"
@@ -194,7 +198,7 @@ class _Candidates:
         return f"nothing else fits this {request.access} request, so {' and '.join(sorted(risks))} tools are offered"
 
 
-class _Room:
+class _TokenBudget:
     """The tools that are shown so far, and the tokens of their texts."""
 
     def __init__(self, request: PaletteRequest, catalogue: Catalogue) -> None:
@@ -210,7 +214,7 @@ class _Room:
         return cached_token_count(self._request.tokens.count, self._request.text(self._catalogue[name], shown))
 
     def _budget(self) -> int:
-        """Return a smaller budget for a small catalogue; of a large one, count no more than needed."""
+        """Return the token budget, which is smaller for a small catalogue (`SHARE`, `WORTH_SAVING`)."""
         total, budget = 0, self._request.token_budget
         for name in self._catalogue:
             total += self.tokens(name, "full")
@@ -234,52 +238,52 @@ class _Room:
 
 def _choose(candidates: _Candidates) -> Palette:
     request, catalogue, reasons = candidates.request, candidates.catalogue, candidates.reasons()
-    always = list(dict.fromkeys([*candidates.wishes, *candidates.first, *candidates.permanent]))
-    order = list(dict.fromkeys([*always, *reasons]))
+    first_names = list(dict.fromkeys([*candidates.requested, *candidates.top_names, *candidates.permanent]))
+    order = list(dict.fromkeys([*first_names, *reasons]))
     scores = {hit.name: hit.score for hit in candidates.hits}
     best = [name for name in order if reasons[name] in {"ranked", "default"}][:BRIEF_BEST]
     others = [name for name in order if reasons[name] not in {"ranked", "default"}]
-    in_full = [*others, *_with_score(best[:FULL_BEST], scores, FULL_SCORE, FULL_LEAST)]
-    in_brief = [*others, *_with_score(best, scores, BRIEF_SCORE, BRIEF_LEAST)]
+    in_full = [*others, *_best_scored(best[:FULL_BEST], scores, FULL_SCORE, FULL_LEAST)]
+    in_brief = [*others, *_best_scored(best, scores, BRIEF_SCORE, BRIEF_LEAST)]
 
-    room = _Room(request, catalogue)
-    budget = room.budget
-    room.show(candidates.wishes, "full", budget, must=bool(order) and reasons[order[0]] == "described")
-    room.show(always, "name", budget, must=True)
-    room.show(in_full, "full", int(budget * FULL_SHARE))
-    room.show(in_brief, "brief", budget)
-    room.show(order, "name", budget, must=True)
-    room.show(in_full, "full", budget)
+    shown_tools = _TokenBudget(request, catalogue)
+    budget = shown_tools.budget
+    shown_tools.show(candidates.requested, "full", budget, must=bool(order) and reasons[order[0]] == "described")
+    shown_tools.show(first_names, "name", budget, must=True)
+    shown_tools.show(in_full, "full", int(budget * FULL_SHARE))
+    shown_tools.show(in_brief, "brief", budget)
+    shown_tools.show(order, "name", budget, must=True)
+    shown_tools.show(in_full, "full", budget)
 
-    notes = [candidates.note(), _without_room([name for name in always if name not in room.shown])]
+    notes = [candidates.note(), _no_room_note([name for name in first_names if name not in shown_tools.shown])]
     entries = [
         PaletteEntry(
             tool_name=name,
-            detail=room.shown[name],
+            detail=shown_tools.shown[name],
             reason=reason,
             risk=catalogue[name].risk,
             score=scores.get(name, 0.0),
         )
         for name, reason in reasons.items()
-        if name in room.shown
+        if name in shown_tools.shown
     ]
     return Palette(
         entries=tuple(entries),
-        tokens=room.spent,
+        tokens=shown_tools.spent,
         subject=candidates.subject,
-        left_out=len(scores.keys() - room.shown.keys()),
+        left_out=len(scores.keys() - shown_tools.shown.keys()),
         shift=subject_shift(request.subject, candidates.subject.terms, catalogue.preferences.category_words),
         note="; ".join(filter(None, notes)),
     )
 
 
-def _with_score(best: Sequence[str], scores: Mapping[str, float], share: float, least: int) -> list[str]:
+def _best_scored(best: Sequence[str], scores: Mapping[str, float], share: float, least: int) -> list[str]:
     """Return the first `least` tools, and those with at least this share of the best score."""
-    enough = share * max(scores.values(), default=0.0)
-    return [name for at, name in enumerate(best) if at < least or scores.get(name, enough) >= enough]
+    threshold = share * max(scores.values(), default=0.0)
+    return [name for rank, name in enumerate(best) if rank < least or scores.get(name, threshold) >= threshold]
 
 
-def _without_room(names: Sequence[str]) -> str:
+def _no_room_note(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"there was no room for {', '.join(names[:MOST_NAMED])}{more}" if names else ""
 

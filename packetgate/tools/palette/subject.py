@@ -40,11 +40,11 @@ class Subject:
 
 
 def subject_of(request: str, own: CategoryWords = _NONE) -> Subject:
-    """Return the subject of a request, by its words; `own` are the user's words for categories."""
-    categories, telling = categories_in(words_in(request), own), frozenset(query_terms(request))
+    """Return the subject of a request, by its words; `own` are the user's categories of words."""
+    categories, content_words = categories_in(words_in(request), own), frozenset(query_terms(request))
     return Subject(
-        terms=frozenset(term for term in telling - ACTION_VERBS - VAGUE if not term.isdigit()),
-        verbs=telling & ACTION_VERBS,
+        terms=frozenset(term for term in content_words - ACTION_VERBS - VAGUE if not term.isdigit()),
+        verbs=content_words & ACTION_VERBS,
         categories=categories,
         outside=bool(categories & EXTERNAL) or bool(_ADDRESS.search(request)),
     )
@@ -56,7 +56,7 @@ def is_documentation(spec: ToolSpec, hit: Ranked, request: str) -> bool:
 
 
 def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryWords = _NONE) -> str:
-    """Return `from ... to ...` if two turns with terms share neither a stem nor a category; else an empty text."""
+    """Return `from ... to ...` if the terms of two turns share neither a stem nor a category; otherwise empty."""
     if not earlier or not now or categories_in(earlier, own) & categories_in(now, own):
         return ""
     if {stem_of(word) for word in earlier} & {stem_of(word) for word in now}:
@@ -65,7 +65,7 @@ def subject_shift(earlier: Collection[str], now: Collection[str], own: CategoryW
 
 
 def context_shift(earlier: str, now: str) -> str:
-    """Return `from ... to ...` if the kind of conversation changed; else an empty text."""
+    """Return `from ... to ...` if the kind of conversation changed; otherwise empty."""
     return f"from {earlier} to {now}" if earlier != now else ""
 
 

@@ -1,4 +1,4 @@
-"""Arguments that default to the folder on which a tool's server was started."""
+"""Arguments that default to the folder that a tool's server works on."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ class ServerFolder:
 
 
 def server_folder(entry: Mapping[str, Any]) -> ServerFolder | None:
-    """Return the folder that a server's command names, else the one it starts in; None if several or not local."""
+    """Return the folder that a server's command names, else the folder in which the server starts.
+
+    Return None for a remote server, and if the command names several folders.
+    """
     args = entry.get("args", [])
     if "command" not in entry or not isinstance(args, list):
         return None
@@ -76,16 +79,18 @@ def without_default_arguments(
     return {**schema, "properties": shown, "required": [one for one in schema["required"] if one not in names]}
 
 
-def without_repeated(params: Mapping[str, Any], spec: ToolSpec) -> dict[str, Any]:
+def without_repeated_defaults(params: Mapping[str, Any], spec: ToolSpec) -> dict[str, Any]:
     """Return the arguments without hidden ones that name the default folder again. May block."""
     hidden = {name: path for name, path in spec.default_args.items() if name not in spec.parameters}
     return {
-        name: one for name, one in params.items() if not (name in hidden and _resolved(one) == _resolved(hidden[name]))
+        name: one
+        for name, one in params.items()
+        if not (name in hidden and _absolute_path(one) == _absolute_path(hidden[name]))
     }
 
 
-def _resolved(path: Any) -> Path | None:
-    """Return an absolute path; None for a value that is none."""
+def _absolute_path(path: Any) -> Path | None:
+    """Return the absolute path; None for a value that is no path."""
     try:
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, TypeError, ValueError):

@@ -17,17 +17,17 @@ _PARAMETERS = re.compile(
 )
 
 
-def brief_of(full: str, most: int = BRIEF_WORDS) -> str:
-    """Return the first sentences of a description before its parameters, at most `most` words."""
+def brief_of(full: str, max_words: int = BRIEF_WORDS) -> str:
+    """Return the first sentences of a description before its parameters, at most `max_words` words."""
     brief: list[str] = []
     heading = _PARAMETERS.search(full)
     about = full[: heading.start()] if heading else full
     for raw in _SENTENCE_END.split(about.strip()):
         words = raw.split()
-        if _PARAMETERS.match(raw) or len(brief) + len(words) > most:
+        if _PARAMETERS.match(raw) or len(brief) + len(words) > max_words:
             break
         brief += words
-    return " ".join(brief or full.split()[:most])
+    return " ".join(brief or full.split()[:max_words])
 
 
 def dedent_description(text: str) -> str:
@@ -59,15 +59,18 @@ def without_required_key(schema: dict[str, Any]) -> dict[str, Any]:
 def with_idempotency_key(
     params: Mapping[str, Any], parameters: Mapping[str, Mapping[str, Any]], key: str
 ) -> dict[str, Any]:
-    """Return the arguments with the idempotency key, if the tool has a parameter for it that is not given."""
+    """Return the arguments with the idempotency key, if the tool has a parameter for it that the call does not set."""
     name = key_parameter(parameters)
     return {**params, name: key} if name and key and not params.get(name) else {**params}
 
 
 def _takes_text(schema: Mapping[str, Any]) -> bool:
     options = schema.get("anyOf")
-    parts = [schema, *(one for one in (options if isinstance(options, list) else []) if isinstance(one, dict))]
-    kinds = [one.get("type") for one in parts]
+    schemas = [
+        schema,
+        *(option for option in (options if isinstance(options, list) else []) if isinstance(option, dict)),
+    ]
+    kinds = [option.get("type") for option in schemas]
     return any(kind == "string" or (isinstance(kind, list) and "string" in kind) for kind in kinds)
 
 

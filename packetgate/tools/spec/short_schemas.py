@@ -7,7 +7,7 @@ from typing import Any
 from packetgate.state.printing import compact_json
 
 MAX_DEPTH, MAX_TYPES = 8, 500
-"""Deepest and largest schema that is shortened: references may make it endless."""
+"""Limits for a schema that is shortened: recursive references have no end."""
 NOTES = {
     "description": "",
     "default": "default",
@@ -37,7 +37,7 @@ class _UnsupportedError(Exception):
 
 
 def short_schema(schema: dict[str, Any]) -> str:
-    """Return a schema in short form, or as compact JSON if that is shorter or the short form would lose something."""
+    """Return a schema in short form, or as compact JSON if that is shorter or the short form cannot express it."""
     full = compact_json(schema)
     try:
         return min(_Writer(schema).type(schema, 0), full, key=len)
@@ -48,10 +48,10 @@ def short_schema(schema: dict[str, Any]) -> str:
 class _Writer:
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        self._left = MAX_TYPES
+        self._remaining_types = MAX_TYPES
 
     def type(self, schema: Any, depth: int) -> str:
-        self._left -= 1
+        self._remaining_types -= 1
         if schema is True:
             return "any"
         if not isinstance(schema, dict):
@@ -61,7 +61,7 @@ class _Writer:
         return self._kind(kind, depth) + (f" ({notes})" if notes else "")
 
     def _kind(self, schema: dict[str, Any], depth: int) -> str:
-        if depth > MAX_DEPTH or self._left < 0:
+        if depth > MAX_DEPTH or self._remaining_types < 0:
             raise _UnsupportedError
         kind, keys = schema.get("type"), schema.keys()
         if keys <= {"enum", "type"} and isinstance(schema.get("enum"), list):

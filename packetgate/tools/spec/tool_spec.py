@@ -35,6 +35,7 @@ class ToolSpec:
     upstream_name: str
     """The server's own name for the tool."""
     full: str
+    """The server's description of the tool."""
     brief: str
     """The description in at most 100 words, without parameters."""
     input_schema: dict[str, Any]
@@ -51,11 +52,12 @@ class ToolSpec:
     reaches_outside: bool = False
     """Whether any call may reach beyond the user's machine and servers, by its definition."""
     steps_risk: Risk | None = None
-    """For a chain: the worst apparent risk (`apparent_risk`) of the tools in its steps."""
+    """For a chain: the worst `apparent_risk` of the tools in its steps."""
     has_dry_run: bool = False
     """Whether a trusted server's tool has a dry-run argument, which only the gate sets."""
     tags: tuple[str, ...] = ()
     assigned_category: str = ""
+    """The category from `packetgate.toml`; empty if none."""
     open_world: bool | None = None
     """Whether the tool reaches outside the user's own servers; None if nobody states it."""
     examples: tuple[str, ...] = ()
@@ -79,14 +81,14 @@ class ToolSpec:
     paths_exist: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
     """Whether the paths in the arguments of a built-in tool exist. May block."""
     path_certainty: Callable[[str, str], float] | None = field(default=None, compare=False, repr=False)
-    """How likely, from -1 to 1, a word names an existing path for a parameter of a built-in tool. May block."""
+    """How certainly, from -1 to 1, a word names an existing path for a parameter of a built-in tool. May block."""
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     @cached_property
     def listed_name(self) -> str:
-        """The name under which other programs list it."""
+        """The tool's name for other programs, such as proxy clients."""
         return listed_name(self.server, self.upstream_name)
 
     @cached_property
@@ -95,7 +97,7 @@ class ToolSpec:
         return self.assigned_category or self.category_with({})
 
     def category_with(self, own: CategoryWords) -> str:
-        """Return the category of its words, including the user's `own`."""
+        """Return the category of the tool's words, including the user's `own` categories of words."""
         texts = {"name": self.upstream_name, "tags": " ".join(self.tags), "server": self.server, "brief": self.brief}
         return category_of({field: words_in(text) for field, text in texts.items()}, own)
 
@@ -194,7 +196,7 @@ def type_name(schema: dict[str, Any]) -> str:
 
 
 def subschemas(schema: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a schema and its parts, each with the name of its parameter or definition."""
+    """Yield a schema and the schemas inside, each with the name of its parameter or definition."""
     if depth > MAX_SCHEMA_DEPTH or not isinstance(schema, dict):
         return
     yield name, schema

@@ -110,7 +110,7 @@ async def test_the_tools_to_ask_and_to_show_are_decisions(
     ("arguments", "told"),
     [
         ('{"path": ', "cannot be read"),
-        ('{"path": ["a.txt"]}', "cannot take `path` as given"),
+        ('{"path": ["a.txt"]}', "cannot take this value of `path`"),
         ('{"file": "a.txt"}', "has no parameter `file`"),
         ("{}", "needs `path`: it is missing."),
     ],

@@ -73,7 +73,7 @@ async def test_a_parameters_name_is_not_its_value(model: ModelSource, scripted_o
 @pytest.mark.parametrize(
     ("wrong", "problem", "says"),
     [
-        (call("files.read_file", path=["a.txt"]), "invalid_value", "cannot take `path` as given"),
+        (call("files.read_file", path=["a.txt"]), "invalid_value", "cannot take this value of `path`"),
         (call("files.read_file", file="a.txt"), "unknown_parameter", "has no parameter `file`"),
         (call("files.read_file"), "missing_parameter", "needs `path`: it is missing."),
         (call("files.read_file", path="a", deep=True), "unknown_parameter", "It takes: path (string, required)."),

@@ -81,7 +81,7 @@ def test_all_problems_are_reported_at_once():
 def test_a_nested_problem_is_named_by_its_path():
     spec = a_tool("a.b", edits={"type": "array", "items": {"type": "object", "properties": {"to": {"type": "string"}}}})
     (found,) = check_params(spec, {"edits": [{"to": "x"}, {"to": 5}]})
-    assert 'cannot take `edits.1.to` as given: 5 is not of type "string"' in found.message
+    assert 'cannot take this value of `edits.1.to`: 5 is not of type "string"' in found.message
 
 
 @pytest.mark.parametrize("extra", [True, {}, {"type": "string"}])
