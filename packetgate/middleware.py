@@ -182,10 +182,10 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
 
     def _with_fitting_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         own_names = {tool.name for tool in self.tools}
-        others = {tool.name for tool in request.tools if isinstance(tool, BaseTool)} - own_names - self.unguarded
-        if others:
+        ungated = {tool.name for tool in request.tools if isinstance(tool, BaseTool)} - own_names - self.unguarded
+        if ungated:
             raise ConfigError(
-                f"{', '.join(sorted(others))}: give these tools to PacketgateMiddleware, or name them in `unguarded`"
+                f"{', '.join(sorted(ungated))}: give these tools to PacketgateMiddleware, or name them in `unguarded`"
             )
         if len(own_names) <= self.max_tools:
             return request
@@ -199,9 +199,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             recent=recent_after((), reversed(used)),
         )
         palette = choose_palette(palette_request, self._toolbox.last_catalogue)
-        shown = {_unprefixed_name(entry.tool_name) for entry in palette.entries} | self.unguarded
+        offered_names = {_unprefixed_name(entry.tool_name) for entry in palette.entries} | self.unguarded
         return request.override(
-            tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in shown]
+            tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in offered_names]
         )
 
     def _step(self, state: GatedState) -> "_Step":

@@ -265,7 +265,7 @@ def create_router(
         checkpointer: stores sessions, sync or async; None: in memory.
         store: stores records and lessons; None: in memory.
         journal: a SQLite file, or a `postgresql://` URL. Needed if sessions outlast the process: a change is journaled
-            before it runs, so that it never runs duplicate.
+            before it runs, so that it never runs twice.
         deciders: your own decider for `intent`, `selector`, `reviewer` or `responder`.
 
     Raises:
@@ -275,7 +275,7 @@ def create_router(
     if journal is None and checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
         raise ConfigError(
             f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
-            " duplicate: also set `journal` to a file or a database URL"
+            " twice: also set `journal` to a file or a database URL"
         )
     context = routing_context(settings)
     folder = Path(root)
@@ -300,10 +300,10 @@ def create_router(
 
     toolbox, turn_journal, loop = LoopTools(make), journal_at(journal) if journal else None, LoopThread()
     if not isinstance(deciders, Deciders):
-        own: dict[str, Any] = {**(deciders or {})}
-        if unknown := own.keys() - STAGES:
+        custom_deciders: dict[str, Any] = {**(deciders or {})}
+        if unknown := custom_deciders.keys() - STAGES:
             raise InputError(f"unknown decider {min(unknown)!r}: use {', '.join(sorted(STAGES))}")
-        deciders = replace(_deciders(model, prime), **own)
+        deciders = replace(_deciders(model, prime), **custom_deciders)
     graph = build_graph(deciders, toolbox, journal=turn_journal, settings=context, loop=loop).compile(
         checkpointer=async_saver(checkpointer) if checkpointer else InMemorySaver(serde=PacketSerializer()),
         store=async_store(store) if store else InMemoryStore(),

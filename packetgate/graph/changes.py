@@ -91,13 +91,13 @@ class StageChange:
                 detail = call.model_dump(mode="json", include=_PROPOSED_FIELDS)
                 yield entry("call_proposed", call_id=call.call_id, detail=detail)
         log = self.after.reasoning.reflection_log
-        for judged in self.evaluations:
-            verdict = judged.model_dump(mode="json", exclude={"name", "subject"})
+        for evaluation in self.evaluations:
+            verdict = evaluation.model_dump(mode="json", exclude={"name", "subject"})
             verdict["by"] = (log[-1].decided_by if log else None) or ""
             for call in self.calls:
-                if call.call_id == judged.subject:
+                if call.call_id == evaluation.subject:
                     verdict |= {"tool": call.tool_name, "status": call.status.value}
-            yield entry(CALL_REVIEWED, call_id=judged.subject, detail=verdict)
+            yield entry(CALL_REVIEWED, call_id=evaluation.subject, detail=verdict)
         approved = set()
         for approval in after.approvals[len(before.approvals) :]:
             event = f"call_{approval.outcome}"

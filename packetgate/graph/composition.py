@@ -59,8 +59,8 @@ def model_pool(settings: Settings) -> ModelPool:
     """
     path = settings.preferences_path
     models = {} if path is None else read_config_file(path).get("models", {})
-    options, named = file_options(models, str(path)), model_names_in(models)
-    for role, name in named.items():
+    options, configured_names = file_options(models, str(path)), model_names_in(models)
+    for role, name in configured_names.items():
         if getattr(settings, role) != name:
             options.pop(role, None)  # the options belong to the model of the file
         for other in ROLES:
@@ -76,12 +76,14 @@ def model_names(settings: Settings) -> dict[str, SettingValue]:
         ConfigError: the file cannot be read.
     """
     path = settings.preferences_path
-    named = {} if path is None else model_names_in(read_config_file(path).get("models", {}))
+    configured_names = {} if path is None else model_names_in(read_config_file(path).get("models", {}))
     names: dict[str, SettingValue] = {}
     for role in ROLES:
         name = getattr(settings, role)
-        where = f"--{role} or PACKETGATE_{role.upper()}" if role in settings.model_fields_set else "default"
-        names[role] = SettingValue(name, f"{path}: models.{role}.{MODEL}" if named.get(role) == name else where)
+        source = f"--{role} or PACKETGATE_{role.upper()}" if role in settings.model_fields_set else "default"
+        names[role] = SettingValue(
+            name, f"{path}: models.{role}.{MODEL}" if configured_names.get(role) == name else source
+        )
     return names
 
 

@@ -75,7 +75,7 @@ def _state_after_call(case: Case, earlier_call: MadeCall, context: RoutingContex
 def _case_result(case: Case, packet: CognitionPacket, seconds: float, problem: str) -> CaseResult:
     routing = packet.tool_routing or ToolRouting()
     calls = [call for call in routing.calls if call.status is not ToolExecutionStatus.EXECUTED]
-    judged = case.judged([(call.tool_name, call.params) for call in calls])
+    results = case.judged([(call.tool_name, call.params) for call in calls])
     reviews = {evaluation.subject: evaluation for evaluation in packet.reasoning.evaluations}
     spent = sum(packet.metrics.token_usage.values(), start=TokenUsage())
     answered = not problem and bool(routing.question) == case.asks
@@ -83,7 +83,7 @@ def _case_result(case: Case, packet: CognitionPacket, seconds: float, problem: s
         version=evaluation_version(),
         case=case.name,
         kind=case.kind,
-        right=answered and all(judged) and len(judged) == len(case.calls),
+        right=answered and all(results) and len(results) == len(case.calls),
         calls=tuple(
             PlayedCall(
                 tool=call.tool_name,
@@ -93,7 +93,7 @@ def _case_result(case: Case, packet: CognitionPacket, seconds: float, problem: s
                 passed=review.label == "approved",
                 only_reads=is_harmless(call),
             )
-            for call, right in zip(calls, judged, strict=True)
+            for call, right in zip(calls, results, strict=True)
             if (review := reviews.get(call.call_id))
         ),
         evaluated=spent.input_tokens - spent.cached_tokens,

@@ -182,8 +182,8 @@ class Pipeline:
         finally:
             self._running.discard(packet.header.packet_id)
         await journal.flush()
-        ended = packet.with_update({**update, "status": Status(state=PacketState.COMPLETED)})
-        return ended, tuple(StageChange(packet, update).entries())
+        finished = packet.with_update({**update, "status": Status(state=PacketState.COMPLETED)})
+        return finished, tuple(StageChange(packet, update).entries())
 
     async def _unfinished_since(self, call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> datetime | None:
         """Return the start of an earlier, equal change by this client if its end was not recorded; otherwise None."""
@@ -244,9 +244,9 @@ def _proposal(
         spec,
     )
     if requested.refusal_if_changing and call.risk is not Risk.READ:
-        why = f": {'; '.join(call.risk_reasons)}" if call.risk_reasons else ""
+        reasons = f": {'; '.join(call.risk_reasons)}" if call.risk_reasons else ""
         hint = f" {confirm_read_hint(call)}" if call.is_unconfirmed_read else ""
-        message = f"{call.tool_name} may {call.risk}{why}. {requested.refusal_if_changing}{hint}"
+        message = f"{call.tool_name} may {call.risk}{reasons}. {requested.refusal_if_changing}{hint}"
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
     if own_thread and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
         packet = caller.new_packet(entry, own_thread=True)

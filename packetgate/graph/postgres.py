@@ -81,8 +81,8 @@ def keepalive_options(url: str) -> str:
     from psycopg.conninfo import conninfo_to_dict
 
     options = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "user_timeout": 60_000}
-    own = str(conninfo_to_dict(url).get("options") or "")
-    return " ".join([*(f"-c tcp_{name}={value}" for name, value in options.items()), own]).strip()
+    url_options = str(conninfo_to_dict(url).get("options") or "")
+    return " ".join([*(f"-c tcp_{name}={value}" for name, value in options.items()), url_options]).strip()
 
 
 def _options(url: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ def after_opening(packet: CognitionPacket) -> Literal["detect_intent", "ask_user
 
 
 def after_intent(packet: CognitionPacket) -> Literal["build_palette", "respond"]:
-    """Build a palette if a tool is needed and the cap allows a pass."""
+    """Build a palette if a tool is needed and the limit of passes allows another pass."""
     return "build_palette" if packet.intent.needs_tool and not packet.routing.is_at_reinjection_limit else "respond"
 
 

@@ -62,10 +62,10 @@ class Settings(BaseSettings):
         """Take models from `packetgate.toml` if no variable or option sets them."""
         path = Path(values.get("config") or DEFAULT_PREFERENCES)
         try:
-            named = model_names_in(read_config_file(path).get("models", {})) if path.is_file() else {}
+            configured_names = model_names_in(read_config_file(path).get("models", {})) if path.is_file() else {}
         except ConfigError:
-            named = {}  # reported when the rest of the file is read
-        return {role: name for role, name in named.items() if role in ("lite", "prime")} | values
+            configured_names = {}  # reported when the rest of the file is read
+        return {role: name for role, name in configured_names.items() if role in ("lite", "prime")} | values
 
     @property
     def config_path(self) -> Path | None:

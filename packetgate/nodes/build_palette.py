@@ -84,9 +84,9 @@ async def build_palette(
 
 def _recent(packet: CognitionPacket) -> tuple[str, ...]:
     """Return tools of earlier turns. A tool of this turn would change the beginning of the prompt."""
-    used = {call.tool_name for call in packet.routing.all_calls}
+    used_now = {call.tool_name for call in packet.routing.all_calls}
     before = {entry.tool_name for entry in packet.context.palette if entry.reason == "recent"}
-    return tuple(name for name in packet.context.recent_tools if name not in used - before)
+    return tuple(name for name in packet.context.recent_tools if name not in used_now - before)
 
 
 def _mentions_stored_result(packet: CognitionPacket) -> bool:
@@ -95,11 +95,11 @@ def _mentions_stored_result(packet: CognitionPacket) -> bool:
     return any(HANDLE_PREFIX in text for text in texts)
 
 
-def _summary(palette: Palette, known: int, shift: str, *, exact: bool) -> str:
+def _summary(palette: Palette, tool_count: int, shift: str, *, exact: bool) -> str:
     if not palette.entries:
         return "no tools are available"
-    names = ", ".join(entry.tool_name for entry in palette.entries[:4])
-    more = ", …" if len(palette.entries) > 4 else ""
-    about = "" if exact else "about "
+    names = [entry.tool_name for entry in palette.entries]
+    listed_names = ", ".join(names if len(names) <= 4 else [*names[:4], "…"])
+    tokens = f"{palette.tokens:,} tokens" if exact else f"about {palette.tokens:,} tokens"
     notes = "".join(f"; {note}" for note in (shift and f"the topic changed {shift}", palette.note) if note)
-    return f"{len(palette.entries)} of {counted(known, 'tool')}, {about}{palette.tokens:,} tokens: {names}{more}{notes}"
+    return f"{len(palette.entries)} of {counted(tool_count, 'tool')}, {tokens}: {listed_names}{notes}"

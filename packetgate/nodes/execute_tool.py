@@ -25,24 +25,24 @@ async def execute_tool(
     """
     approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
     catalogue = await toolbox.catalogue()
-    done = await execute_all(approved, packet, catalogue, toolbox, journal)
+    finished = await execute_all(approved, packet, catalogue, toolbox, journal)
     if nobody_to_ask(runtime.execution_info):
         skipped = ToolExecutionStatus.SKIPPED, "nobody can be asked"
-        done = [call.with_decision(*skipped) if call.status.awaits_user else call for call in done]
-    by_id = {call.call_id: call for call in done}
+        finished = [call.with_decision(*skipped) if call.status.awaits_user else call for call in finished]
+    by_id = {call.call_id: call for call in finished}
     calls = tuple(by_id.get(call.call_id, call) for call in packet.routing.calls)
-    packet = packet.with_update({"governance": packet.governance.with_audit_entries(*map(_audit_entry, done))})
-    asks = any(call.status.awaits_user for call in done)
-    packet, dry_runs = await run_dry_runs(done, packet, catalogue, toolbox, journal)
+    packet = packet.with_update({"governance": packet.governance.with_audit_entries(*map(_audit_entry, finished))})
+    asks = any(call.status.awaits_user for call in finished)
+    packet, dry_runs = await run_dry_runs(finished, packet, catalogue, toolbox, journal)
     routing = packet.routing.changed(calls=calls)
-    if steps := chain_steps_after(done, catalogue):
+    if steps := chain_steps_after(finished, catalogue):
         routing = routing.changed(queued_calls=routing.queued_calls + steps)
-    summary = "; ".join(f"{call.tool_name}: {_outcome_text(call)}" for call in done or calls)
+    summary = "; ".join(f"{call.tool_name}: {_outcome_text(call)}" for call in finished or calls)
     return {
         "intent": packet.intent.changed(system_task=SystemTask.TOOL_EXECUTION),
         "tool_routing": routing,
         "governance": packet.governance,
-        **(approval_update(done, packet, catalogue, dry_runs) if asks else {}),
+        **(approval_update(finished, packet, catalogue, dry_runs) if asks else {}),
         "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
     }
 
@@ -53,9 +53,9 @@ def _audit_entry(call: ToolCall) -> AuditEntry:
 
 
 def _outcome_text(call: ToolCall) -> str:
-    took = f" in {call.result.execution_time_ms:.0f} ms" if call.result and call.result.success else ""
+    duration = f" in {call.result.execution_time_ms:.0f} ms" if call.result and call.result.success else ""
     dry = " (dry run)" if call.result and call.result.dry_run else ""
-    return f"{call.status}{dry}{took}{f': {_error_text(call)}' if _error_text(call) else ''}"
+    return f"{call.status}{dry}{duration}{f': {_error_text(call)}' if _error_text(call) else ''}"
 
 
 def _error_text(call: ToolCall) -> str:

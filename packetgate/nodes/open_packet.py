@@ -119,7 +119,7 @@ def _unanswered_entries(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
     routing = packet.tool_routing
     if packet.governance.question is None or routing is None:
         return ()
-    waiting = [
+    call_notes = [
         (
             f"the question about {call.tool_name} was not answered"
             + (f": {call.unfinished_run_text}" if call.started_at else ""),
@@ -128,8 +128,10 @@ def _unanswered_entries(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
         for call in routing.calls
         if call.status.awaits_user
     ]
-    asked = [(f"the question {routing.question!r} was not answered", None)] if routing.question else []
-    return tuple(AuditEntry(event=DROPPED, detail=what, call_id=call_id) for what, call_id in [*waiting, *asked])
+    question_notes = [(f"the question {routing.question!r} was not answered", None)] if routing.question else []
+    return tuple(
+        AuditEntry(event=DROPPED, detail=note, call_id=call_id) for note, call_id in [*call_notes, *question_notes]
+    )
 
 
 async def _interrupted_entries(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:

@@ -47,9 +47,9 @@ async def review_selection(
     try:
         review = await decider(packet, catalogue, packet.governance.settings)
     except Exception as error:  # noqa: BLE001  from a model, or from the user's own decider
-        why = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
+        reason = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
         usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
-        review = FAILED_REVIEW.changed(fallback_reason=f"the review failed: {why}", usage=usage)
+        review = FAILED_REVIEW.changed(fallback_reason=f"the review failed: {reason}", usage=usage)
     else:
         review = calibrate_review(review, await calibration(packet, runtime.store)) if calibration else review
     return await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)

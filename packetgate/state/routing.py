@@ -234,6 +234,7 @@ class Correction(Section):
     """
     message: str
     is_repaired: bool = False
+    """Whether the call was repaired without another answer of the model."""
     better_tool: str = ""
     """Canonical name of the tool to call instead, if known."""
 

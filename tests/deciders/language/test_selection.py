@@ -153,12 +153,15 @@ async def test_the_prompt_has_earlier_corrections_and_nearest_tools(
     model: ModelSource, scripted_openai: ScriptedOpenAI
 ):
     note = Correction(tool_name="x", problem="unknown_tool", message="There is no tool `x`.")
-    mended = Correction(tool_name="x", problem="coerced", message="It was read as 5.", is_repaired=True)
+    repair = Correction(tool_name="x", problem="coerced", message="It was read as 5.", is_repaired=True)
     given = packet(
-        "Read a.txt", corrections=(mended, note), describe_rounds=1, suggestions=("files.read_file", "files.write_file")
+        "Read a.txt",
+        corrections=(repair, note),
+        describe_rounds=1,
+        suggestions=("files.read_file", "files.write_file"),
     )
     scripted_openai.script(selection("none"))
     await select(model, given)
     assert "Corrections:\n- There is no tool `x`." in last(scripted_openai)
-    assert mended.message not in last(scripted_openai)
+    assert repair.message not in last(scripted_openai)
     assert "Nearest tools: files.read_file, files.write_file" in last(scripted_openai)
