@@ -37,7 +37,7 @@ class Announcer:
     @asynccontextmanager
     async def announce_in_background(self) -> AsyncIterator["Announcer"]:
         """Announce changes in the background until the block ends."""
-        task = asyncio.create_task(self._announce_changes(), name="announcements")
+        task = asyncio.create_task(self._watch_changes(), name="announcements")
         try:
             yield self
         finally:
@@ -53,18 +53,18 @@ class Announcer:
         self._shown_digests[connection_of(ctx.session)] = now = await self._lists_digest()
         self._announced_digest = self._announced_digest or now
 
-    async def _announce_changes(self) -> None:
+    async def _watch_changes(self) -> None:
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hub.tools_changed.wait(), LIVENESS_CHECK_S)
             self._hub.tools_changed.clear()
             try:
                 if self._announced_digest:
-                    await self._announce_change()
+                    await self._announce_if_changed()
             except Exception:
                 log.exception("cannot announce changes to clients")
 
-    async def _announce_change(self) -> None:
+    async def _announce_if_changed(self) -> None:
         self._hub.maintain_servers(retry=False)
         now = await self._lists_digest()
         if now != self._announced_digest:
@@ -79,7 +79,7 @@ class Announcer:
                 await connection.send_resource_list_changed()
 
     async def _lists_digest(self) -> str:
-        """Return a digest of all tools, of the connected servers, and of their number of other changes."""
+        """Return a digest of all tools, the connected servers, and the number of changes of prompts and resources."""
         tools, others = (
             await self._hub.current_catalogue(),
             [[*self._hub.clients()], self._hub.prompt_and_resource_changes()],

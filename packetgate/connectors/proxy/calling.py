@@ -90,7 +90,7 @@ async def _run_call(
     is_listed = call.tool_name in {*(listed_names or ()), *(entry.tool_name for entry in session.palette)}
     weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.found_tools else NAMED_WEIGHT
     use = shown_use(call, session.query, session.palette, weight, packet.header)
-    gateway.pipeline.recorder.ended(packet, use, entries)
+    gateway.pipeline.recorder.queue_record(packet, use, entries)
     limit = MAX_EVENT_BYTES if ctx.transport == "streamable-http" else None
     is_meta = listed_names is None
     return await asyncio.to_thread(
@@ -144,7 +144,7 @@ async def _decide_outside_client(
             return packet
         await gateway.pipeline.recorder.park(packet)
     else:
-        packet = await gateway.pipeline.recorder.current(packet)
+        packet = await gateway.pipeline.recorder.current_packet(packet)
     if not packet.routing.calls[0].status.is_final:
         gateway.parked_calls[key] = packet
         raise CallRefusedError(_waiting_text(packet))

@@ -48,7 +48,7 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
         recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
         yield recorder
         with suppress(TimeoutError):
-            await asyncio.wait_for(recorder.written(), EXIT_S)
+            await asyncio.wait_for(recorder.wait_until_written(), EXIT_S)
 
 
 class Recorder:
@@ -62,7 +62,7 @@ class Recorder:
         self._parked: set[str] = set()
         """Ids of parked packets. The process that answers the question records these packets."""
 
-    def ended(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
+    def queue_record(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
         """Queue the packet of an ended call, its use and its journal entries."""
         if packet.header.packet_id in self._parked:
             self._parked.discard(packet.header.packet_id)
@@ -81,14 +81,14 @@ class Recorder:
         await graph.aupdate_state(config, _sections(packet), as_node="review_selection")
         await graph.ainvoke(None, config, context=packet.governance.settings)
 
-    async def current(self, packet: CognitionPacket) -> CognitionPacket:
+    async def current_packet(self, packet: CognitionPacket) -> CognitionPacket:
         """Return a parked packet with the current state of its call."""
         state = await self._sessions.state(packet.header.session_id)
         call_id = packet.routing.calls[0].call_id
         calls = tuple(call for call in state.packet.routing.all_calls if call.call_id == call_id)
         return packet.with_update({"tool_routing": packet.routing.changed(calls=calls)}) if calls else packet
 
-    async def written(self) -> None:
+    async def wait_until_written(self) -> None:
         """Wait until all records are written."""
         if self._waiting:
             await asyncio.wait(self._waiting)

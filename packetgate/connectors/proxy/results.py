@@ -101,7 +101,7 @@ def _switch_hint(call: ToolCall, packet: CognitionPacket) -> str:
         return ""
     what = "commands" if call.risk is Risk.EXECUTE else "writes"
     return (
-        f"\nTo allow it: start the proxy with --allow-{what}, or set allow_{what} = true under "
+        f"\nTo allow the call: start the proxy with --allow-{what}, or set allow_{what} = true under "
         f"[proxy.clients.{packet.header.person}] in packetgate.toml. Each call then waits for approval."
     )
 

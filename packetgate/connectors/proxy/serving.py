@@ -259,7 +259,7 @@ async def serve_stdio(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
 
     async def stop() -> None:
-        await gateway.pipeline.recorder.written()
+        await gateway.pipeline.recorder.wait_until_written()
         end_process()
 
     with stopped_by_ctrl_c(lambda: asyncio.run_coroutine_threadsafe(stop(), loop)):
