@@ -39,7 +39,7 @@ from packetgate.state.sections import (
     Status,
 )
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import TAKEN
+from packetgate.tools.approval.decisions import ALREADY_ANSWERED
 from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
@@ -300,7 +300,7 @@ class _Step:
                 packet = await self._pipeline.answer_question(packet, _with_canonical_name(decision))
             except (RequestError, CallRefusedError) as error:
                 self._problem = str(error)
-                self.was_answered_before |= self._problem == TAKEN
+                self.was_answered_before |= self._problem == ALREADY_ANSWERED
                 question = packet.governance.question and packet.governance.question.repeat(self._problem)
                 packet = packet.with_update({"governance": packet.governance.changed(question=question)})
             self._packets[name] = packet

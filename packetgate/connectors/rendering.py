@@ -90,7 +90,7 @@ def question(payload: dict[str, Any], width: int = PLAIN_WIDTH) -> Text:
 
 
 def _warn(shown: Text, warning: dict[str, str], width: int) -> None:
-    shown.append("Look at this:\n", style="bold red")
+    shown.append("Warning:\n", style="bold red")
     what = f"{warning['argument']}: " if warning.get("argument") else ""
     _quote(shown, f"{what}{warning.get('why', '')}", width, lambda _: "red")
     passage, flagged_part = warning.get("passage") or warning.get("flagged_part", ""), warning.get("flagged_part", "")

@@ -66,7 +66,7 @@ def _gated_call(
 
 def _status_above_threshold(need: Need, *, can_ask: bool) -> tuple[ToolExecutionStatus, str]:
     if need.kind == "nothing":
-        return ToolExecutionStatus.APPROVED, f"allowed by {need.by}" if need.by else ""
+        return ToolExecutionStatus.APPROVED, f"allowed by {need.allowed_by}" if need.allowed_by else ""
     if can_ask:
         return ToolExecutionStatus.AWAITING_APPROVAL, need.why
     return ToolExecutionStatus.SKIPPED, f"{need.why}, and there is no user to ask"

@@ -25,13 +25,13 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.sections import PacketState, PaletteEntry, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import CHANGED, TAKEN, claim, decision_of, expire_question
+from packetgate.tools.approval.decisions import ALREADY_ANSWERED, CALL_CHANGED, claim, effects_of_reply, expire_question
 from packetgate.tools.approval.questions import approval_update
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import AllowedTools, Toolbox
 from packetgate.tools.checks.checking import repair_call, validate_call
-from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, Entry, HeldJournal, Journal
-from packetgate.tools.execution.permission import call_digest, code_of
+from packetgate.tools.execution.journal import CALL_MARKED, ENDED, STARTED, BufferedJournal, Entry, Journal
+from packetgate.tools.execution.permission import call_digest, refusal_code
 from packetgate.tools.execution.running import run_dry_runs
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import source_texts
@@ -152,12 +152,12 @@ class Pipeline:
             update = expire_question(packet)
         else:
             catalogue = await self.toolbox(packet.governance.settings).catalogue()
-            decision = await decision_of(reply, question, packet, catalogue)
-            if decision.changed:
-                message = f"{', '.join(decision.changed)}: {CHANGED}; call the tool again for a new question"
+            decision = await effects_of_reply(reply, question, packet, catalogue)
+            if decision.changed_tools:
+                message = f"{', '.join(decision.changed_tools)}: {CALL_CHANGED}; call the tool again for a new question"
                 raise CallRefusedError(message, code=Code.CALL_CHANGED)
             if not await claim(decision, question, packet, self.journal):
-                raise CallRefusedError(TAKEN, code=Code.ANSWER_TAKEN)
+                raise CallRefusedError(ALREADY_ANSWERED, code=Code.ANSWER_TAKEN)
             update = decision.update
         governance = (update.get("governance") or packet.governance).changed(question=None)
         update = {**update, "governance": governance}
@@ -175,7 +175,7 @@ class Pipeline:
         runtime = self._runtime(packet, can_ask=False)
         entries_before = self._proposed.pop(packet.header.packet_id, ())
         change_entries = _change_entries(packet, await toolbox.catalogue())
-        journal = HeldJournal(self.journal, *entries_before, *change_entries)
+        journal = BufferedJournal(self.journal, *entries_before, *change_entries)
         self._running.add(packet.header.packet_id)
         try:
             update = await execute_tool(packet, runtime, toolbox=toolbox, journal=journal)
@@ -228,7 +228,7 @@ def _proposal(
     checked = validate_call(checked, frozenset({checked.tool_name}), catalogue)
     if checked.problems:
         message = " ".join(problem.message for problem in checked.problems)
-        raise CallRefusedError(message, code=code_of(checked.problems[0]))
+        raise CallRefusedError(message, code=refusal_code(checked.problems[0]))
     spec = catalogue[checked.tool_name]
     entry = PaletteEntry(tool_name=spec.name, detail="full", reason="ranked", risk=spec.risk)
     packet = caller.new_packet(entry)

@@ -12,13 +12,13 @@ from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.decisions import (
-    CHANGED,
-    TAKEN,
-    check_names,
+    ALREADY_ANSWERED,
+    CALL_CHANGED,
+    check_reply_target,
     claim,
-    decision_of,
+    effects_of_reply,
     expire_question,
-    review_again,
+    update_for_new_review,
 )
 from packetgate.tools.approval.questions import interrupt_payload, parked_turns
 from packetgate.tools.approval.replies import reply_text
@@ -38,7 +38,7 @@ async def ask_user(
     typed = question.reply
     reply = typed or interrupt(interrupt_payload(packet, question))
     try:
-        check_names(reply, question, packet)
+        check_reply_target(reply, question, packet)
     except RequestError as error:
         return _ask_again(packet, {}, question, str(error))
     catalogue = await toolbox.catalogue()
@@ -51,19 +51,22 @@ async def ask_user(
     if classified.kind == "neither":
         return _ask_again(packet, {}, question, classified.problem)
     try:
-        decision = await decision_of(classified.reply, question, packet, catalogue)
+        decision = await effects_of_reply(classified.reply, question, packet, catalogue)
     except RequestError as error:
         return _ask_again(packet, {}, question, str(error))
-    if decision.changed:
+    if decision.changed_tools:
         return _ask_again(
-            packet, review_again(packet, catalogue), question, f"{', '.join(decision.changed)}: {CHANGED}"
+            packet,
+            update_for_new_review(packet, catalogue),
+            question,
+            f"{', '.join(decision.changed_tools)}: {CALL_CHANGED}",
         )
     if not await claim(decision, question, packet, journal):
         # This answer came after another answer was accepted. In a fork or a replay, the first interrupt returns the
         # accepted answer again. This interrupt returns the new answer, which does not belong to the new question.
         if not typed:
-            interrupt(interrupt_payload(packet, question, TAKEN))
-        return _ask_again(packet, {}, question, TAKEN)
+            interrupt(interrupt_payload(packet, question, ALREADY_ANSWERED))
+        return _ask_again(packet, {}, question, ALREADY_ANSWERED)
     update = _close_question(
         packet, decision.update, "the user answered" if packet.routing.question else "the user decided"
     )

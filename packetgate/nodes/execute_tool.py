@@ -11,7 +11,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.questions import approval_update, nobody_to_ask
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.journal import Journal
-from packetgate.tools.execution.running import execute_all, run_dry_runs
+from packetgate.tools.execution.running import execute_calls, run_dry_runs
 
 _STAGE = "execute_tool"
 
@@ -25,7 +25,7 @@ async def execute_tool(
     """
     approved = [call for call in packet.routing.calls if call.status is ToolExecutionStatus.APPROVED]
     catalogue = await toolbox.catalogue()
-    finished = await execute_all(approved, packet, catalogue, toolbox, journal)
+    finished = await execute_calls(approved, packet, catalogue, toolbox, journal)
     if nobody_to_ask(runtime.execution_info):
         skipped = ToolExecutionStatus.SKIPPED, "nobody can be asked"
         finished = [call.with_decision(*skipped) if call.status.awaits_user else call for call in finished]

@@ -19,7 +19,7 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import TAKEN
+from packetgate.tools.approval.decisions import ALREADY_ANSWERED
 from packetgate.tools.execution.journal import STARTED, CallLog, Journal
 
 ROUNDS = 4
@@ -89,7 +89,7 @@ async def test_a_fork_asks_again(notebook: Notebook, first: str, then: Any) -> N
             (problem,) = await problems_after_resume(talk, talk.config, Command(resume="yes"))
         else:
             (problem,) = await problems_after_resume(talk, where, Command(resume=then))
-        assert problem == TAKEN
+        assert problem == ALREADY_ANSWERED
         assert notebook.calls == before
         while (again := (await Sessions(talk.graph).state(talk.name)).question) is not None:
             assert notebook.calls == before
@@ -118,7 +118,7 @@ async def test_a_question_claimed_by_a_dead_process_is_asked_again(settings: Set
     again = (await events(settings, "s", Reply("yes")))[-1]
     while isinstance(again, Asked):
         assert not (settings.root / "log.txt").exists()
-        assert again.question["problem"] == TAKEN
+        assert again.question["problem"] == ALREADY_ANSWERED
         again = (await events(settings, "s", Reply("yes")))[-1]
     assert (settings.root / "log.txt").read_text() == "x\n"
     assert await final_status(settings, "s") is ToolExecutionStatus.EXECUTED
@@ -187,5 +187,5 @@ async def test_an_expired_approval_runs_nothing(notebook: Notebook) -> None:
         await asyncio.sleep(max(left.total_seconds(), 0) + 0.01)
         out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
     assert out["tool_routing"].all_calls[0].status is ToolExecutionStatus.FAILED
-    assert "or it has expired" in out["response"].candidate
+    assert "there is no unexpired approval" in out["response"].candidate
     assert notebook.called == []

@@ -11,7 +11,7 @@ from support.graphs import session
 from support.scripted_deciders import call, scripted
 
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.tools.approval.decisions import CHANGED
+from packetgate.tools.approval.decisions import CALL_CHANGED
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 
@@ -70,7 +70,7 @@ async def test_a_changed_tool_is_asked_about_again(after: Callable[[], Desk]):
     async with session(scripted(), desk.connection(), checkpointer=saver) as talk:
         again = await talk.ask_again("yes")
         assert desk.written == []
-        assert again.question["problem"] == f"desk.write_note: {CHANGED}"
+        assert again.question["problem"] == f"desk.write_note: {CALL_CHANGED}"
         assert again.question["question_id"] != first.question["question_id"]
         packet = await talk.reply("yes")
     assert [one.split(",")[0] for one in desk.written] == ["hello"]
@@ -86,6 +86,6 @@ async def test_a_call_changed_in_the_stored_state_is_asked_about_again():
         await talk.graph.aupdate_state(talk.config, {"tool_routing": swapped}, as_node="review_selection")
         await talk.graph.ainvoke(None, talk.config, context=talk.context)
         again = await talk.ask_again("yes")
-        assert CHANGED in again.question["problem"]
+        assert CALL_CHANGED in again.question["problem"]
         assert again.question["action_requests"][0]["args"] == {"text": "goodbye"}
     assert desk.written == []

@@ -143,8 +143,8 @@ async def test_the_displayed_terms_are_the_stored_terms(given: GrantCase):
     shown = await run(given.said, given.calls, journal, "always")
     assert shown is not None
     assert shown["remember"]["always"] == f"{given.terms}, asked in unknown: 3 times in 30 days"
-    (standing,) = await Grants(journal).all()
-    assert standing.grant.line.startswith(f"{given.terms}; 3 times, until ")
+    (status,) = await Grants(journal).all()
+    assert status.grant.line.startswith(f"{given.terms}; 3 times, until ")
 
 
 COVERED = {
@@ -174,8 +174,8 @@ async def test_a_covered_call_runs_without_a_question_and_uses_the_grant(case: s
     given, said, calls = COVERED[case]
     journal = await journal_with_approval(given)
     assert await run(said, calls, journal) is None
-    (standing,) = await Grants(journal).all()
-    assert standing.used == 1
+    (status,) = await Grants(journal).all()
+    assert status.use_count == 1
 
 
 ASKED = {
@@ -233,8 +233,8 @@ async def test_a_call_outside_the_grant_is_asked_about(case: str):
     given, said, calls = ASKED[case]
     journal = await journal_with_approval(given)
     assert await run(said, calls, journal) is not None
-    (standing,) = await Grants(journal).all()
-    assert standing.used == 0
+    (status,) = await Grants(journal).all()
+    assert status.use_count == 0
 
 
 LOUD = {
@@ -264,7 +264,7 @@ async def test_a_grant_of_fields_ends_with_its_count_or_when_revoked():
         assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is None
     assert await run("Cancel all events", (EVENTS, cancel("25")), journal, "always") is not None
     first, second = await Grants(journal).all()
-    assert (first.used, first.is_valid, second.is_valid) == (3, False, True)
+    assert (first.use_count, first.is_valid, second.is_valid) == (3, False, True)
     assert await Grants(journal).revoke(second.grant.grant_id)
     assert await run("Cancel all events", (EVENTS, cancel("25")), journal) is not None
 

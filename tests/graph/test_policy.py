@@ -16,7 +16,7 @@ from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.execution.grants import GIVEN, USED, Grants
+from packetgate.tools.execution.grants import GRANT_GIVEN, GRANT_USED, Grants
 from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.servers.hub import McpHub
 
@@ -72,7 +72,7 @@ async def test_denied_arguments_do_not_run(notebook: Notebook):
     async with session(scripted(both), notebook, preferences=rules, allow_write_tools=True) as talk:
         packet = await talk.say(ASK)
     assert statuses(packet) == ["skipped", "executed"]
-    assert "denied by the policy: deny notebook.write_note" in packet.routing.all_calls[0].review_reasoning
+    assert "denied by a policy rule: deny notebook.write_note" in packet.routing.all_calls[0].review_reasoning
     assert notebook.notes["a"] == "apples"
 
 
@@ -100,10 +100,13 @@ async def test_a_remembered_approval_replaces_the_next_question(notebook: Notebo
         packet = await talk.say(ASK)
     assert statuses(packet) == ["executed"]
     assert notebook.called == ["write_note", "write_note"]
-    assert [row.entry.event for row in await journal.event_entries(GIVEN, USED)] == [GIVEN, USED]
+    assert [row.entry.event for row in await journal.event_entries(GRANT_GIVEN, GRANT_USED)] == [
+        GRANT_GIVEN,
+        GRANT_USED,
+    ]
     assert packet.governance.approvals[-1].by.startswith("grant ")
-    (standing,) = await Grants(journal).all()
-    assert standing.used == 1
+    (status,) = await Grants(journal).all()
+    assert status.use_count == 1
 
 
 async def test_a_session_grant_ends_with_its_session_and_a_revoked_grant_at_once(notebook: Notebook):
@@ -113,9 +116,9 @@ async def test_a_session_grant_ends_with_its_session_and_a_revoked_grant_at_once
     async with session(scripted(WRITE), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
         talk.name = "another"
         await talk.ask(ASK)
-    (standing,) = await Grants(journal).all()
-    assert await Grants(journal).revoke(standing.grant.grant_id)
-    assert not await Grants(journal).revoke(standing.grant.grant_id)
+    (status,) = await Grants(journal).all()
+    assert await Grants(journal).revoke(status.grant.grant_id)
+    assert not await Grants(journal).revoke(status.grant.grant_id)
     async with session(scripted(AGAIN), notebook, preferences=rules, journal=journal, allow_write_tools=True) as talk:
         await talk.ask(ASK)
 
@@ -146,9 +149,9 @@ async def test_an_approval_applies_to_its_user(notebook: Notebook, word: str):
     for other in (BEN, NAMELESS):
         assert isinstance(await run(notebook, journal, other), dict)
     assert await run(notebook, journal, ANN) == "executed"
-    (standing,) = await Grants(journal).all()
-    assert standing.used == 1
-    assert standing.grant.line.endswith("asked by ann in discord")
+    (status,) = await Grants(journal).all()
+    assert status.use_count == 1
+    assert status.grant.line.endswith("asked by ann in discord")
 
 
 async def test_a_refusal_applies_to_its_user(notebook: Notebook):

@@ -17,7 +17,7 @@ BOTH = calls(wanted("notebook.write_note", name="a", text="x"), wanted("notebook
 READ = call("notebook.read_note", name="a")
 ASK = "Write avocado to a"
 EDIT = {"type": "edit", "edited_action": {"name": "notebook.write_note", "args": {"name": "b", "text": "butter"}}}
-RAN = "The user approved it, and it ran."
+RAN = "The user approved the call, and it ran."
 
 
 def are_valid_messages(messages: Sequence[AnyMessage]) -> bool:
@@ -54,17 +54,20 @@ async def second_turn(talk: Session) -> CognitionPacket:
     ("reply", "closed"),
     [
         ({"decisions": [{"type": "approve"}]}, RAN),
-        ({"decisions": [EDIT]}, f'The user changed it to notebook.write_note {{"name":"b","text":"butter"}}. {RAN}'),
-        ({"decisions": [{"type": "reject"}]}, "The user denied it; it did not run."),
+        (
+            {"decisions": [EDIT]},
+            f'The user changed the call to notebook.write_note {{"name":"b","text":"butter"}}. {RAN}',
+        ),
+        ({"decisions": [{"type": "reject"}]}, "The user denied the call; it did not run."),
         (
             {"decisions": [{"type": "reject", "message": "not there"}]},
-            "The user denied it; it did not run. The user said: not there",
+            "The user denied the call; it did not run. The user said: not there",
         ),
         (
             {"decisions": [{"type": "respond", "message": "no, not there"}]},
-            "The user denied it; it did not run. The user said: no, not there",
+            "The user denied the call; it did not run. The user said: no, not there",
         ),
-        ("skip", "It did not run."),
+        ("skip", "The call did not run."),
     ],
     ids=str,
 )
@@ -89,16 +92,16 @@ async def test_each_of_two_calls_is_closed_by_a_tool_message(notebook: Notebook)
         packet = await talk.reply({"decisions": [{"type": "approve"}, {"type": "reject"}]})
     assert kinds(packet.messages) == ["human", "call", "tool", "tool", "ai"]
     assert are_valid_messages(packet.messages)
-    assert closings(packet) == [RAN, "The user denied it; it did not run."]
+    assert closings(packet) == [RAN, "The user denied the call; it did not run."]
 
 
 @pytest.mark.parametrize(
     ("words", "closed", "then"),
     [
         ("yes", RAN, ["ai"]),
-        ("Hello", "It waits for the user's decision.", ["call"]),
-        ("Read the note a", "It waits for the user's decision.", ["ai", "call"]),
-        ("Read a", "It did not run. The user said: Read a", ["ai"]),
+        ("Hello", "The call waits for the user's decision.", ["call"]),
+        ("Read the note a", "The call waits for the user's decision.", ["ai", "call"]),
+        ("Read a", "The call did not run. The user said: Read a", ["ai"]),
     ],
 )
 async def test_a_message_during_a_question_follows_the_closed_call(

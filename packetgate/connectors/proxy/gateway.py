@@ -27,7 +27,7 @@ from packetgate.state.sections import Header, PaletteEntry, ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import resolve_tool_name
 from packetgate.tools.palette.choice import choose_palette
-from packetgate.tools.policy.rules import denied_outright
+from packetgate.tools.policy.rules import is_always_denied
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.descriptions import SEPARATOR, may_be_tool_of
 from packetgate.tools.text.result_store import ResultStore
@@ -180,8 +180,10 @@ class Gateway:
     def may_use_server(self, server: str) -> bool:
         """Whether the current client may use a server's prompts and resources: it must be allowed all tools there."""
         everything = f"{server}.everything"
-        rules = [rule for rule in self.hub.last_catalogue.preferences.policy.rules if rule.is_about(everything, server)]
-        return self.request_settings().allows_tool(everything) and not denied_outright(rules, PROXY)
+        rules = [
+            rule for rule in self.hub.last_catalogue.preferences.policy.rules if rule.names_tool(everything, server)
+        ]
+        return self.request_settings().allows_tool(everything) and not is_always_denied(rules, PROXY)
 
     async def tool_list(self, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return a session's tool list."""

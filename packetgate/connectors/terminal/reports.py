@@ -184,14 +184,14 @@ async def policy(
 
 
 def _grant_state(grant: GrantStatus) -> str:
-    if grant.revoked:
+    if grant.is_revoked:
         return "revoked"
-    used = [f"used {grant.used} times"] if grant.grant.effect == "allow" else []
+    used = [f"used {grant.use_count} times"] if grant.grant.effect == "allow" else []
     return ", ".join([*used, *([] if grant.is_valid else ["expired"])])
 
 
 def _grant_as_json(grant: GrantStatus) -> dict[str, object]:
-    state = {"used": grant.used, "revoked": grant.revoked, "holds": grant.is_valid, "line": grant.grant.line}
+    state = {"used": grant.use_count, "revoked": grant.is_revoked, "holds": grant.is_valid, "line": grant.grant.line}
     return {**grant.grant.model_dump(mode="json"), **state}
 
 

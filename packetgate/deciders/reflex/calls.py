@@ -28,7 +28,7 @@ from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction, Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.replies import read_words
+from packetgate.tools.approval.replies import parse_words
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.values import fold_text, leaves
@@ -87,7 +87,7 @@ def _choose(part: _Part, palette: frozenset[str], catalogue: Catalogue) -> Selec
         _answered(best.spec, one.params, [*one.missing], part) for one in fill_arguments(best.spec, part.text, part.now)
     ]
     name, lacking = best.spec.name, next((missing[0] for _, missing in filled if missing), "")
-    if lacking and part.answers and read_words(part.answers[-1]).outcome in _DECLINED:
+    if lacking and part.answers and parse_words(part.answers[-1]).outcome in _DECLINED:
         return _selection(
             action="none", confidence=1.0, reasoning=f"{name} needs {lacking!r}, which the request does not give"
         )
@@ -130,7 +130,7 @@ def _answered(
     spec: ToolSpec, params: dict[str, Any], missing: list[str], part: _Part
 ) -> tuple[dict[str, Any], list[str]]:
     for text in part.answers:
-        decides = read_words(text).outcome is not ApprovalOutcome.ANSWERED
+        decides = parse_words(text).outcome is not ApprovalOutcome.ANSWERED
         value = value_from_answer(spec, missing[0], text, part.now, decides=decides) if missing else None
         found = {missing[0]: value} if value is not None else fill_parameters(spec, text, now=part.now).likely_params()
         if part.corrects:

@@ -23,7 +23,15 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import code_span, shorten
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.replies import ALL, AROUND, LIMITS, decisions_in, read_words, tokens_of, verdict_of
+from packetgate.tools.approval.replies import (
+    ALL_WORDS,
+    LIMITING_WORDS,
+    POLITE_WORDS,
+    decisions_in,
+    parse_words,
+    tokens_of,
+    verdict_of,
+)
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -42,7 +50,7 @@ _HESITATION = frozenset(
     "hm hmm hmmm um uh maybe perhaps later soon wait moment second unsure dunno idk hold think".split()
 )
 _EITHER = frozenset("not or either except unless if neither nor".split())
-_BESIDE_VERDICT = AROUND | {"and", "also", "but", "first", "never", "mind", ",", ";"}
+_BESIDE_VERDICT = POLITE_WORDS | {"and", "also", "but", "first", "never", "mind", ",", ";"}
 _UNDECIDED = (
     "This is not a clear answer. The call has not run: answer yes or no, say what to change, or make another request."
 )
@@ -147,7 +155,7 @@ def _on_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
         return undecided if is_bare_value else reply
     if lead is ApprovalOutcome.DENIED and len({*verdicts}) == 1 and _NO_AND_MORE.match(said):
         return TypedReply("reply", {"type": "reject", "message": said})
-    if message.selected_by_model and not message.hesitates and (not verdicts or LIMITS & {*tokens_of(said)}):
+    if message.selected_by_model and not message.hesitates and (not verdicts or LIMITING_WORDS & {*tokens_of(said)}):
         return reply
     if lead is None and len(said.split()) > 1 and message.serves_other(said, *names, probability=_SURE):
         return request
@@ -172,7 +180,7 @@ def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedRepl
 
     said, plain = message.text, message.plain
     reply, request = TypedReply("reply", said), TypedReply("request", said)
-    if read_words(said).outcome is not ApprovalOutcome.ANSWERED:
+    if parse_words(said).outcome is not ApprovalOutcome.ANSWERED:
         return reply
     schema = spec.parameters.get(parameter, {})
     about = f" ({shorten(str(schema['description']), 200)})" if "description" in schema else ""
@@ -207,7 +215,9 @@ def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedRepl
 def _changes(message: _Message, text: str, call: ToolCall) -> bool:
     spec = message.catalogue.get(call.tool_name)
     found = message.values(spec, text) if spec and call.started_at is None else {}
-    return any(call.params.get(name) != value and str(value).casefold() not in ALL for name, value in found.items())
+    return any(
+        call.params.get(name) != value and str(value).casefold() not in ALL_WORDS for name, value in found.items()
+    )
 
 
 def _is_about(text: str, calls: list[ToolCall]) -> bool:

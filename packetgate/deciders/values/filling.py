@@ -13,7 +13,7 @@ from packetgate.deciders.values.features import Scene, load_filling_trees
 from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span, parse_request
 from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
-from packetgate.tools.approval.replies import AROUND, tokens_of
+from packetgate.tools.approval.replies import POLITE_WORDS, tokens_of
 from packetgate.tools.learned import DIGITS
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -315,7 +315,7 @@ def value_from_answer(
     if parameter.type == "boolean":
         if {*words_of(text)} == {*parameter.words}:
             return True
-        text = " ".join(word for word in tokens_of(text) if word not in AROUND | {","}) or text
+        text = " ".join(word for word in tokens_of(text) if word not in POLITE_WORDS | {","}) or text
     reading = parse_request(text)
     if len(reading.tokens) == 1:
         number = next((f"{span.number:g}" for span in reading.mentions if span.number is not None), "")

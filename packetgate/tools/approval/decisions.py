@@ -1,4 +1,4 @@
-"""Apply a user's reply to the packet that asked the question."""
+"""Apply a user's reply to the packet with the question."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.remembering import grants_of
-from packetgate.tools.approval.replies import CallReply, decisions_in, parse_answer, parse_replies, read_words
+from packetgate.tools.approval.replies import CallReply, decisions_in, parse_answer, parse_replies, parse_words
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.validation import check_call, coerce_params
 from packetgate.tools.execution.grants import Grant, Grants
@@ -20,10 +20,10 @@ from packetgate.tools.execution.journal import Journal
 from packetgate.tools.execution.permission import call_digest
 from packetgate.tools.risk.call import with_risk
 
-CHANGED = "the tool, its server or the call changed after you were asked"
-TAKEN = "this question was already answered"
-NAMING_DIGITS = 8
-"""Least number of leading digits of a question's id that identify the question in a reply."""
+CALL_CHANGED = "the tool, its server or the call changed after you were asked"
+ALREADY_ANSWERED = "this question was already answered"
+MIN_ID_DIGITS = 8
+"""Minimum number of leading digits by which a reply may name a question."""
 
 _STATUS = {
     ApprovalOutcome.APPROVED: ToolExecutionStatus.APPROVED,
@@ -34,7 +34,7 @@ _STATUS = {
     ApprovalOutcome.EXPIRED: ToolExecutionStatus.SKIPPED,
 }
 _EXPIRED = "the question expired before it was answered"
-_WHY = {
+_OUTCOME_REASONS = {
     ApprovalOutcome.ANSWERED: "you sent another message instead",
     ApprovalOutcome.SKIPPED: "you skipped it",
     ApprovalOutcome.EXPIRED: _EXPIRED,
@@ -43,59 +43,66 @@ _WHY = {
 
 @dataclass(frozen=True)
 class ReplyEffects:
-    """The effects of a reply that are not applied yet."""
+    """The effects of a reply, before they are applied."""
 
     update: PacketUpdate
     grants: list[Grant]
-    changed: tuple[str, ...]
+    changed_tools: tuple[str, ...]
+    """Approved tools that changed after the question."""
 
 
-async def decision_of(
+async def effects_of_reply(
     reply: Any, question: OpenQuestion, packet: CognitionPacket, catalogue: Catalogue
 ) -> ReplyEffects:
     """Return the effects of a reply.
 
     Raises:
-        RequestError: the reply is about another question or call, cannot be read, or was not offered, or an edited
-            call is not valid.
+        RequestError: the reply names another question or call, is not a valid reply, uses a word that was not offered,
+            or contains an edited call that is not valid.
     """
-    check_names(reply, question, packet)
-    update = await asyncio.to_thread(_update, packet, reply, catalogue)
+    check_reply_target(reply, question, packet)
+    update = await asyncio.to_thread(_update_for_reply, packet, reply, catalogue)
     changed = _changed_tools(question, packet, update, catalogue)
     return ReplyEffects(update, grants_of(update, question, packet, catalogue), changed)
 
 
-async def claim(decision: ReplyEffects, question: OpenQuestion, packet: CognitionPacket, journal: Journal) -> bool:
-    """Claim the question for this decision and store its grants; return False if another answer came first."""
+async def claim(effects: ReplyEffects, question: OpenQuestion, packet: CognitionPacket, journal: Journal) -> bool:
+    """Claim the question for this reply and store its grants; return False if another reply came first."""
     if not await journal.claim(question.question_id):
         return False
-    for grant in decision.grants:
+    for grant in effects.grants:
         await Grants(journal).give(grant, packet)
     return True
 
 
-def check_names(reply: Any, question: OpenQuestion, packet: CognitionPacket) -> None:
+def check_reply_target(reply: Any, question: OpenQuestion, packet: CognitionPacket) -> None:
     """Raise RequestError if a reply names another question, or approves another call."""
     decisions = reply.get("decisions") if isinstance(reply, dict) else reply
-    decisions = [one for one in decisions if isinstance(one, dict)] if isinstance(decisions, list) else []
+    decisions = (
+        [decision for decision in decisions if isinstance(decision, dict)] if isinstance(decisions, list) else []
+    )
     for part in (reply, *decisions):
         named = part.get("question_id") if isinstance(part, dict) else None
-        is_this = len(str(named)) >= NAMING_DIGITS and question.question_id.startswith(str(named))
+        is_this = len(str(named)) >= MIN_ID_DIGITS and question.question_id.startswith(str(named))
         if named is not None and not is_this:
             raise RequestError(
-                f"this reply is for question {named}, but question {question.question_id} is open: reply to that one",
+                f"this reply names question {named}, but question {question.question_id} is open: name "
+                "the open question, or none",
                 Code.OTHER_QUESTION,
             )
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
     for part, call in zip(decisions, waiting, strict=False):
-        shown = part.get("args") if part.get("type") in ("accept", "approve") else None
-        if isinstance(shown, dict) and (shown.get("action"), shown.get("args")) != (call.tool_name, call.params):
-            message = f"this approves another call than the waiting one, {call.tool_name}"
+        approved = part.get("args") if part.get("type") in ("accept", "approve") else None
+        if isinstance(approved, dict) and (approved.get("action"), approved.get("args")) != (
+            call.tool_name,
+            call.params,
+        ):
+            message = f"the reply approves another call than the waiting call of {call.tool_name}: approve it unchanged"
             raise RequestError(message, Code.OTHER_CALL)
 
 
-def review_again(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
-    """Return the update after which the waiting calls are reviewed again."""
+def update_for_new_review(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
+    """Return the update that sends the waiting calls to the review again."""
     calls = (
         with_risk(call.changed(status=ToolExecutionStatus.PENDING), catalogue.get(call.tool_name))
         if call.status.awaits_user
@@ -106,29 +113,33 @@ def review_again(packet: CognitionPacket, catalogue: Catalogue) -> PacketUpdate:
 
 
 def expire_question(packet: CognitionPacket) -> PacketUpdate:
-    """Return the update for a question that expired: no waiting call may run."""
+    """Return the update for an expired question, after which no waiting call may run."""
     if packet.routing.outcome == "clarify":
         return {"tool_routing": packet.routing.ended_without_call(_EXPIRED)}
     reply = CallReply(ApprovalOutcome.EXPIRED)
-    return _decided(packet, {call.call_id: reply for call in packet.routing.calls if call.status.awaits_user}, None)
+    return _update_with_decisions(
+        packet, {call.call_id: reply for call in packet.routing.calls if call.status.awaits_user}, None
+    )
 
 
-def _update(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> PacketUpdate:
+def _update_for_reply(packet: CognitionPacket, reply: Any, catalogue: Catalogue) -> PacketUpdate:
     if packet.routing.outcome == "clarify":
         answer = parse_answer(reply)
         if answer is None:
             return {"tool_routing": packet.routing.ended_without_call("you did not answer the question")}
         return {"tool_routing": packet.routing.after_answer(), "content": packet.content.with_answers(answer)}
     waiting = [call for call in packet.routing.calls if call.status.awaits_user]
-    replies = _in_words(reply, packet, waiting) if isinstance(reply, str) else parse_replies(reply, len(waiting))
+    replies = (
+        _replies_in_words(reply, packet, waiting) if isinstance(reply, str) else parse_replies(reply, len(waiting))
+    )
     by_id = dict(zip((call.call_id for call in waiting), replies, strict=True))
-    return _decided(packet, by_id, catalogue)
+    return _update_with_decisions(packet, by_id, catalogue)
 
 
-def _in_words(text: str, packet: CognitionPacket, waiting: list[ToolCall]) -> list[CallReply]:
-    asked = packet.governance.question.calls if packet.governance.question else ()
-    offered = {one.call_id: one.remember for one in asked}
-    replies = decisions_in(text, [(call.tool_name, call.params) for call in waiting]) or [read_words(text)] * len(
+def _replies_in_words(text: str, packet: CognitionPacket, waiting: list[ToolCall]) -> list[CallReply]:
+    question_calls = packet.governance.question.calls if packet.governance.question else ()
+    offered = {call.call_id: call.remember for call in question_calls}
+    replies = decisions_in(text, [(call.tool_name, call.params) for call in waiting]) or [parse_words(text)] * len(
         waiting
     )
     return [  # "never" only denies this call if it was not offered
@@ -144,7 +155,7 @@ def _changed_tools(
 ) -> tuple[str, ...]:
     routing = update.get("tool_routing") or packet.routing
     approved = {call.call_id for call in routing.calls if call.status is ToolExecutionStatus.APPROVED}
-    digests = {one.call_id: one.digest for one in question.calls}
+    digests = {asked.call_id: asked.digest for asked in question.calls}
     changed = {
         call.tool_name
         for call in packet.routing.calls
@@ -154,9 +165,11 @@ def _changed_tools(
     return tuple(sorted(changed))
 
 
-def _decided(packet: CognitionPacket, replies: dict[str, CallReply], catalogue: Catalogue | None) -> PacketUpdate:
+def _update_with_decisions(
+    packet: CognitionPacket, replies: dict[str, CallReply], catalogue: Catalogue | None
+) -> PacketUpdate:
     calls = tuple(
-        _after(call, replies[call.call_id], packet, catalogue) if call.call_id in replies else call
+        _call_after_reply(call, replies[call.call_id], packet, catalogue) if call.call_id in replies else call
         for call in packet.routing.calls
     )
     question = packet.governance.question
@@ -178,29 +191,32 @@ def _decided(packet: CognitionPacket, replies: dict[str, CallReply], catalogue: 
     comments = [approval.comment for approval in approvals if approval.goes_to_selection]
     routing = packet.routing.changed(calls=calls)
     ran_or_runs = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
-    goes_on = any(call.status in ran_or_runs for call in calls)
+    may_have_run = any(call.status in ran_or_runs for call in calls)
     return {
-        "tool_routing": routing if goes_on or not comments else routing.after_answer(),
+        "tool_routing": routing if may_have_run or not comments else routing.after_answer(),
         "governance": packet.governance.with_approvals(*approvals),
         "content": packet.content.with_answers(*dict.fromkeys(comments)),
     }
 
 
-def _after(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue: Catalogue | None) -> ToolCall:
+def _call_after_reply(
+    call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue: Catalogue | None
+) -> ToolCall:
     if reply.outcome is ApprovalOutcome.EDITED and catalogue is not None:
-        return _edited(call, reply, packet, catalogue)
+        return _edited_call(call, reply, packet, catalogue)
     comment = reply.comment if reply.outcome is ApprovalOutcome.SKIPPED else ""
-    return call.with_decision(_STATUS[reply.outcome], comment or _WHY.get(reply.outcome, ""))
+    return call.with_decision(_STATUS[reply.outcome], comment or _OUTCOME_REASONS.get(reply.outcome, ""))
 
 
-def _edited(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:
+def _edited_call(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue: Catalogue) -> ToolCall:
     if call.started_at is not None:
         message = (
-            f"{call.tool_name} cannot be edited: {call.unfinished_run_text}; approve it to run it again, or reject it"
+            f"{call.tool_name} cannot be edited: {call.unfinished_run_text}; "
+            "approve the call to run it again, or reject it"
         )
         raise RequestError(message, Code.EDIT_REFUSED)
     name = reply.tool_name or call.tool_name
-    params = _typed(reply.params or {}, name, catalogue)
+    params = _with_schema_types(reply.params or {}, name, catalogue)
     problems = check_call(name, params, packet.context.palette_names, catalogue)
     if problems:
         message = "the edited call is not valid: " + " ".join(problem.message for problem in problems)
@@ -211,8 +227,8 @@ def _edited(call: ToolCall, reply: CallReply, packet: CognitionPacket, catalogue
     return with_risk(edited, catalogue[name])
 
 
-def _typed(params: dict[str, Any], name: str, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the arguments with edited texts converted to the schema's types, because front-end forms return text."""
+def _with_schema_types(params: dict[str, Any], name: str, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the arguments with texts converted to the schema's types, because forms of front ends return text."""
     spec = catalogue.get(name)
     typed = coerce_params(spec, params) if spec else params
     return {key: typed[key] if isinstance(value, str) else value for key, value in params.items()}

@@ -1,4 +1,4 @@
-"""A packet's question to the user: its state, its payload for front ends, and how it is parked during another turn.
+"""Build a packet's question to the user, its payload for front ends, and its parking during another turn.
 
 The payload is that of LangChain's human-in-the-loop middleware. Front ends differ in whether they read `args` or
 `arguments`, so each request has both.
@@ -28,12 +28,12 @@ STILL_WAITS = "Waiting for your decision; not run."
 
 
 def nobody_to_ask(execution: ExecutionInfo | None) -> bool:
-    """Return whether no user can be asked: without a checkpointer, a run has no thread to resume."""
+    """Return whether no user can be asked, because a run without a checkpointer has no thread to resume."""
     return execution is None or execution.thread_id is None
 
 
 def waiting_update(packet: CognitionPacket, *calls: AskedCall, asks: bool = True) -> PacketUpdate:
-    """Return the packet sections for a turn that waits for the user or, without `asks`, goes on."""
+    """Return the packet sections of a turn that waits for the user or, without `asks`, continues."""
     governance = packet.governance
     question = None
     if asks:
@@ -50,9 +50,9 @@ def waiting_update(packet: CognitionPacket, *calls: AskedCall, asks: bool = True
 def approval_update(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, dry_runs: Mapping[str, ToolCall]
 ) -> PacketUpdate:
-    """Return the packet sections for a turn that waits for the user's decisions on `calls`.
+    """Return the packet sections of a turn that waits for the user's decisions on `calls`.
 
-    The outputs of `dry_runs` (by call id) become previews.
+    The outputs of `dry_runs` (by call id) become previews in the question.
     """
     waiting = [call for call in calls if call.status.awaits_user]
     asked = [
@@ -69,14 +69,14 @@ def approval_update(
 
 
 def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") -> dict[str, Any]:
-    """Return the payload of the interrupt: calls to decide, in order, or a question with a free-text answer.
+    """Return the payload of the interrupt: the calls to decide, or a question that a text answers.
 
     Some front ends show only `description`, so it repeats everything else.
     """
     problem = problem or question.problem
-    frame = {"question_id": question.question_id, "expires_at": question.expires_at.isoformat()}
+    common = {"question_id": question.question_id, "expires_at": question.expires_at.isoformat()}
     if problem:
-        frame["problem"] = problem
+        common["problem"] = problem
     if packet.routing.outcome == "clarify" and packet.routing.question is not None:
         text = packet.routing.question
         return {
@@ -84,9 +84,9 @@ def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: 
             "question": text,
             "action_requests": [_request(CLARIFY, {ANSWER: ""}, text, problem)],
             "review_configs": [{"action_name": CLARIFY, "allowed_decisions": ["respond", "edit", "reject"]}],
-            **frame,
+            **common,
         }
-    asked = {one.call_id: one for one in question.calls}
+    asked = {call.call_id: call for call in question.calls}
     calls = [call for call in packet.routing.calls if call.status.awaits_user]
     return {
         "kind": "approval",
@@ -99,12 +99,12 @@ def interrupt_payload(packet: CognitionPacket, question: OpenQuestion, problem: 
             }
             for call in calls
         ],
-        **frame,
+        **common,
     }
 
 
 def parked_turns(packet: CognitionPacket) -> tuple[ParkedTurn, ...]:
-    """Return the parked turns when a new turn begins, including this packet if its question is open."""
+    """Return the parked turns for a new turn, with this packet's turn if its question is open."""
     question = packet.governance.question
     if question is None or question.has_expired:
         return packet.parked_turns
@@ -113,12 +113,12 @@ def parked_turns(packet: CognitionPacket) -> tuple[ParkedTurn, ...]:
 
 
 def drop_replaced_calls(packet: CognitionPacket) -> PacketUpdate:
-    """Return the update that drops this turn's parked calls, because a new call was selected in their place."""
+    """Return the update that drops this turn's parked calls, which a newly selected call replaces."""
     return {"parked_turns": packet.parked_turns[:-1]} if _is_parked_itself(packet) else {}
 
 
 def unpark_last(packet: CognitionPacket) -> PacketUpdate:
-    """Return the sections of the last parked turn, with its question asked again."""
+    """Return the sections that continue the last parked turn and ask its question again."""
     last = packet.parked_turns[-1]
     governance = last.governance
     if governance.question is not None:
@@ -153,7 +153,7 @@ def _preview(call: ToolCall, dry_run: ToolCall | None) -> str:
 def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> dict[str, Any]:
     remember, preview = (asked.remember, asked.preview) if asked else ({}, "")
     offered = "\n".join(f"`{word}` remembers: {line}" for word, line in remember.items())
-    about = "\n\n".join(filter(None, (_about(call), offered)))
+    about = "\n\n".join(filter(None, (_call_summary(call), offered)))
     warnings = [
         {"argument": name, **origin.model_dump(mode="json", include={"why", "tool", "passage", "flagged_part"})}
         for name, origin in call.provenance.items()
@@ -172,23 +172,23 @@ def _request(
     preview: str = "",
     warnings: Sequence[dict[str, str]] = (),
 ) -> dict[str, Any]:
-    parts = (problem, *map(_in_markdown, warnings), about, preview and fenced(preview, "diff"))
+    parts = (problem, *map(_warning_markdown, warnings), about, preview and fenced(preview, "diff"))
     description = "\n\n".join(filter(None, parts))
     shown = {"description": description, "about": about, "preview": preview, "warnings": [*warnings]}
     return {"name": name, "args": args, "arguments": args, **shown}
 
 
-def _in_markdown(warning: dict[str, str]) -> str:
+def _warning_markdown(warning: dict[str, str]) -> str:
     argument = f"{code_span(warning['argument'])}: " if warning["argument"] else ""
     flagged_part = warning["flagged_part"]
     passage = warning["passage"] or flagged_part
     before, _, after = passage.partition(flagged_part) if flagged_part else (passage, "", "")
     spans = [code_span(part) if part.strip() else "" for part in (before, flagged_part, after)]
     quoted = " ".join(filter(None, (spans[0], spans[1] and f"**{spans[1]}**", spans[2])))
-    return f"**Look at this.** {argument}{warning['why']}" + (f"\n\n> {quoted}" if quoted else "")
+    return f"**Warning.** {argument}{warning['why']}" + (f"\n\n> {quoted}" if quoted else "")
 
 
-def _about(call: ToolCall) -> str:
+def _call_summary(call: ToolCall) -> str:
     review = ""
     if call.review_confidence_source is not ConfidenceSource.UNJUDGED:
         number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"

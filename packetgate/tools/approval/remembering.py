@@ -1,4 +1,4 @@
-"""Offer to remember an approval: the offered terms are shown before the answer, and exactly these are stored."""
+"""Offer to remember an approval. The question shows the terms, and exactly these terms are stored."""
 
 from datetime import timedelta
 from hashlib import sha256
@@ -17,25 +17,28 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.grants import ID_LENGTH, Grant
 from packetgate.tools.execution.permission import need_of
-from packetgate.tools.policy.patterns import ANYTHING, is_moment, literal_pattern
+from packetgate.tools.policy.patterns import ANYTHING, is_date, literal_pattern
 from packetgate.tools.provenance.roles import is_id, is_program, is_quantity, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-Word = Literal["session", "always", "never"]
-_WORDS: dict[str, tuple[Word, ...]] = {"session": ("session",), "always": ("session", "always", "never")}
+RememberWord = Literal["session", "always", "never"]
+_OFFERED_WORDS: dict[str, tuple[RememberWord, ...]] = {
+    "session": ("session",),
+    "always": ("session", "always", "never"),
+}
 _SESSION_DAYS = 1
 
 
 def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
-    """Return, for each offered word (session, always, never), a line with the terms that it would store."""
+    """Return, for each offered word (session, always, never), a line with the terms that the word stores."""
     policy = catalogue.preferences.policy
-    bounds: dict[Word, str] = {
+    bounds: dict[RememberWord, str] = {
         "session": f": {policy.remember_uses} times in this session, for a day",
         "always": f": {policy.remember_uses} times in {policy.remember_days} days",
         "never": ", until you revoke it",
     }
-    grants = _offered(call, packet, catalogue)
-    return {word: f"{grant.terms}, {grant.asked}{bounds[word]}" for word, grant in grants.items()}
+    grants = _offered_grants(call, packet, catalogue)
+    return {word: f"{grant.terms}, {grant.requester_line}{bounds[word]}" for word, grant in grants.items()}
 
 
 def grants_of(
@@ -44,31 +47,31 @@ def grants_of(
     """Return the grants that a decision stores.
 
     Raises:
-        RequestError: the question did not offer this, or would now offer other terms.
+        RequestError: the question did not offer the word, or would now offer other terms.
     """
     calls = {call.call_id: call for call in packet.routing.calls}
-    shown = {asked.call_id: asked.remember for asked in question.calls}
+    offers = {asked.call_id: asked.remember for asked in question.calls}
     governance = update.get("governance") or packet.governance
     grants = []
     for approval in governance.approvals:
         if not approval.remember or approval in packet.governance.approvals:
             continue
-        word: Word = "never" if approval.outcome is ApprovalOutcome.DENIED else approval.remember
+        word: RememberWord = "never" if approval.outcome is ApprovalOutcome.DENIED else approval.remember
         call = calls[approval.call_id]
-        line = shown.get(call.call_id, {}).get(word)
+        line = offers.get(call.call_id, {}).get(word)
         if line is None or line != remember_offers(call, packet, catalogue).get(word):
-            can = ", ".join(["yes", "no", *shown.get(call.call_id, {})])
-            message = f"{call.tool_name}: {word!r} is not offered; use one of {can}"
+            choices = ", ".join(["yes", "no", *offers.get(call.call_id, {})])
+            message = f"{call.tool_name}: {word!r} is not offered; use one of: {choices}"
             raise RequestError(message, Code.NOT_OFFERED)
         grants.append(_grant(word, call, question.question_id, packet, catalogue))
     return grants
 
 
-def _offered(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[Word, Grant]:
+def _offered_grants(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[RememberWord, Grant]:
     spec = catalogue.get(call.tool_name)
     if spec is None or call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_flagged:
         return {}
-    words = _WORDS.get(catalogue.preferences.policy.remember, ())
+    words = _OFFERED_WORDS.get(catalogue.preferences.policy.remember, ())
     grants = {word: _grant(word, call, "", packet, catalogue) for word in words}
     return {  # an approval is offered only if it would allow this call
         word: grant
@@ -77,7 +80,9 @@ def _offered(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> d
     }
 
 
-def _grant(word: Word, call: ToolCall, question_id: str, packet: CognitionPacket, catalogue: Catalogue) -> Grant:
+def _grant(
+    word: RememberWord, call: ToolCall, question_id: str, packet: CognitionPacket, catalogue: Catalogue
+) -> Grant:
     policy = catalogue.preferences.policy
     spec = catalogue[call.tool_name]
     days = {"session": _SESSION_DAYS, "always": policy.remember_days}
@@ -96,8 +101,8 @@ def _grant(word: Word, call: ToolCall, question_id: str, packet: CognitionPacket
     )
 
 
-def _terms(word: Word, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
-    """Return the patterns of a grant, and the arguments that may also take other values."""
+def _terms(word: RememberWord, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
+    """Return the fields of a grant that say which arguments the grant covers."""
     roles = {name: call.role_of(name) for name in call.params}
     if call.risk is Risk.EXECUTE:
         return {"arguments": {name: literal_pattern(value) for name, value in call.params.items()}}
@@ -106,27 +111,27 @@ def _terms(word: Word, call: ToolCall, spec: ToolSpec) -> dict[str, Any]:
         payloads = {name: ANYTHING for name, role in roles.items() if role is ArgumentRole.PAYLOAD}
         return {"arguments": patterns | payloads}
     arguments: dict[str, str] = {}
-    leeway: dict[str, list[str]] = {"from_user": [], "from_server": [], "any_number": []}
+    alternatives: dict[str, list[str]] = {"from_user": [], "from_server": [], "any_number": []}
     for name in dict.fromkeys([*call.params, *spec.parameters]):
         role = roles.get(name) or role_of((name,), spec.parameters[name], None)
         if _may_be_anything(name, call.params.get(name), role):
             arguments[name] = ANYTHING
         elif name not in call.params:
-            leeway["from_user"].append(name)
+            alternatives["from_user"].append(name)
         else:
             if "*" not in patterns[name]:
                 is_field = role is ArgumentRole.DESTINATION or is_id(name)
                 is_amount = role is ArgumentRole.OTHER and is_quantity(name)
-                leeway["from_server" if is_field else "any_number" if is_amount else "from_user"].append(name)
+                alternatives["from_server" if is_field else "any_number" if is_amount else "from_user"].append(name)
             if "*" in patterns[name] or not call.is_from_user(name):
                 arguments[name] = patterns[name]
-    return {"arguments": arguments, **leeway}
+    return {"arguments": arguments, **alternatives}
 
 
 def _may_be_anything(name: str, value: Any, role: ArgumentRole) -> bool:
     if role is ArgumentRole.PAYLOAD:
         return not is_program(name)
-    return role is ArgumentRole.OTHER and is_moment(value) and not is_id(name)
+    return role is ArgumentRole.OTHER and is_date(value) and not is_id(name)
 
 
 def _pattern(value: Any, role: ArgumentRole) -> str:

@@ -1,4 +1,4 @@
-"""Read replies to a question: decisions of front ends, and words such as "yes" or "1 yes 2 no"."""
+"""Parse replies to a question: decisions of front ends, and words such as "yes" or "1 yes 2 no"."""
 
 import re
 import tomllib
@@ -15,30 +15,38 @@ from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.words import stem_of, words_of
 
 ANSWER = "answer"
-"""Name of the argument for an answer's text. agent-chat-ui has no `respond`; it shows the argument as an edit field."""
-_SHORT = 80
+"""Name of the argument that holds the text of an answer. agent-chat-ui cannot respond: it shows a form to edit this."""
+_MAX_NAME_CHARS = 80
 
 _STORED: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 _WORDS = {meaning: [word.replace("_", " ") for word in words.split()] for meaning, words in _STORED.items()}
 YES, SKIP = frozenset(_WORDS["yes"] + _WORDS["yes_phrases"]), frozenset(_WORDS["skip"])
 NO = frozenset(_WORDS["no"] + _WORDS["retract"])
-ACKNOWLEDGES = frozenset(_WORDS["acknowledge"])
-"""Words of `YES` that may only acknowledge."""
-AROUND = frozenset(_WORDS["around"] + _WORDS["thanks"])
-"""Polite words that a verdict may contain."""
-ALL, LIMITS, _ONLY = frozenset(_WORDS["all"]), frozenset(_WORDS["limits"]), frozenset(_WORDS["only"])
-_PAIRS = frozenset(
+ACKNOWLEDGEMENTS = frozenset(_WORDS["acknowledge"])
+"""Words of `YES` that may be a mere acknowledgement, such as "ok, thanks"."""
+POLITE_WORDS = frozenset(_WORDS["around"] + _WORDS["thanks"])
+"""Polite words that may accompany a verdict."""
+ALL_WORDS, LIMITING_WORDS, _ONLY_WORDS = (
+    frozenset(_WORDS["all"]),
+    frozenset(_WORDS["limits"]),
+    frozenset(_WORDS["only"]),
+)
+_TWO_WORD_PHRASES = frozenset(
     word
     for meaning in ("yes", "no", "skip", "acknowledge", "retract", "thanks", "around")
     for word in _WORDS[meaning]
     if word.count(" ") == 1
 )
 _ORDINALS = {name: at for at, name in enumerate(_WORDS["ordinals"])}
-_LINKS = frozenset(_WORDS["links"])
-_BETWEEN = frozenset([*_WORDS["links"], *_WORDS["to_them"], *_WORDS["only"], ",", ";", "and", "&", "/"]) | ALL | AROUND
+_LINK_WORDS = frozenset(_WORDS["links"])
+_FILLER_WORDS = (
+    frozenset([*_WORDS["links"], *_WORDS["to_them"], *_WORDS["only"], ",", ";", "and", "&", "/"])
+    | ALL_WORDS
+    | POLITE_WORDS
+)
 _SIGN_VARIANTS = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\u2640\u2642]")
-_ASKS = frozenset("?؟¿")
-_STOPS = ".!。:)([]#\"'“”¡।"
+_QUESTION_MARKS = frozenset("?؟¿")
+_PUNCTUATION = ".!。:)([]#\"'“”¡।"
 
 _OUTCOMES = {
     "approve": ApprovalOutcome.APPROVED,
@@ -68,24 +76,28 @@ _REMEMBERED = {
     **dict.fromkeys(_WORDS["always"], CallReply(ApprovalOutcome.APPROVED, remember="always")),
     **dict.fromkeys(_WORDS["never"], CallReply(ApprovalOutcome.DENIED, remember="always")),
 }
-AskedAbout = tuple[str, dict[str, Any]]
+CallInQuestion = tuple[str, dict[str, Any]]
 """Tool name and arguments of a call in a question."""
 
 
 def parse_replies(reply: Any, count: int) -> list[CallReply]:
-    """Read a reply to `count` requests: `{"decisions": [...]}`, a list, one decision, or words for all of them.
+    """Return the decisions of a reply: `{"decisions": [...]}`, a list, one decision, or words for all `count` calls.
 
     Raises:
-        RequestError: the reply is none of these, or has another number of decisions.
+        RequestError: the reply has none of these forms, or another number of decisions.
     """
     if isinstance(reply, str):
-        return [read_words(reply)] * count
+        return [parse_words(reply)] * count
     decisions = reply.get("decisions", [reply]) if isinstance(reply, dict) else reply
     if not isinstance(decisions, list) or not decisions:
-        raise _unusable('not a reply: send {"decisions": [{"type": "approve"}]}, or a word such as yes or no')
-    replies = [read_words(one) if isinstance(one, str) else _from_decision(one) for one in decisions]
+        raise _unusable_reply_error(
+            'no decision in the reply: send {"decisions": [{"type": "approve"}]}, or a word such as yes or no'
+        )
+    replies = [
+        parse_words(decision) if isinstance(decision, str) else _from_decision(decision) for decision in decisions
+    ]
     if len(replies) != count:
-        message = f"{len(replies)} decisions for {count} calls: send one for each, in their order"
+        message = f"{len(replies)} decisions for {count} calls: send one decision for each call, in order"
         raise RequestError(message, Code.REPLY_INCOMPLETE)
     return replies
 
@@ -99,56 +111,58 @@ def parse_answer(reply: Any) -> str | None:
     if isinstance(reply, str):
         return reply.strip() or None
     decision = parse_replies(reply, 1)[0]
-    if text := _text_of(decision, ApprovalOutcome.ANSWERED, ApprovalOutcome.DENIED):
+    if text := _comment_of(decision, ApprovalOutcome.ANSWERED, ApprovalOutcome.DENIED):
         return text
     if decision.outcome in {ApprovalOutcome.DENIED, ApprovalOutcome.SKIPPED}:
         return None
-    raise _unusable('the question needs an answer in words: send text, or {"type": "respond"}')
+    raise _unusable_reply_error('the question needs an answer in words: send text, or {"type": "respond"}')
 
 
 def reply_text(reply: Any, count: int) -> str:
-    """Return the text of a reply to `count` requests; empty if it is a decision, or answers several requests."""
+    """Return the text of a reply to one call; empty if the reply is a decision, or the question has several calls."""
     if isinstance(reply, str):
         return reply.strip()
     try:
-        return _text_of(parse_replies(reply, 1)[0], ApprovalOutcome.ANSWERED) if count == 1 else ""
+        return _comment_of(parse_replies(reply, 1)[0], ApprovalOutcome.ANSWERED) if count == 1 else ""
     except RequestError:
         return ""
 
 
 def decides_all_calls(text: str, question: dict[str, Any]) -> bool:
-    """Return whether a message decides all calls of a question's payload."""
+    """Return whether a message clearly decides every call of a question's payload."""
     if question.get("kind") == "question" or not text.strip():
         return is_verdict(text)
     requests = question.get("action_requests") or ()
-    return decisions_in(text, [(str(one.get("name")), one.get("args") or {}) for one in requests]) is not None
+    return (
+        decisions_in(text, [(str(request.get("name")), request.get("args") or {}) for request in requests]) is not None
+    )
 
 
 def is_verdict(text: str) -> bool:
     """Return whether a message says only yes, no or skip."""
-    return bool(text.strip()) and read_words(text).outcome is not ApprovalOutcome.ANSWERED
+    return bool(text.strip()) and parse_words(text).outcome is not ApprovalOutcome.ANSWERED
 
 
-def decisions_in(text: str, calls: Sequence[AskedAbout]) -> list[CallReply] | None:
-    """Return the decision about each call; None if the text does not clearly decide every call."""
+def decisions_in(text: str, calls: Sequence[CallInQuestion]) -> list[CallReply] | None:
+    """Return the decision on each call; None if the text does not clearly decide every call."""
     names = [_names_of(*call) for call in calls]
-    for_all = _verdict_in(text, names[0] if len(names) == 1 else frozenset())
+    for_all = _single_decision_in(text, names[0] if len(names) == 1 else frozenset())
     if for_all is not None:
         return [for_all] * len(calls)
-    if len(names) < 2 or _ASKS & {*_normal(text)}:
+    if len(names) < 2 or _QUESTION_MARKS & {*_normal(text)}:
         return None
     tokens = tokens_of(text)
-    of_two = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
-    words = " ".join(token for token in tokens if token not in AROUND)
-    if len(names) == 2 and words in of_two:
-        return [CallReply(of_two[words])] * 2
-    each = _each(tokens, names)
-    return [CallReply(outcome) for outcome in each] if each else None
+    for_two = {"both": ApprovalOutcome.APPROVED, "neither": ApprovalOutcome.DENIED}
+    words = " ".join(token for token in tokens if token not in POLITE_WORDS)
+    if len(names) == 2 and words in for_two:
+        return [CallReply(for_two[words])] * 2
+    outcomes = _decisions_for_each(tokens, names)
+    return [CallReply(outcome) for outcome in outcomes] if outcomes else None
 
 
-def read_words(text: str) -> CallReply:
-    """Return the decision for all calls; anything but a clear yes, no or skip is an answer in words."""
-    return _verdict_in(text, frozenset()) or CallReply(ApprovalOutcome.ANSWERED, comment=text.strip())
+def parse_words(text: str) -> CallReply:
+    """Return the decision for all calls. Anything but a clear yes, no or skip is an answer in words."""
+    return _single_decision_in(text, frozenset()) or CallReply(ApprovalOutcome.ANSWERED, comment=text.strip())
 
 
 def verdict_of(token: str) -> ApprovalOutcome | None:
@@ -165,29 +179,29 @@ def tokens_of(text: str) -> list[str]:
     plain = _SIGN_VARIANTS.sub("", _normal(text)).casefold().replace("\u2019", "'").replace("、", ",")
     plain = "".join(f" {char} " if unicodedata.category(char) == "So" or char in ",;" else char for char in plain)
     tokens: list[str] = []
-    for word in filter(None, (word if verdict_of(word) else word.strip(_STOPS) for word in plain.split())):
+    for word in filter(None, (word if verdict_of(word) else word.strip(_PUNCTUATION) for word in plain.split())):
         pair = f"{tokens[-1]} {word}" if tokens else ""
-        tokens[-1:] = [pair] if pair in _PAIRS else [*tokens[-1:], word]
+        tokens[-1:] = [pair] if pair in _TWO_WORD_PHRASES else [*tokens[-1:], word]
     return tokens
 
 
 def _from_decision(decision: Any) -> CallReply:
     kind = decision.get("type") if isinstance(decision, dict) else None
     if not isinstance(kind, str) or kind not in _OUTCOMES:
-        raise _unusable(f"unknown decision {kind!r}: use approve, edit, reject, respond or skip")
+        raise _unusable_reply_error(f"unknown decision {kind!r}: use approve, edit, reject, respond or skip")
     outcome = _OUTCOMES[kind]
     if outcome is ApprovalOutcome.EDITED:
         return _edit(decision)
     remember = decision.get("remember", "")
     may_remember = outcome in {ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED}
     if remember not in get_args(Remember) or (remember and not may_remember):
-        raise _unusable(
+        raise _unusable_reply_error(
             f'{kind} cannot be remembered as {remember!r}: use "session" or "always", with approve or reject'
         )
     message = decision.get("message", decision.get("args"))
     comment = message if isinstance(message, str) else ""
     if outcome is ApprovalOutcome.ANSWERED and not comment.strip():
-        raise _unusable('a "respond" decision needs a "message"')
+        raise _unusable_reply_error('a "respond" decision needs a "message"')
     return CallReply(outcome, comment=comment, remember=remember)
 
 
@@ -200,16 +214,16 @@ def _edit(decision: dict[str, Any]) -> CallReply:
             return CallReply(ApprovalOutcome.EDITED, tool_name=name, params=params)
         if params is None and "edited_action" not in decision:
             return CallReply(ApprovalOutcome.EDITED, params=edited)
-    raise _unusable('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
+    raise _unusable_reply_error('an "edit" decision needs {"edited_action": {"name": "...", "args": {...}}}')
 
 
-def _text_of(reply: CallReply, *outcomes: ApprovalOutcome) -> str:
+def _comment_of(reply: CallReply, *outcomes: ApprovalOutcome) -> str:
     text = reply.comment.strip() if reply.outcome in outcomes else ""
     edited = (reply.params or {}).get(ANSWER)
     return text or (edited.strip() if isinstance(edited, str) else "")
 
 
-def _unusable(message: str) -> RequestError:
+def _unusable_reply_error(message: str) -> RequestError:
     return RequestError(message, Code.REPLY_UNUSABLE)
 
 
@@ -217,14 +231,14 @@ def _normal(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
-def _verdict_in(text: str, names: frozenset[str]) -> CallReply | None:
+def _single_decision_in(text: str, names: frozenset[str]) -> CallReply | None:
     if not text.strip():
         return CallReply(ApprovalOutcome.SKIPPED)
-    if _ASKS & {*_normal(text)}:
+    if _QUESTION_MARKS & {*_normal(text)}:
         return None
     tokens = [token for token in tokens_of(text) if token not in {",", ";"}]
-    rest = [token for token in tokens if token not in AROUND]
-    if not {*tokens}.isdisjoint(_WORDS["thanks"]) and rest and {*rest} <= ACKNOWLEDGES:
+    rest = [token for token in tokens if token not in POLITE_WORDS]
+    if not {*tokens}.isdisjoint(_WORDS["thanks"]) and rest and {*rest} <= ACKNOWLEDGEMENTS:
         return None
     for words in (" ".join(tokens), " ".join(rest)):
         if words in _REMEMBERED:
@@ -235,23 +249,23 @@ def _verdict_in(text: str, names: frozenset[str]) -> CallReply | None:
     return CallReply(*verdicts) if len(verdicts) == 1 and None not in verdicts else None  # type: ignore[arg-type]
 
 
-def _each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[ApprovalOutcome] | None:
-    parts = _parts(tokens, names)
+def _decisions_for_each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[ApprovalOutcome] | None:
+    parts = _verdicts_and_indexes(tokens, names)
     if not parts:
         return None
     count = len(names)
     numbers = [part for part in parts if isinstance(part, int)]
     verdicts = [part for part in parts if isinstance(part, ApprovalOutcome)]
-    if ALL & {*tokens} and (numbers or len(verdicts) != 1):
+    if ALL_WORDS & {*tokens} and (numbers or len(verdicts) != 1):
         return None
-    if _ONLY & {*tokens}:
+    if _ONLY_WORDS & {*tokens}:
         if not numbers or {*verdicts} - {ApprovalOutcome.APPROVED}:
             return None
         return [ApprovalOutcome.APPROVED if at in numbers else ApprovalOutcome.DENIED for at in range(count)]
     if not numbers:
         in_order = verdicts if len(verdicts) == count else [*{*verdicts}] * count
         retracts = not {*tokens}.isdisjoint(_WORDS["retract"]) and len({*verdicts}) > 1
-        unclear = retracts or {*tokens} & _LINKS
+        unclear = retracts or {*tokens} & _LINK_WORDS
         return in_order if len(in_order) == count and not unclear else None
     verdict_first = isinstance(parts[0], ApprovalOutcome)
     if not verdicts or verdict_first == isinstance(parts[-1], ApprovalOutcome):
@@ -268,12 +282,12 @@ def _each(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[Approv
     return [decided[at] for at in range(count)] if len(decided) == count else None
 
 
-def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[int | ApprovalOutcome] | None:
-    """Return verdicts and indexes of calls, in order; None if a word is unknown."""
+def _verdicts_and_indexes(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[int | ApprovalOutcome] | None:
+    """Return the verdicts and the indexes of calls in a reply, in order; None if a word is unknown."""
     parts: list[int | ApprovalOutcome] = []
     for word in tokens:
-        verdict = verdict_of(word) if not (word in AROUND and len(tokens) > 1) else None
-        at = _index(word, len(names))
+        verdict = verdict_of(word) if not (word in POLITE_WORDS and len(tokens) > 1) else None
+        at = _call_index(word, len(names))
         if at is not None:
             is_ambiguous = any(_is_name(word, other) for index, other in enumerate(names) if index != at)
             if at not in range(len(names)) or is_ambiguous:
@@ -281,12 +295,12 @@ def _parts(tokens: Sequence[str], names: Sequence[frozenset[str]]) -> list[int |
             parts.append(at)
         elif verdict:
             parts.append(verdict)
-        elif word not in _BETWEEN and not (word == "but" and _ONLY & {*tokens}):
+        elif word not in _FILLER_WORDS and not (word == "but" and _ONLY_WORDS & {*tokens}):
             return None
     return parts
 
 
-def _index(word: str, count: int) -> int | None:
+def _call_index(word: str, count: int) -> int | None:
     if word.isdecimal():
         return int(word) - 1
     return count - 1 if word == "last" else _ORDINALS.get(word)
@@ -296,10 +310,10 @@ def _names_of(tool: str, params: dict[str, Any]) -> frozenset[str]:
     names = {stem_of(word) for word in words_of(tool)}
     for leaf in leaves(params):
         text = str(leaf.value).casefold()
-        if len(text) <= _SHORT:
+        if len(text) <= _MAX_NAME_CHARS:
             names |= {text, *map(stem_of, tokens_of(text)), *map(stem_of, words_of(text))}
-    return frozenset(names - LIMITS)
+    return frozenset(names - LIMITING_WORDS)
 
 
 def _is_name(token: str, names: frozenset[str]) -> bool:
-    return token not in LIMITS and verdict_of(token) is None and (token in names or stem_of(token) in names)
+    return token not in LIMITING_WORDS and verdict_of(token) is None and (token in names or stem_of(token) in names)

@@ -1,4 +1,4 @@
-"""The messages that show a question in its thread, in the form of LangChain's human-in-the-loop middleware.
+"""Build the messages that show a question in its thread, in the form of LangChain's human-in-the-loop middleware.
 
 An AI message has the waiting tool calls, and tool messages close it. Front ends show an approval card only on such a
 message, and providers accept a thread only if every tool call has its tool message. No tool output is copied into them.
@@ -17,19 +17,19 @@ from packetgate.tools.checks.validation import canonical_json
 
 _PREFIX = "question-"
 _ID_DIGITS = 16
-"""Number of id digits in the id of a question or a call: providers accept at most 40 characters."""
-_UNANSWERED = "It was not answered, and has not run."
-_WAITS = "It waits for the user's decision."
+"""Number of digits of a question's or call's id in a message id, because providers accept at most 40 characters."""
+_UNANSWERED = "The question was not answered, and the call did not run."
+_WAITS = "The call waits for the user's decision."
 _TEXTS = {
-    ToolExecutionStatus.PENDING: "It is reviewed again.",
+    ToolExecutionStatus.PENDING: "The call is reviewed again.",
     ToolExecutionStatus.AWAITING_APPROVAL: _WAITS,
     ToolExecutionStatus.AWAITING_CONFIDENCE: _WAITS,
-    ToolExecutionStatus.APPROVED: "The user approved it.",
-    ToolExecutionStatus.EXECUTED: "The user approved it, and it ran.",
-    ToolExecutionStatus.FAILED: "It failed; the answer says why.",
-    ToolExecutionStatus.SKIPPED: "It did not run.",
-    ToolExecutionStatus.USER_DENIED: "The user denied it; it did not run.",
-    ToolExecutionStatus.UNKNOWN: "It was started, and it is not known whether it finished.",
+    ToolExecutionStatus.APPROVED: "The user approved the call.",
+    ToolExecutionStatus.EXECUTED: "The user approved the call, and it ran.",
+    ToolExecutionStatus.FAILED: "The call failed; the answer says why.",
+    ToolExecutionStatus.SKIPPED: "The call did not run.",
+    ToolExecutionStatus.USER_DENIED: "The user denied the call; it did not run.",
+    ToolExecutionStatus.UNKNOWN: "The call was started, and it is not known whether it finished.",
 }
 _ERRORS = frozenset({ToolExecutionStatus.FAILED, ToolExecutionStatus.USER_DENIED, ToolExecutionStatus.UNKNOWN})
 
@@ -40,14 +40,14 @@ def with_thread_messages(before: CognitionPacket, update: PacketUpdate) -> Packe
     if question is None and not any(map(_is_question, before.messages)):
         return update
     after = before.with_update(update)
-    wanted = _messages(before, after)
-    if wanted == after.messages:
+    messages = _messages(before, after)
+    if messages == after.messages:
         return update
     ids = [message.id for message in before.messages]
-    if [message.id for message in wanted[: len(ids)]] == ids:
-        return {**update, "messages": [message for message in wanted if message not in before.messages]}
+    if [message.id for message in messages[: len(ids)]] == ids:
+        return {**update, "messages": [message for message in messages if message not in before.messages]}
     # LangGraph can only append, so an insertion replaces all messages.
-    return {**update, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *wanted]}
+    return {**update, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]}
 
 
 def _messages(before: CognitionPacket, after: CognitionPacket) -> list[AnyMessage]:
@@ -55,22 +55,28 @@ def _messages(before: CognitionPacket, after: CognitionPacket) -> list[AnyMessag
     question = after.governance.question
     asked = [message for message in after.messages if _is_question(message)]
     question_calls = {call["id"] for message in asked for call in message.tool_calls}
-    closings = {one.id: one for one in after.messages if isinstance(one, ToolMessage)}
+    closings = {message.id: message for message in after.messages if isinstance(message, ToolMessage)}
     others = [
-        one for one in after.messages if not isinstance(one, ToolMessage) or one.tool_call_id not in question_calls
+        message
+        for message in after.messages
+        if not isinstance(message, ToolMessage) or message.tool_call_id not in question_calls
     ]
     is_shown = question is None or any(message.id == _PREFIX + question.question_id for message in asked)
-    wanted: list[AnyMessage] = []
+    messages: list[AnyMessage] = []
     for message in others:
-        wanted.append(message)
+        messages.append(message)
         if not _is_question(message) or (question and is_shown and message is others[-1]):
             continue
         for call in message.tool_calls:
             closing = closings.get(f"{_PREFIX}{call['id']}")
             if closing is None or (is_shown and message is asked[-1]):
-                closing = _closing(call, before, after) or closing or _closed(call, _WAITS if question else _UNANSWERED)
-            wanted.append(closing)
-    return wanted if question is None or is_shown else [*wanted, _question_message(after, question)]
+                closing = (
+                    _closing_message(call, before, after)
+                    or closing
+                    or _tool_message(call, _WAITS if question else _UNANSWERED)
+                )
+            messages.append(closing)
+    return messages if question is None or is_shown else [*messages, _question_message(after, question)]
 
 
 def _is_question(message: AnyMessage) -> TypeGuard[AIMessage]:
@@ -92,25 +98,32 @@ def _id(question: OpenQuestion, call_id: str = "") -> str:
     return "-".join(part[:_ID_DIGITS] for part in (question.question_id, call_id) if part)
 
 
-def _closing(call: ToolCall, before: CognitionPacket, after: CognitionPacket) -> ToolMessage | None:
+def _closing_message(call: ToolCall, before: CognitionPacket, after: CognitionPacket) -> ToolMessage | None:
     """Return the message that closes a tool call after a stage; None if the packet does not know the call."""
     call_id = (call["id"] or "").partition("-")[2]
     if not call_id:
         is_same_turn = before.header.packet_id == after.header.packet_id
         answers = after.content.clarifications[len(before.content.clarifications) :] if is_same_turn else ()
-        return _closed(call, answers[-1]) if answers else None
+        return _tool_message(call, answers[-1]) if answers else None
     calls = after.tool_routing.all_calls if after.tool_routing else ()
-    found = next((one for one in reversed(calls) if one.call_id.startswith(call_id)), None)
-    if found is None:
+    packet_call = next((other for other in reversed(calls) if other.call_id.startswith(call_id)), None)
+    if packet_call is None:
         return None
-    approvals = [one for one in after.governance.approvals if one.call_id == found.call_id]
-    is_edited = any(one.outcome is ApprovalOutcome.EDITED for one in approvals)
-    parts = [f"The user changed it to {found.tool_name} {canonical_json(found.params)}."] if is_edited else []
-    parts += [_TEXTS[found.status], *(f"The user said: {one.comment}" for one in approvals if one.comment)]
-    return _closed(call, " ".join(parts), is_error=found.status in _ERRORS)
+    approvals = [approval for approval in after.governance.approvals if approval.call_id == packet_call.call_id]
+    is_edited = any(approval.outcome is ApprovalOutcome.EDITED for approval in approvals)
+    parts = (
+        [f"The user changed the call to {packet_call.tool_name} {canonical_json(packet_call.params)}."]
+        if is_edited
+        else []
+    )
+    parts += [
+        _TEXTS[packet_call.status],
+        *(f"The user said: {approval.comment}" for approval in approvals if approval.comment),
+    ]
+    return _tool_message(call, " ".join(parts), is_error=packet_call.status in _ERRORS)
 
 
-def _closed(call: ToolCall, text: str, *, is_error: bool = False) -> ToolMessage:
+def _tool_message(call: ToolCall, text: str, *, is_error: bool = False) -> ToolMessage:
     return ToolMessage(
         text,
         id=f"{_PREFIX}{call['id']}",

@@ -45,7 +45,7 @@ class Root:
         self._withheld_patterns = tuple(
             rule.arguments["path"]
             for rule in rules
-            if rule.effect is not Effect.ALLOW and "path" in rule.arguments and rule.is_about("ai.read", "ai")
+            if rule.effect is not Effect.ALLOW and "path" in rule.arguments and rule.names_tool("ai.read", "ai")
         )
 
     @cached_property

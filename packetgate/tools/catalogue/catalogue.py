@@ -10,7 +10,7 @@ from itertools import chain, zip_longest
 from packetgate.tools.catalogue.chains import CHAINS
 from packetgate.tools.catalogue.ledger import LONG_TOKENS, capabilities_ledger, full_ledger, primary_tools
 from packetgate.tools.catalogue.preferences import Preferences, matching_names, normalized_kind
-from packetgate.tools.policy.rules import denied_outright
+from packetgate.tools.policy.rules import is_always_denied
 from packetgate.tools.ranking.ranking import IN_MEMORY, Ranking, SemanticModel
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
@@ -60,7 +60,7 @@ class Catalogue(dict[str, ToolSpec]):
 
     def _restrict(self, patterns: tuple[str, ...], channel: str) -> "Catalogue":
         allowed = matching_names(patterns, self) if patterns else tuple(self)
-        names = [name for name in allowed if not denied_outright(self[name].rules, channel)]
+        names = [name for name in allowed if not is_always_denied(self[name].rules, channel)]
         if len(names) == len(self):
             return self
         restricted = Catalogue((self[name] for name in names), meaning=self._meaning)

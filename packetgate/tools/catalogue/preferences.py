@@ -170,7 +170,7 @@ class Preferences(ConfigTable):
                     )
         if self.categories and not spec.assigned_category:
             spec = replace(spec, assigned_category=spec.category_with(self.category_words))
-        rules = tuple(rule for rule in self.policy.rules if rule.is_about(spec.name, spec.server))
+        rules = tuple(rule for rule in self.policy.rules if rule.names_tool(spec.name, spec.server))
         return replace(spec, rules=rules) if rules else spec
 
     def unmatched_patterns(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Grants: remembered approvals and denials, stored as journal entries when given, used and revoked."""
+"""Grants: remembered approvals and denials. The journal records each grant, its uses and its revocation."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.execution.journal import Entry, Journal
-from packetgate.tools.policy.patterns import ANYTHING, fits, is_moment, may_fit
+from packetgate.tools.policy.patterns import ANYTHING, fits, is_date, may_fit
 from packetgate.tools.policy.rules import arguments_line
 from packetgate.tools.provenance.actions import is_requested
 
-GIVEN, USED, REVOKED = "grant_given", "grant_used", "grant_revoked"
+GRANT_GIVEN, GRANT_USED, GRANT_REVOKED = "grant_given", "grant_used", "grant_revoked"
 ID_LENGTH = 8
 _WITHOUT_USER_WORDS = frozenset({"proxy"})
 """Channels in which an agent calls tools, and the user's words are unknown."""
@@ -30,9 +30,9 @@ class Grant(Section):
     effect: Literal["allow", "deny"]
     tool: str
     digest: str
-    """The digest of the tool's definition and server that an approval is valid for; a denial is valid for any."""
+    """Digest of the tool's definition and server. An approval is valid only for this digest, a denial for any."""
     arguments: dict[str, str]
-    """Patterns of `tools.policy.patterns` by argument."""
+    """For each argument, the pattern that its value must fit (`tools.policy.patterns`)."""
     from_user: tuple[str, ...] = ()
     """Arguments that may also be any value in the user's words."""
     from_server: tuple[str, ...] = ()
@@ -50,43 +50,43 @@ class Grant(Section):
 
     @property
     def line(self) -> str:
-        """The grant with its bounds, as text for users."""
+        """The grant's terms and bounds as text for users."""
         bounds = [] if self.effect == "deny" else [f"{self.uses} times"]
         bounds += [f"until {self.expires_at:%Y-%m-%d %H:%M} UTC"] if self.expires_at else []
         bounds += ["in this session"] if self.session_id else []
-        return f"{self.terms}; {', '.join([*bounds, self.asked])}"
+        return f"{self.terms}; {', '.join([*bounds, self.requester_line])}"
 
     @property
-    def asked(self) -> str:
-        """The person and channel that the grant applies to, as text for users."""
+    def requester_line(self) -> str:
+        """The person and channel whose calls the grant covers, as text for users."""
         return f"asked by {self.person} in {self.channel}" if self.person else f"asked in {self.channel}"
 
     @property
     def terms(self) -> str:
-        """The grant without its bounds, as text for users."""
+        """The effect, tool and arguments of the grant as text for users."""
         server = self.tool.partition(".")[0]
-        leeway = dict.fromkeys(self.from_user, "from your words")
-        leeway |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
-        leeway |= dict.fromkeys(self.any_number, "any number that does not come only from free text")
-        return f"{self.effect} {self.tool}{arguments_line(self.arguments, leeway)}"
+        alternatives = dict.fromkeys(self.from_user, "from your words")
+        alternatives |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
+        alternatives |= dict.fromkeys(self.any_number, "any number that does not come only from free text")
+        return f"{self.effect} {self.tool}{arguments_line(self.arguments, alternatives)}"
 
-    def covers(self, call: ToolCall, digest: str, asked: Header) -> bool:
-        """Return whether the grant covers a call. Approvals match literally, denials match widely."""
-        if (call.tool_name, asked.origin, asked.person) != (self.tool, self.channel, self.person):
+    def covers(self, call: ToolCall, digest: str, header: Header) -> bool:
+        """Return whether the grant covers a call. An approval compares values literally, a denial in any spelling."""
+        if (call.tool_name, header.origin, header.person) != (self.tool, self.channel, self.person):
             return False
-        if self.session_id not in {None, asked.session_id}:
+        if self.session_id not in {None, header.session_id}:
             return False
         params = call.params
         if self.effect == "deny":
-            return all(name in params and may_fit(params[name], wanted) for name, wanted in self.arguments.items())
+            return all(name in params and may_fit(params[name], pattern) for name, pattern in self.arguments.items())
         return self.digest == digest and not call.is_flagged and all(self._allows(name, call) for name in params)
 
     def _allows(self, name: str, call: ToolCall) -> bool:
-        value, wanted = call.params[name], self.arguments.get(name)
-        if wanted == ANYTHING:
-            return call.role_of(name) is ArgumentRole.PAYLOAD or is_moment(value)
+        value, pattern = call.params[name], self.arguments.get(name)
+        if pattern == ANYTHING:
+            return call.role_of(name) is ArgumentRole.PAYLOAD or is_date(value)
         return (
-            (wanted is not None and fits(value, wanted))
+            (pattern is not None and fits(value, pattern))
             or (name in {*self.from_user, *self.from_server} and call.is_from_user(name))
             or (name in self.from_server and call.is_from_server(name))
             or (name in self.any_number and _is_number(value) and not call.is_in_text(name))
@@ -98,15 +98,15 @@ class GrantStatus:
     """A grant with its recorded uses."""
 
     grant: Grant
-    used: int
-    revoked: bool
+    use_count: int
+    is_revoked: bool
 
     @property
     def is_valid(self) -> bool:
         """Whether the grant is not revoked, expired or used up."""
         expired = self.grant.expires_at is not None and now() > self.grant.expires_at
-        used_up = self.grant.effect == "allow" and self.used >= self.grant.uses
-        return not (self.revoked or expired or used_up)
+        used_up = self.grant.effect == "allow" and self.use_count >= self.grant.uses
+        return not (self.is_revoked or expired or used_up)
 
 
 @dataclass(frozen=True)
@@ -117,20 +117,22 @@ class Grants:
 
     async def all(self) -> list[GrantStatus]:
         """Return all grants, oldest first, including those that are no longer valid."""
-        entries = [row.entry for row in await self.journal.event_entries(GIVEN, USED, REVOKED)]
-        stored = [entry.detail["grant"] for entry in entries if entry.event == GIVEN and "grant" in entry.detail]
+        entries = [row.entry for row in await self.journal.event_entries(GRANT_GIVEN, GRANT_USED, GRANT_REVOKED)]
+        stored = [entry.detail["grant"] for entry in entries if entry.event == GRANT_GIVEN and "grant" in entry.detail]
         grants = [Grant.model_validate(grant) for grant in stored]  # the grants of a forgotten session are erased
-        used = Counter(_grant_id(entry) for entry in entries if entry.event == USED)
-        revoked = {_grant_id(entry) for entry in entries if entry.event == REVOKED}
-        return [GrantStatus(grant, used[grant.grant_id], grant.grant_id in revoked) for grant in grants]
+        uses = Counter(_grant_id(entry) for entry in entries if entry.event == GRANT_USED)
+        revoked = {_grant_id(entry) for entry in entries if entry.event == GRANT_REVOKED}
+        return [GrantStatus(grant, uses[grant.grant_id], grant.grant_id in revoked) for grant in grants]
 
     async def covering(self, call: ToolCall, digest: str, packet: CognitionPacket) -> Grant | None:
-        """Return the valid grant for a call, a denial before an approval.
+        """Return the valid grant for a call, a denial before an approval; None without a grant.
 
-        An approval covers only what the user's words of this turn ask for.
+        An approval covers a call only if the user's words of this turn ask for the call.
         """
         grants = [
-            one.grant for one in await self.all() if one.is_valid and one.grant.covers(call, digest, packet.header)
+            status.grant
+            for status in await self.all()
+            if status.is_valid and status.grant.covers(call, digest, packet.header)
         ]
         if packet.header.origin not in _WITHOUT_USER_WORDS and not is_requested(call, packet.content.user_words):
             grants = [grant for grant in grants if grant.effect == "deny"]
@@ -138,18 +140,20 @@ class Grants:
 
     async def give(self, grant: Grant, packet: CognitionPacket) -> None:
         """Store a grant."""
-        key = f"{GIVEN}:{grant.grant_id}"
-        await self.journal.record(_entry(GIVEN, packet, {"grant": grant.model_dump(mode="json")}, key))
+        key = f"{GRANT_GIVEN}:{grant.grant_id}"
+        await self.journal.record(_entry(GRANT_GIVEN, packet, {"grant": grant.model_dump(mode="json")}, key))
 
     async def use(self, grant_id: str, call: ToolCall, packet: CognitionPacket) -> bool:
-        """Record one use; return False if no use was left. Two concurrent uses are counted separately."""
+        """Record one use of a grant; return False if no use is left. Concurrent uses are counted separately."""
         status = await self._status(grant_id)
         while status is not None and status.is_valid:
-            number = status.used + 1
+            number = status.use_count + 1
             detail = {"grant_id": grant_id, "line": status.grant.line}
-            if await self.journal.record(_entry(USED, packet, detail, f"{USED}:{grant_id}:{number}", call.call_id)):
+            if await self.journal.record(
+                _entry(GRANT_USED, packet, detail, f"{GRANT_USED}:{grant_id}:{number}", call.call_id)
+            ):
                 return True
-            status = replace(status, used=number)
+            status = replace(status, use_count=number)
         return False
 
     async def revoke(self, grant_id: str) -> bool:
@@ -157,7 +161,9 @@ class Grants:
         status = await self._status(grant_id)
         if status is None or not status.is_valid:
             return False
-        return await self.journal.record(Entry(REVOKED, detail={"grant_id": grant_id}, key=f"{REVOKED}:{grant_id}"))
+        return await self.journal.record(
+            Entry(GRANT_REVOKED, detail={"grant_id": grant_id}, key=f"{GRANT_REVOKED}:{grant_id}")
+        )
 
     async def _status(self, grant_id: str) -> GrantStatus | None:
         return next((status for status in await self.all() if status.grant.grant_id == grant_id), None)

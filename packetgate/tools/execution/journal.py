@@ -1,4 +1,4 @@
-"""The journal: append-only entries of claims, calls and turns, and the entries of one call."""
+"""The journal: append-only entries of claims, calls and turns; and the log of one call in it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 
 CLAIMED = "claimed"
 CALL_MARKED = "call_marked"
-"""Event that maps the digest of a proxy call to the newest run of that call."""
+"""Event that stores the newest run of a proxy call under the digest of the call."""
 STARTED = "call_started"
 ENDED = "call_ended"
 
@@ -65,22 +65,22 @@ class Journal(ABC):
         return await self.record(Entry(CLAIMED, key=key))
 
 
-class HeldJournal(Journal):
-    """A journal that records some entries together with the next ones, in one write to disk."""
+class BufferedJournal(Journal):
+    """A journal that holds entries back, and records them with the next entries in one write to disk."""
 
-    def __init__(self, journal: Journal, *held: Entry) -> None:
+    def __init__(self, journal: Journal, *entries: Entry) -> None:
         self._journal = journal
-        self._held = held
+        self._buffer = entries
 
     async def record(self, *entries: Entry) -> bool:
-        """Record the held entries together with `entries`; return whether they were recorded."""
-        written = await self._journal.record(*self._held, *entries)
-        self._held = () if written else self._held
+        """Record the buffered entries and `entries`; return whether they were recorded."""
+        written = await self._journal.record(*self._buffer, *entries)
+        self._buffer = () if written else self._buffer
         return written
 
     async def flush(self) -> None:
-        """Record the entries that are still held."""
-        if self._held:
+        """Record the entries that are still buffered."""
+        if self._buffer:
             await self.record()
 
     async def call_entries(self, packet_id: str, call_id: str) -> tuple[RecordedEntry, ...]:
@@ -122,25 +122,25 @@ class MemoryJournal(Journal):
 
 @dataclass(frozen=True)
 class CallLog:
-    """The recorded runs of a packet's call."""
+    """The runs of one call that the journal has recorded."""
 
     call: ToolCall
     packet: CognitionPacket
     spec: ToolSpec
     approval: str
-    """The id of the question whose answer allows the call; empty if none was needed."""
+    """Id of the question whose answer allows the call; empty if no approval was needed."""
     journal: Journal
     starts: tuple[RecordedEntry, ...] = ()
     ends: tuple[RecordedEntry, ...] = ()
 
     async def read(self) -> "CallLog":
         """Return the log with all recorded runs."""
-        starts, ends = await _runs(self.call, self.packet, self.journal)
+        starts, ends = await _recorded_runs(self.call, self.packet, self.journal)
         return CallLog(self.call, self.packet, self.spec, self.approval, self.journal, starts, ends)
 
     @property
     def end(self) -> ToolCall | None:
-        """The call with its recorded end for these arguments and this approval; None if the call did not run."""
+        """The call with its recorded end for these arguments and this approval; None if no end is recorded."""
         for row in reversed(self.ends):
             detail = row.entry.detail
             if self._identity.items() <= detail.items():
@@ -149,14 +149,14 @@ class CallLog:
         return None
 
     @property
-    def unfinished(self) -> datetime | None:
-        """The start of the last run without a recorded end."""
+    def unfinished_start(self) -> datetime | None:
+        """The start of the newest run without a recorded end."""
         ended = {row.entry.detail["attempt"] for row in self.ends}
         return next((row.at for row in reversed(self.starts) if row.entry.detail["attempt"] not in ended), None)
 
     @property
     def idempotency_key(self) -> str:
-        """The key that tells a server that a run repeats an unfinished one. It changes once the call has ended."""
+        """The key by which a server recognises the retry of an unfinished run. It changes after each recorded end."""
         return str(UUID(digest_of([self.packet.header.packet_id, self.call.call_id, len(self.ends)])[:32]))
 
     async def start(self) -> bool:
@@ -181,30 +181,30 @@ class CallLog:
     def _identity(self) -> dict[str, JsonValue]:
         return {"call": digest_of(self.call.params), "approval": self.approval}
 
-    def _entry(self, event: str, once: str, **detail: JsonValue) -> Entry:
+    def _entry(self, event: str, key_prefix: str, **detail: JsonValue) -> Entry:
         attempt = len(self.starts) + 1
         header, call_id, reads = self.packet.header, self.call.call_id, self.call.risk is Risk.READ
-        key = None if reads else f"{once}:{header.packet_id}:{call_id}:{attempt}"
-        full = {"tool": self.call.tool_name, "attempt": attempt, **self._identity, **detail}
-        return Entry(event, header.session_id, header.packet_id, call_id, full, key, is_durable=not reads)
+        key = None if reads else f"{key_prefix}:{header.packet_id}:{call_id}:{attempt}"
+        complete_detail = {"tool": self.call.tool_name, "attempt": attempt, **self._identity, **detail}
+        return Entry(event, header.session_id, header.packet_id, call_id, complete_detail, key, is_durable=not reads)
 
 
 async def interrupted_writes(packet: CognitionPacket, journal: Journal) -> list[tuple[ToolCall, str]]:
-    """Return the writes and commands that an interrupted turn started, each with its outcome in words."""
+    """Return the writes and commands that an interrupted turn started, each with a text about its outcome."""
     outcomes = []
     for call in packet.tool_routing.calls if packet.tool_routing else ():
         if call.risk is Risk.READ or call.status is not ToolExecutionStatus.APPROVED:
             continue
-        starts, ends = await _runs(call, packet, journal)
+        starts, ends = await _recorded_runs(call, packet, journal)
         if starts:
             ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
             status = ended.get(starts[-1].entry.detail.get("attempt"))
-            known = f"it ended as {status}, but the result was not reported"
-            outcomes.append((call, known if status else call.with_unfinished_run(starts[-1].at).unfinished_run_text))
+            outcome = f"it ended as {status}, but the result was not reported"
+            outcomes.append((call, outcome if status else call.with_unfinished_run(starts[-1].at).unfinished_run_text))
     return outcomes
 
 
-async def _runs(
+async def _recorded_runs(
     call: ToolCall, packet: CognitionPacket, journal: Journal
 ) -> tuple[tuple[RecordedEntry, ...], tuple[RecordedEntry, ...]]:
     rows = await journal.call_entries(packet.header.packet_id, call.call_id)

@@ -1,4 +1,4 @@
-"""Check directly before execution whether a call may run, regardless of any model's decision."""
+"""Check directly before execution whether a call may run, whatever a model decided."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from packetgate.tools.risk.call import with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
-_GRANTED = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
+_APPROVING_OUTCOMES = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
 _CODES = {"unknown_tool": Code.TOOL_UNKNOWN, "alias": Code.TOOL_UNKNOWN, "off_palette": Code.TOOL_NOT_OFFERED}
 
 
@@ -33,8 +33,8 @@ class Need:
 
     kind: Literal["nothing", "approval", "refusal"]
     why: str = ""
-    by: str = ""
-    """The rule or grant that replaces a question."""
+    allowed_by: str = ""
+    """The rule or grant that allows the call without a question."""
     grant_id: str = ""
     code: Code | None = None
 
@@ -50,13 +50,16 @@ def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
     """
     name = call.tool_name
     if not packet.governance.settings.allows_tool(name):
-        raise CallRefusedError(f"{name} is not in the allow-list (allowed_tools).", code=Code.TOOL_NOT_ALLOWED)
+        raise CallRefusedError(
+            f"{name} is not in the allow-list (allowed_tools): use an allowed tool, or add {name} to the list.",
+            code=Code.TOOL_NOT_ALLOWED,
+        )
     corrections = check_call(name, call.params, packet.context.palette_names, catalogue)
     if corrections:
         message = " ".join(correction.message for correction in corrections)
-        raise CallRefusedError(message, code=code_of(corrections[0]))
+        raise CallRefusedError(message, code=refusal_code(corrections[0]))
     if packet.context.is_limited_to_results(name) and not str(call.params.get("path")).startswith(HANDLE_PREFIX):
-        message = f"{name} can read only stored results here: its path must begin with {HANDLE_PREFIX!r}."
+        message = f"{name} can read only stored results in this turn: use a path that begins with {HANDLE_PREFIX!r}."
         raise CallRefusedError(message, code=Code.TOOL_NOT_OFFERED)
     spec = catalogue[name]
     call = with_risk(call, spec)
@@ -71,29 +74,32 @@ def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
         raise CallRefusedError(message, code=Code.MARKED_ARGUMENT)
     if need.kind == "approval" and (approval is None or approval.is_by_rule):
         message = (
-            f"{name}: {need.why}, and no approval is on record for exactly these arguments, this "
-            "definition of the tool and this server, or it has expired."
+            f"{name}: {need.why}, and there is no unexpired approval for exactly these arguments, this "
+            "definition of the tool and this server. Send the request again to be asked."
         )
         raise CallRefusedError(message, code=Code.APPROVAL_MISSING)
-    if need.by and approval is None:
-        message = f"{name}: {need.by} allows it, but no approval by it is on record, or it has expired."
+    if need.allowed_by and approval is None:
+        message = (
+            f"{name}: {need.allowed_by} allows the call, but the approval was not recorded or has expired. "
+            "Send the request again."
+        )
         raise CallRefusedError(message, code=Code.APPROVAL_MISSING)
     return call, approval
 
 
-def code_of(correction: Correction) -> Code:
-    """Return the code of a refusal for an invalid call."""
+def refusal_code(correction: Correction) -> Code:
+    """Return the code of the refusal for an invalid call."""
     return _CODES.get(correction.problem, Code.ARGUMENTS_INVALID)
 
 
 def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Grant | None = None) -> Need:
-    """Return what a call needs, given the grant that covers it, if any. The gate and the execution both use this.
+    """Return what a call needs before it runs. `grant` is the grant that covers the call.
 
     No rule or grant allows a flagged call. A call whose risk is disabled needs nothing, because it is a dry run.
     """
     rule = strictest_rule(spec.rules, call.params, spec.parameters, packet.header.origin)
     if rule is not None and rule.effect is Effect.DENY:
-        return Need("refusal", f"is denied by the policy: {rule.line}", code=Code.POLICY_DENIED)
+        return Need("refusal", f"is denied by a policy rule: {rule.line}", code=Code.POLICY_DENIED)
     if grant is not None and grant.effect == "deny":
         why = f"is denied by a remembered answer: {grant.line} (grant {grant.grant_id})"
         return Need("refusal", why, code=Code.GRANT_DENIED)
@@ -103,13 +109,13 @@ def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Gran
     if flagged:
         return Need("approval", flagged)
     if rule is not None and rule.effect is Effect.ASK:
-        return Need("approval", f"the policy says: {rule.line}")
+        return Need("approval", f"a policy rule asks about this call: {rule.line}")
     if call.risk is Risk.READ:
         return Need("nothing")
     if rule is not None:
-        return Need("nothing", by=f"the policy: {rule.line}")
+        return Need("nothing", allowed_by=f"the policy: {rule.line}")
     if grant is not None:
-        return Need("nothing", by=f"grant {grant.grant_id}: {grant.line}", grant_id=grant.grant_id)
+        return Need("nothing", allowed_by=f"grant {grant.grant_id}: {grant.line}", grant_id=grant.grant_id)
     return Need("approval", f"{call.risk} tools need approval")
 
 
@@ -121,7 +127,7 @@ async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journ
         if spec is None:  # refused at execution
             return Need("nothing")
         need = need_of(call, spec, packet)
-        is_decided = need.kind == "refusal" or (need.kind == "nothing" and not need.by)
+        is_decided = need.kind == "refusal" or (need.kind == "nothing" and not need.allowed_by)
         if is_decided or catalogue.preferences.policy.remember == "never":
             return need
         return need_of(call, spec, packet, await Grants(journal).covering(call, spec.digest, packet))
@@ -131,14 +137,14 @@ async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journ
 
 
 def call_digest(call: ToolCall, spec: ToolSpec) -> str:
-    """Return what an approval is valid for: the digest of the arguments, the tool's definition and its server."""
+    """Return the digest of a call's arguments, tool definition and server. An approval is valid for one digest."""
     return digest_of([spec.digest, call.params])
 
 
 def approvals_without_question(
     calls: Sequence[ToolCall], needs: Mapping[str, Need], packet: CognitionPacket, catalogue: Catalogue
 ) -> list[Approval]:
-    """Return the approvals by rules and grants for calls that passed the gate."""
+    """Return the approvals of calls that passed the gate and that a rule or grant allows."""
     expires = now() + timedelta(seconds=packet.governance.settings.ask_timeout_s)
     return [
         Approval(
@@ -146,14 +152,14 @@ def approvals_without_question(
             tool_name=call.tool_name,
             params=call.params,
             outcome=ApprovalOutcome.APPROVED,
-            comment=f"by {need.by}",
+            comment=f"by {need.allowed_by}",
             digest=call_digest(call, catalogue[call.tool_name]),
             expires_at=expires,
-            by=need.by,
+            by=need.allowed_by,
             grant_id=need.grant_id,
         )
         for call in calls
-        if (need := needs[call.call_id]).by and call.status is ToolExecutionStatus.APPROVED
+        if (need := needs[call.call_id]).allowed_by and call.status is ToolExecutionStatus.APPROVED
     ]
 
 
@@ -162,6 +168,6 @@ def _approval_of(call: ToolCall, packet: CognitionPacket, spec: ToolSpec) -> App
     for approval in reversed(packet.governance.approvals):
         is_this_call = approval.call_id == call.call_id and approval.digest == digest
         expired = approval.expires_at is None or at > approval.expires_at
-        if is_this_call and approval.outcome in _GRANTED and not expired:
+        if is_this_call and approval.outcome in _APPROVING_OUTCOMES and not expired:
             return approval
     return None

@@ -1,4 +1,4 @@
-"""Run calls, and return them with their results."""
+"""Run calls and dry runs, and return them with their results."""
 
 import asyncio
 import logging
@@ -25,11 +25,11 @@ from packetgate.tools.text.result_store import session_results
 
 _logger = logging.getLogger(__name__)
 
-_PATIENCE_S = 3.0
+_DRY_RUN_TIMEOUT_S = 3.0
 """Longest time, in seconds, that a question waits for dry runs."""
 
 
-async def execute_all(
+async def execute_calls(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> list[ToolCall]:
     """Run calls concurrently. An unexpected exception ends only its own call.
@@ -43,14 +43,15 @@ async def execute_all(
         if isinstance(error, ConfigError):
             raise error
     return [
-        _broken(call, end) if isinstance(end, BaseException) else end for call, end in zip(calls, ends, strict=True)
+        _failed_call(call, end) if isinstance(end, BaseException) else end
+        for call, end in zip(calls, ends, strict=True)
     ]
 
 
 async def run_dry_runs(
     calls: Sequence[ToolCall], packet: CognitionPacket, catalogue: Catalogue, toolbox: Toolbox, journal: Journal
 ) -> tuple[CognitionPacket, dict[str, ToolCall]]:
-    """Run the calls that wait for the user as dry runs, if their tools support that, for at most `_PATIENCE_S`.
+    """Run the calls that wait for the user as dry runs, if their tools support that, for at most `_DRY_RUN_TIMEOUT_S`.
 
     Returns the packet with audit entries, and the ended dry runs by call id.
     """
@@ -60,23 +61,23 @@ async def run_dry_runs(
     dry = packet.with_update({"governance": packet.governance.as_dry_run()})
     ends: dict[str, ToolCall] = {}
 
-    async def rehearsed(call: ToolCall) -> None:
-        (ends[call.call_id],) = await execute_all([call], dry, catalogue, toolbox, journal)
+    async def run_dry(call: ToolCall) -> None:
+        (ends[call.call_id],) = await execute_calls([call], dry, catalogue, toolbox, journal)
 
     try:
-        async with asyncio.timeout(_PATIENCE_S):
-            await asyncio.gather(*(rehearsed(call) for call in waiting))
+        async with asyncio.timeout(_DRY_RUN_TIMEOUT_S):
+            await asyncio.gather(*(run_dry(call) for call in waiting))
     except TimeoutError:
-        pass  # the others are reported as timed out
-    trail = (
-        AuditEntry(event=_rehearsal_event(ends.get(call.call_id)), detail=call.tool_name, call_id=call.call_id)
+        pass  # dry runs without an end are reported as timed out
+    entries = (
+        AuditEntry(event=_dry_run_event(ends.get(call.call_id)), detail=call.tool_name, call_id=call.call_id)
         for call in waiting
     )
-    return packet.with_update({"governance": packet.governance.with_audit_entries(*trail)}), ends
+    return packet.with_update({"governance": packet.governance.with_audit_entries(*entries)}), ends
 
 
 def result_text(call: ToolCall) -> str:
-    """Return the output of a call, or why it has none."""
+    """Return the output of a call, or the reason why the call has none."""
     if call.result is not None and call.status is ToolExecutionStatus.EXECUTED:
         return call.result.output
     if call.result is not None and call.result.dry_run:
@@ -95,24 +96,29 @@ async def _execute(
             log = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
             return await _run_once(log, toolbox, approval.grant_id if approval else "")
         if spec.has_dry_run:
-            return await _sent(call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True)
+            return await _send_call(
+                call, {**call.params, "dry_run": True}, toolbox, packet.header.session_id, dry_run=True
+            )
     except CallRefusedError as error:
-        return call.with_result(ToolExecutionStatus.FAILED, _failure(error))
+        return call.with_result(ToolExecutionStatus.FAILED, _failed_result(error))
     output = _why_read_is_off(call) or f"it was not called, because {call.risk} tools are switched off"
     return call.with_result(
         ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=output, dry_run=True, server_part="")
     )
 
 
-async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCall:
-    """Return the ended call. Run it unless the journal has its end, or a write that may have happened."""
-    call, spec = unread.call, unread.spec
+async def _run_once(log: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCall:
+    """Run a call once, and return it with its result.
+
+    The call does not run if the journal has its end, or the start of a write whose end is unknown.
+    """
+    call, spec = log.call, log.spec
     while True:
-        log = await unread.read()
+        log = await log.read()
         if log.end is not None:
             return log.end
-        if log.unfinished is not None and call.risk is not Risk.READ and call.started_at != log.unfinished:
-            return call.with_unfinished_run(log.unfinished)
+        if log.unfinished_start is not None and call.risk is not Risk.READ and call.started_at != log.unfinished_start:
+            return call.with_unfinished_run(log.unfinished_start)
         if grant_id and not await Grants(log.journal).use(grant_id, call, log.packet):
             message = "the remembered approval was revoked, is used up or has expired: approve the call again"
             raise CallRefusedError(message, code=Code.GRANT_OVER)
@@ -121,7 +127,7 @@ async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCal
     params = with_idempotency_key(call.params, spec.parameters, log.idempotency_key)
     if spec.has_dry_run:
         params["dry_run"] = False
-    end = await _sent(call, params, toolbox, log.packet.header.session_id, idempotency_key=log.idempotency_key)
+    end = await _send_call(call, params, toolbox, log.packet.header.session_id, idempotency_key=log.idempotency_key)
     try:
         await log.finish(end)
     except ConfigError as error:  # the packet may still be stored
@@ -129,7 +135,7 @@ async def _run_once(unread: CallLog, toolbox: Toolbox, grant_id: str) -> ToolCal
     return end
 
 
-async def _sent(
+async def _send_call(
     call: ToolCall,
     params: dict[str, Any],
     toolbox: Toolbox,
@@ -144,7 +150,7 @@ async def _sent(
     except ToolCallError as error:
         may_have_changed = isinstance(error, LostCallError) and not dry_run and call.risk is not Risk.READ
         status = ToolExecutionStatus.UNKNOWN if may_have_changed else ToolExecutionStatus.FAILED
-        return call.with_result(status, _failure(error))
+        return call.with_result(status, _failed_result(error))
     if not result.success:
         return call.with_result(ToolExecutionStatus.FAILED, result)
     if dry_run:
@@ -152,7 +158,7 @@ async def _sent(
     return call.with_result(ToolExecutionStatus.EXECUTED, result)
 
 
-def _rehearsal_event(dry_run: ToolCall | None) -> str:
+def _dry_run_event(dry_run: ToolCall | None) -> str:
     if dry_run is None:
         return "dry_run_timed_out"
     return "dry_run_failed" if dry_run.status is ToolExecutionStatus.FAILED else "dry_run_passed"
@@ -163,7 +169,7 @@ def _has_dry_run(call: ToolCall, catalogue: Catalogue) -> bool:
     return spec is not None and spec.has_dry_run and call.risk is not Risk.READ  # a dry run of a read would run it
 
 
-def _broken(call: ToolCall, error: BaseException) -> ToolCall:
+def _failed_call(call: ToolCall, error: BaseException) -> ToolCall:
     if not isinstance(error, Exception):
         raise error
     _logger.error("call %s of %s failed: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
@@ -174,7 +180,7 @@ def _broken(call: ToolCall, error: BaseException) -> ToolCall:
     )
 
 
-def _failure(error: ToolCallError) -> ToolResult:
+def _failed_result(error: ToolCallError) -> ToolResult:
     return ToolResult(
         success=False, error=str(error), error_type=error.error_type, code=error.code, server_part=error.server_part
     )

@@ -1,9 +1,9 @@
-"""Patterns of argument values in policy rules and grants.
+"""Compare argument values with the patterns of policy rules and grants.
 
 `*` matches anything within one part of a path, `**` anything, and a backslash makes the next character literal. Values
 that are not text are compared as JSON. `fits` compares literally, and is for rules that allow. `may_fit` is for rules
-that ask or deny: it also compares what a system may read in a value, such as a path without its `..` and `%2e`, or an
-address by its host, port and path.
+that ask or deny: it also compares the other readings of a value, such as a path after `..` and `%2e` are resolved, or
+an address by its host, port and path.
 """
 
 import json
@@ -27,10 +27,10 @@ _DECODINGS = 3
 """Number of decoding rounds for a value: some programs decode twice by mistake."""
 _MAX_PATH = 4096
 _FILE = re.compile(r"file:(?://localhost(?=/)|(?=/))/*")
-_BETWEEN = re.compile(r"""[\s,;|<>()\[\]{}"'`]+""")
+_SEPARATORS = re.compile(r"""[\s,;|<>()\[\]{}"'`]+""")
 _PLACE_MARKS = re.compile(r"[/\\@]")
 _MAILBOX = re.compile(r"(?:mailto:)?([^@\s]+@[^@?\s]+?)\.?(?:\?.*)?", re.DOTALL)
-_WILD = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
+_PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
 _WITH_SCHEME = re.compile(r"([a-z*][a-z0-9+.*-]*):[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
 _WITHOUT_SCHEME = re.compile(r"()[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
 _SITE_PATTERN = re.compile(r"([a-z*][a-z0-9+.*-]*)://([^/?#]*)(.*)", re.DOTALL)
@@ -43,32 +43,32 @@ _DEFAULT_PORTS = frozenset({"", "80", "443"})
 
 
 def literal_pattern(value: Any) -> str:
-    """Return the pattern that only this value fits."""
+    """Return the pattern that matches only this value."""
     return re.sub(r"[*\\]", r"\\\g<0>", _text_of(value))
 
 
 def fits(value: Any, pattern: str) -> bool:
-    """Return whether a value, or every element of a list, fits a pattern literally and does not leave its folder."""
+    """Return whether a value, or every element of a list, fits a pattern literally; a path with `..` never does."""
     if pattern == ANYTHING or _fits_literally(value, pattern):
         return True
     return isinstance(value, list) and bool(value) and all(_fits_literally(part, pattern) for part in value)
 
 
 def may_fit(value: Any, pattern: str) -> bool:
-    """Return whether a value or a part of it fits a pattern, as any system may read it."""
-    wanted = _plain(_at_home(pattern))
-    whole, site = _compiled(wanted), _site_of_pattern(wanted)
-    folder = wanted.removesuffix(_FOLDER) if wanted.endswith(_FOLDER) and wanted != _FOLDER else None
+    """Return whether any reading of a value, or of a part of the value, fits a pattern."""
+    pattern = _plain(_expand_home(pattern))
+    whole, site = _compiled(pattern), _site_of_pattern(pattern)
+    folder = pattern.removesuffix(_FOLDER) if pattern.endswith(_FOLDER) and pattern != _FOLDER else None
     return any(
         whole.fullmatch(form)
         or (folder and _compiled(folder).fullmatch(form))
-        or (site and any(one.is_meant_by(site) for one in _sites_in(form)))
+        or (site and any(address.matches(site) for address in _sites_in(form)))
         for text in _texts(value)
         for form in _forms(text)
     )
 
 
-def is_moment(value: Any) -> bool:
+def is_date(value: Any) -> bool:
     """Return whether a value is a date, with or without a time."""
     if not isinstance(value, str) or "-" not in value:
         return False
@@ -80,7 +80,7 @@ def is_moment(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Site:
-    """The parts of an address, or of a pattern of addresses."""
+    """The parts of an address, or of a pattern for addresses."""
 
     scheme: str
     host: str
@@ -88,10 +88,10 @@ class _Site:
     """Empty for a default port."""
     path: str
 
-    def is_meant_by(self, pattern: "_Site") -> bool:
-        """Return whether a pattern matches this address.
+    def matches(self, pattern: "_Site") -> bool:
+        """Return whether this address matches a pattern.
 
-        All schemes of the web are equal. A pattern without a port or a path matches any.
+        All web schemes are equal. A pattern without a port or a path matches any port or path.
         """
         schemes_fit = {self.scheme, pattern.scheme} <= _WEB or self.scheme in ("", pattern.scheme)
         paths = (self.path, f"{self.path}/")
@@ -125,33 +125,33 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     text = _text_of(value)
     yield text
     if isinstance(value, str) and len(text) <= _MAX_PATH:
-        yield from (part for part in _BETWEEN.split(text) if part != text and _PLACE_MARKS.search(part))
+        yield from (part for part in _SEPARATORS.split(text) if part != text and _PLACE_MARKS.search(part))
     if depth < _MAX_DEPTH and isinstance(value, dict | list):
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _texts(inner, depth + 1)
 
 
 def _forms(text: str) -> set[str]:
-    """Return the readings of a text: decoded, as a resolved path, below the working folder, and as a mailbox."""
-    decoded = {form for one in _decoded(text) for form in (_plain(one), _plain(one).strip())}
-    paths = {_FILE.sub("/", form) for form in decoded if form}
-    resolved = {normpath(_at_home(form.replace("\\", "/"))) for form in paths}
+    """Return the readings of a text: decoded, as a resolved path, relative to the working folder, and as a mailbox."""
+    decodings = {form for decoded in _decoded(text) for form in (_plain(decoded), _plain(decoded).strip())}
+    paths = {_FILE.sub("/", form) for form in decodings if form}
+    resolved = {normpath(_expand_home(form.replace("\\", "/"))) for form in paths}
     if "/" in text or "\\" in text:
-        resolved.add(_plain(_without_links(text.strip().replace("\\", "/"))))
+        resolved.add(_plain(_resolve_links(text.strip().replace("\\", "/"))))
     here = f"{_plain(str(Path.cwd()))}/"
     relative = {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
-    mailboxes = {found[1] for form in decoded if (found := _MAILBOX.fullmatch(form))}
-    return decoded | resolved | relative | mailboxes
+    mailboxes = {match[1] for form in decodings if (match := _MAILBOX.fullmatch(form))}
+    return decodings | resolved | relative | mailboxes
 
 
-def _without_links(path: str) -> str:
+def _resolve_links(path: str) -> str:
     try:
         return str(Path(path).expanduser().resolve()) if len(path) <= _MAX_PATH else path
     except (OSError, RuntimeError, ValueError):  # not a path, or an unknown home folder
         return path
 
 
-def _at_home(text: str) -> str:
+def _expand_home(text: str) -> str:
     return f"{_plain(str(Path.home()))}{text[1:]}" if text == "~" or text.startswith("~/") else text
 
 
@@ -169,7 +169,7 @@ def _decoded(text: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_regex, _WILD.findall(pattern))), re.DOTALL)
+    return re.compile("".join(map(_regex, _PATTERN_PARTS.findall(pattern))), re.DOTALL)
 
 
 def _regex(part: str) -> str:
@@ -180,18 +180,18 @@ def _regex(part: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _site_of_pattern(pattern: str) -> _Site | None:
-    found = _SITE_PATTERN.fullmatch(pattern) or _HOST_PATTERN.fullmatch(pattern)
-    return _site(*found.groups()) if found else None
+    match = _SITE_PATTERN.fullmatch(pattern) or _HOST_PATTERN.fullmatch(pattern)
+    return _site(*match.groups()) if match else None
 
 
 def _sites_in(text: str) -> list[_Site]:
     bare = re.sub(r"[\t\r\n]", "", text).strip()
-    return [_site(*found.groups()) for form in (_WITH_SCHEME, _WITHOUT_SCHEME) if (found := form.fullmatch(bare))]
+    return [_site(*match.groups()) for form in (_WITH_SCHEME, _WITHOUT_SCHEME) if (match := form.fullmatch(bare))]
 
 
 def _site(scheme: str, authority: str, rest: str) -> _Site:
-    found = _PORT.fullmatch(authority.rpartition("@")[2])
-    host, port = (found[1], found[2] or "") if found else (authority, "")
+    match = _PORT.fullmatch(authority.rpartition("@")[2])
+    host, port = (match[1], match[2] or "") if match else (authority, "")
     path = re.split(r"[?#]", rest.replace("\\", "/"), maxsplit=1)[0]
     resolved = normpath(_PATH_PARAMETERS.sub("", path)).replace("//", "/") if path else "/" * bool(rest)
     return _Site(scheme, _host(host), "" if port in _DEFAULT_PORTS else port, f"{resolved}{rest[len(path) :]}")

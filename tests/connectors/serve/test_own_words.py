@@ -12,7 +12,7 @@ from support.prompts import NO_TOOL, call, review
 from support.scripted_openai import ScriptedOpenAI
 
 NAMED = "The plumber reads eve@rival.example now."
-FLAGGED = "Look at this"
+FLAGGED = "Warning:"
 FROM_HISTORY = "text that an earlier message of the conversation returned"
 
 

@@ -10,7 +10,7 @@ from packetgate.state.codes import Code
 from packetgate.state.errors import RequestError
 from packetgate.state.sections import ApprovalOutcome as Outcome
 from packetgate.tools.approval.replies import (
-    ACKNOWLEDGES,
+    ACKNOWLEDGEMENTS,
     NO,
     SKIP,
     YES,
@@ -108,7 +108,7 @@ def test_a_number_that_is_also_a_value_of_another_call_decides_nothing() -> None
 def test_no_word_has_two_verdicts() -> None:
     assert not YES & NO
     assert not SKIP & (YES | NO)
-    assert ACKNOWLEDGES <= YES
+    assert ACKNOWLEDGEMENTS <= YES
     assert all(verdict_of(word) for words in (YES, NO, SKIP) for word in words if tokens_of(word) == [word])
 
 

@@ -15,7 +15,7 @@ from packetgate.state.sections import Context, PaletteEntry, ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.journal import MemoryJournal
-from packetgate.tools.execution.running import execute_all
+from packetgate.tools.execution.running import execute_calls
 from packetgate.tools.servers.results import to_result
 
 FILES = files_catalogue()
@@ -62,13 +62,13 @@ async def test_a_failure_has_a_type_and_a_code(
 ):
     palette = (PaletteEntry(tool_name=READ.tool_name, detail="full", reason="ranked", risk=Risk.READ),)
     packet = CognitionPacket(context=Context(palette=palette))
-    (ended,) = await execute_all([READ], packet, FILES, Failing(end), MemoryJournal())
+    (ended,) = await execute_calls([READ], packet, FILES, Failing(end), MemoryJournal())
     assert ended.result
     assert (ended.result.error_type, ended.result.code) == (error_type, code)
     assert ended.status is (ToolExecutionStatus.FAILED if code else ToolExecutionStatus.EXECUTED)
 
 
 async def test_a_call_off_the_palette_is_refused():
-    (ended,) = await execute_all([READ], CognitionPacket(), FILES, Failing(ZeroDivisionError()), MemoryJournal())
+    (ended,) = await execute_calls([READ], CognitionPacket(), FILES, Failing(ZeroDivisionError()), MemoryJournal())
     assert ended.result
     assert (ended.result.error_type, ended.result.code) == (ErrorType.REFUSED, Code.TOOL_NOT_OFFERED)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from packetgate.tools.policy.rules import Effect, Rule, denied_outright, strictest_rule
+from packetgate.tools.policy.rules import Effect, Rule, is_always_denied, strictest_rule
 
 KNOWN = ("path", "content")
 PARAMS = {"path": "notes/a.txt", "content": "x"}
@@ -60,14 +60,14 @@ def test_ask_and_deny_rules_match_widely(effect: str, arguments: Any, params: An
 
 
 def test_rules_are_limited_to_tools_servers_and_channels():
-    assert rule("allow", "ai.*").is_about("ai.write", "ai")
-    assert rule("allow", None, server="ai").is_about("ai.write", "ai")
-    assert not rule("allow", "ai.*", server="mail").is_about("ai.write", "ai")
-    assert not rule("allow", "ai.read").is_about("ai.write", "ai")
+    assert rule("allow", "ai.*").names_tool("ai.write", "ai")
+    assert rule("allow", None, server="ai").names_tool("ai.write", "ai")
+    assert not rule("allow", "ai.*", server="mail").names_tool("ai.write", "ai")
+    assert not rule("allow", "ai.read").names_tool("ai.write", "ai")
     only = rule("deny", channels=["discord"])
-    assert denied_outright([only], "discord")
-    assert not denied_outright([only], "terminal")
-    assert not denied_outright([rule("deny", arguments={"path": "x"})], "discord")
+    assert is_always_denied([only], "discord")
+    assert not is_always_denied([only], "terminal")
+    assert not is_always_denied([rule("deny", arguments={"path": "x"})], "discord")
     assert strictest_rule([only], PARAMS, KNOWN, "terminal") is None
 
 
