@@ -136,7 +136,7 @@ def _of_source(source: Source, rng: random.Random) -> Iterator[Asked]:
     ranking, names = Catalogue(source.tools.values()).ranking, sorted(source.tools)
     for number, query in enumerate(rng.sample([*source.queries], min(REQUESTS, len(source.queries)))):
         right = frozenset(name for group in query.wanted for name in group)
-        further = [hit.name for hit in ranking.by_words(query.text, FURTHER)][FURTHER // 2 :]
+        further = [hit.name for hit in ranking.rank_by_words(query.text, FURTHER)][FURTHER // 2 :]
         drawn = [*rng.sample(further, min(BESIDE // 2, len(further))), *rng.sample(names, min(BESIDE, len(names)))]
         beside = [name for name in dict.fromkeys(drawn) if name not in right][:BESIDE]
         held = [*beside, *(sorted(right & source.tools.keys())[:1] if number % 2 else [])]

@@ -64,7 +64,7 @@ def _without_tools(request: str, catalogue: Catalogue) -> str:
 def _no_match(request: str, catalogue: Catalogue) -> str:
     if not catalogue:
         return "No tools are connected. `packetgate doctor` shows why; servers are configured in `mcp.json`."
-    known = {term for hit in catalogue.ranking.by_words(request, len(catalogue)) for term in hit.terms}
+    known = {term for hit in catalogue.ranking.rank_by_words(request, len(catalogue)) for term in hit.terms}
     unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
     near = [hit.name for hit in catalogue.ranking.rank(request, 3) if hit.terms]
     text = "No tool matches this request, and no language model is configured (--lite, --prime)."

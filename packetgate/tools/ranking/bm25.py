@@ -13,13 +13,13 @@ from packetgate.tools.spec.tool_spec import ToolSpec, subschemas
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in
 
 SATURATION = 1.2
-"""BM25's k1: how soon further occurrences of a word stop counting."""
+"""BM25's k1: how fast the weight of further occurrences of a word decreases."""
 LENGTH_SHARE = 0.5
-"""BM25's b: how much a word counts less in a longer text, from 0 (not) to 1 (in proportion)."""
+"""BM25's b: how much a longer text reduces the weight of a word, from 0 (not at all) to 1 (in proportion)."""
 NAMED_SHARE = 0.5
-"""Growth of a score if the request contains every word of the tool's name; less for some of them."""
+"""Share by which a score grows if the request contains every word of the tool's name; less for some of the words."""
 MAX_MATCHES = 10_000
-"""Most pairs of word and tool that a request scores, rare words first."""
+"""Largest number of pairs of word and tool that are scored for a request, rare words first."""
 BY_WORDS = 48
 """Least number of candidates by words, if that many tools match."""
 MAX_SENTENCES = 4
@@ -46,7 +46,7 @@ COUNT_BITS = 4
 MAX_COUNT = (1 << COUNT_BITS) - 1
 
 
-class _Held(NamedTuple):
+class _StemWeight(NamedTuple):
     weight: float
     """From 0 to 1."""
     name_share: float
@@ -58,7 +58,7 @@ class _Held(NamedTuple):
 @dataclass(frozen=True)
 class _Entry:
     server: str
-    held: dict[str, _Held]
+    held: dict[str, _StemWeight]
     """Weight and counts of each stem in the tool's fields."""
     name_stems: frozenset[str]
     server_stems: frozenset[str]
@@ -93,18 +93,17 @@ class ScoredRequest:
 
 
 class Lexical:
-    """An index over a set of tools. It is never modified: threads share it."""
+    """A lexical index of tools. It is never modified, so threads can share it."""
 
     def __init__(self, specs: Iterable[ToolSpec]) -> None:
-        """Index the tools."""
         self.entries = {spec.name: _entry(spec) for spec in specs}
-        self._index: defaultdict[str, dict[str, _Held]] = defaultdict(dict)
+        self._index: defaultdict[str, dict[str, _StemWeight]] = defaultdict(dict)
         for name, entry in self.entries.items():
             for stem, held in entry.held.items():
                 self._index[stem][name] = held
 
     def parse(self, request: str, limit: int) -> ScoredRequest:
-        """Return the parsed request, with at least `limit` of the best tools."""
+        """Return the parsed request with its lexical scores; `best` has at least `limit` tools if so many match."""
         words = words_by_stem(request)
         scores, text = self.scores(words), request[:ENCODED_CHARS].strip()
         texts = [text, *_sentences(text)] if text else []
@@ -118,39 +117,39 @@ class Lexical:
 
     def rarity(self, stem: str) -> float:
         """Return the inverse document frequency of a stem."""
-        holders = len(self._index.get(stem, ()))
-        return math.log1p((len(self.entries) - holders + 0.5) / (holders + 0.5))
+        tool_count = len(self._index.get(stem, ()))
+        return math.log1p((len(self.entries) - tool_count + 0.5) / (tool_count + 0.5))
 
     def known_stems(self, stems: Iterable[str]) -> list[str]:
         """Return the stems that occur in some tool, sorted."""
         return sorted(self._index.keys() & stems)
 
     @cached_property
-    def usual_length(self) -> float:
-        """The mean length of the tools."""
+    def mean_length(self) -> float:
+        """The mean `length` of the tools."""
         return sum(entry.length for entry in self.entries.values()) / max(1, len(self.entries))
 
     def scores(self, stems: Iterable[str]) -> dict[str, float]:
-        """Return the score of every tool that has one of the stems; common stems may be left out."""
+        """Return the score of every tool that contains a stem; very common stems may be skipped (`MAX_MATCHES`)."""
         scores: defaultdict[str, float] = defaultdict(float)
         name_shares: defaultdict[str, float] = defaultdict(float)
-        room = MAX_MATCHES
+        remaining = MAX_MATCHES
         for stem in sorted(self.known_stems(stems), key=lambda stem: (len(self._index[stem]), stem)):
-            holders = self._index[stem]
-            room -= len(holders)
-            if room < 0 and scores:
+            weights = self._index[stem]
+            remaining -= len(weights)
+            if remaining < 0 and scores:
                 break
             rarity = self.rarity(stem)
-            for name, held in holders.items():
-                scores[name] += rarity * held.weight
-                if held.name_share:
-                    name_shares[name] += held.name_share
+            for name, weight in weights.items():
+                scores[name] += rarity * weight.weight
+                if weight.name_share:
+                    name_shares[name] += weight.name_share
         for name, share in name_shares.items():
             scores[name] *= 1 + NAMED_SHARE * share
         return dict(scores)
 
     def ranked(self, name: str, score: float, words: Mapping[str, set[str]]) -> Ranked:
-        """Return a tool with its score for a request with these words."""
+        """Return a scored tool with the words that it shares with the request."""
         entry = self.entries[name]
         by_text, by_name = words.keys() & entry.held.keys(), words.keys() & (entry.name_stems | entry.server_stems)
         terms, name_terms = (frozenset(word for stem in stems for word in words[stem]) for stems in (by_text, by_name))
@@ -163,7 +162,7 @@ def top_names(scores: Mapping[str, float], limit: int) -> list[str]:
 
 
 def words_by_stem(request: str) -> dict[str, set[str]]:
-    """Return the request's words without stop words, by stem."""
+    """Return the words of a request by stem, without stop words."""
     words: dict[str, set[str]] = {}
     for word in query_terms(request):
         words.setdefault(stem_of(word), set()).add(word)
@@ -188,7 +187,7 @@ def _entry(spec: ToolSpec) -> _Entry:
             counts[stem] |= min(count, MAX_COUNT) << COUNT_BITS * place
     name = frozenset(stems["name"])
     held = {
-        stem: _Held(total / (total + SATURATION), 1 / len(name) if stem in name else 0.0, counts[stem])
+        stem: _StemWeight(total / (total + SATURATION), 1 / len(name) if stem in name else 0.0, counts[stem])
         for stem, total in sums.items()
     }
     words_in_all = sum(len(stems[part]) for part in CONCATENATED)

@@ -1,7 +1,7 @@
-"""Vectors of texts: by the sentence encoder, or by token vectors that were distilled from it.
+"""Compute and store vectors of texts: by the sentence encoder, or by token vectors that were distilled from it.
 
-Texts are encoded one by one, so that a vector does not depend on other texts. Each tool's vector is computed once, in
-the background if there are many, and stored in a file.
+Texts are encoded one by one, so that a vector does not depend on other texts. Each tool's vector is computed once (in
+the background if many are missing) and stored in a file.
 """
 
 import atexit
@@ -37,7 +37,7 @@ MAX_TEXT_TOKENS = 72
 """Most tokens of a text that are encoded."""
 CACHED_TEXTS = 4_096
 BRIEF_CHARS, ABOUT_CHARS, MAX_PARAMETERS = 300, 120, 12
-"""Limits of a tool's text."""
+"""Largest numbers of characters and parameters in a tool's encoded text."""
 MAX_STORED = 100_000
 """Most vectors in the file; the oldest are deleted first."""
 MAX_IN_MEMORY = 200_000
@@ -52,7 +52,7 @@ _DELETE_OLDEST = "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors 
 
 
 class TextEncoder(Protocol):
-    """Turns texts into unit vectors, one row per text. Threads share it."""
+    """Turns texts into unit vectors, one row per text. Threads can share it."""
 
     name: str
     """Vectors of encoders with other names are not comparable."""
@@ -156,7 +156,7 @@ def _spaced(name: str) -> str:
 
 
 class Vectors:
-    """The vectors of texts by one encoder. Threads share it."""
+    """A store of the vectors that an encoder computes. Threads can share it."""
 
     def __init__(self, encoder: TextEncoder, path: Path | None = None, *, at_once: int = AT_ONCE) -> None:
         """Store vectors in the SQLite file `path`, or only in memory."""
@@ -226,7 +226,7 @@ class Vectors:
             return step
 
     def _stop(self) -> None:
-        """End the worker before the interpreter ends: native code must not keep running."""
+        """End the worker before the interpreter exits, because native code must not run then."""
         self._is_stopped = True
         worker = self._worker
         if worker is not None:

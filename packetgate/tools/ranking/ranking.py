@@ -38,10 +38,9 @@ IN_MEMORY = SemanticModel()
 
 
 class Ranking:
-    """An index over a set of tools. Threads share it."""
+    """Ranks a set of tools for requests. Threads can share it."""
 
     def __init__(self, specs: Iterable[ToolSpec], meaning: SemanticModel = IN_MEMORY) -> None:
-        """Index the tools."""
         self._specs = {spec.name: spec for spec in specs}
         self._meaning = meaning
         self._lexical = Lexical(self._specs.values())
@@ -58,7 +57,7 @@ class Ranking:
         return [self._lexical.ranked(name, scores[name], parsed.words) for name in top_names(scores, limit)]
 
     def nearness(self, request: str, names: Iterable[str]) -> dict[str, float]:
-        """Return the rounded cosine of the request and each of the tools, by the shipped encoder. May block.
+        """Return the cosine similarity of the request and each of the tools, by the shipped encoder. May block.
 
         Raise `WeightsError` if the weights are missing or broken.
         """
@@ -73,13 +72,13 @@ class Ranking:
         return {name: round(float(vector @ row), DIGITS) for name, row in rows.items()}
 
     def unknown_words(self, request: str) -> tuple[str, ...]:
-        """Return the request's words that occur in no tool, in any form, in order."""
+        """Return the words of the request, in order, that occur in no tool in any form."""
         words = words_by_stem(request)
         unknown = words.keys() - {*self._lexical.known_stems(words)}
         return tuple(word for word in query_terms(request) if any(word in words[stem] for stem in unknown))
 
-    def by_words(self, request: str, limit: int = 20) -> list[Ranked]:
-        """Return the tools that share a word with the request, by BM25 alone, best first."""
+    def rank_by_words(self, request: str, limit: int = 20) -> list[Ranked]:
+        """Return the tools that share a word with the request, ranked only by BM25, best first."""
         return self._lexical.rank(request, limit)
 
     @cached_property

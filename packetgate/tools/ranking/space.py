@@ -55,19 +55,19 @@ class Spaces:
         static = static_encoder() if is_shipped else StaticEncoder(weights)
         self.coarse = Vectors(static, at_once=STATIC_AT_ONCE)
 
-    def space(self, texts: Mapping[str, str], before: "Space | None") -> "Space | None":
-        """Return the best space that has the vectors of all tools now, or None.
+    def space(self, texts: Mapping[str, str], earlier: "Space | None") -> "Space | None":
+        """Return the best space whose vectors of all tools are computed, or None.
 
         Args:
             texts: the texts of the tools, by name.
-            before: the last space of the same tools.
+            earlier: the last space of the same tools.
         """
         for kind, vectors in (("fine", self.fine), ("coarse", self.coarse)):
             rows = vectors.of(list(texts.values()))
             if rows is not None:
                 return Space(kind, texts, rows, vectors, load_ranking_trees(self.mix)[kind])
-            if before is not None:
-                return before
+            if earlier is not None:
+                return earlier
         return None
 
 
@@ -108,7 +108,9 @@ class Space:
         return names, features(names, request, lexical, Cosines(whole[places], part[places]))
 
     def _cosines(self, text: str) -> Floats:
-        cosines: Floats = np.einsum("ij,j->i", self._rows, self._vectors.of_request(text))  # einsum wakes no threads
+        cosines: Floats = np.einsum(
+            "ij,j->i", self._rows, self._vectors.of_request(text)
+        )  # unlike `@`, einsum starts no threads
         return cosines.round(DIGITS)
 
 
@@ -148,7 +150,7 @@ def features(names: Sequence[str], request: ScoredRequest, lexical: Lexical, nea
     counts = {field: packed >> COUNT_BITS * place & MAX_COUNT for place, field in enumerate(TOOL_FIELDS)}
     share = rarity / rarity.sum()
     total = sum(counts[field] for field in CONCATENATED)
-    lengths = np.array([one.length for one in entries]) / max(1.0, lexical.usual_length)
+    lengths = np.array([one.length for one in entries]) / max(1.0, lexical.mean_length)
     saturated = total * (SATURATION + 1) / (total + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths[:, None]))
     bm25 = (saturated @ rarity).round(DIGITS)
     fielded = np.array([request.scores.get(name, 0.0) for name in names])
@@ -156,29 +158,29 @@ def features(names: Sequence[str], request: ScoredRequest, lexical: Lexical, nea
     name_share = (counts["name"] > 0).sum(1) / np.array([max(1, len(one.name_stems)) for one in entries])
     covered = held @ share
     columns = [
-        fielded, _of_best(fielded), _places(fielded),
-        bm25, _of_best(bm25), _places(bm25),
+        fielded, _relative_to_best(fielded), _log_ranks(fielded),
+        bm25, _relative_to_best(bm25), _log_ranks(bm25),
         *((counts[field] > 0) @ share for field in TOOL_FIELDS),
         covered, held.sum(1) / max(1, word_count), name_share,
-        whole, whole - whole.max(), _places(whole), (whole - whole.mean()) / (whole.std() + 1e-6),
-        part, part - part.max(), _places(part),
-        *_siblings([one.server for one in entries], whole, _of_best(bm25)),
+        whole, whole - whole.max(), _log_ranks(whole), (whole - whole.mean()) / (whole.std() + 1e-6),
+        part, part - part.max(), _log_ranks(part),
+        *_siblings([one.server for one in entries], whole, _relative_to_best(bm25)),
         np.full(len(names), word_count), np.full(len(names), whole.max()), np.full(len(names), covered.max()),
     ]  # fmt: skip
     return np.stack(columns, axis=1).round(DIGITS).astype(np.float32)
 
 
-def _of_best(scores: NDArray[np.floating]) -> NDArray[np.floating]:
+def _relative_to_best(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     return scores / max(float(scores.max()), 1e-6)
 
 
-def _places(scores: NDArray[np.floating]) -> NDArray[np.floating]:
+def _log_ranks(scores: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the logarithm of each score's rank; equal scores have the same rank."""
     return np.log1p(np.searchsorted(np.sort(-scores), -scores))
 
 
 def _siblings(servers: Sequence[str], cosines: Floats, bm25: NDArray[np.floating]) -> list[NDArray[np.floating]]:
-    """Return the best cosine and score of the server's other candidates, and their number."""
+    """Return, for each candidate, the best cosine and score of its server's other candidates, and their number."""
     _, group = np.unique(np.array(servers), return_inverse=True)
     same = group[:, None] == group[None, :]
     np.fill_diagonal(same, val=False)
