@@ -21,7 +21,7 @@ from packetgate.state.base import now
 from packetgate.state.errors import InputError
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.learning import ConfirmedUse, rank_surprise, with_support
+from packetgate.tools.usage.learning import ConfirmedUse, add_support, rank_surprise
 from packetgate.tools.usage.store import read_learned, store_use
 
 CUTOFFS = (1, 5)
@@ -61,7 +61,7 @@ async def measure(data: Path, count: int, step: int) -> dict[str, float]:
             learned = await read_learned(store, ME)
     figures: dict[str, float] = {"tools": len(tools), "uses": len(uses), "queries": len(queries)}
     ranked = [(query, catalogue.ranking.rank(query.text, DEPTH)) for query in queries]
-    taught = [(query, with_support(hits, learned.support(query.text, "general"))[:DEPTH]) for query, hits in ranked]
+    taught = [(query, add_support(hits, learned.support(query.text, "general"))[:DEPTH]) for query, hits in ranked]
     for name, found in (("before", ranked), ("after", taught)):
         for cutoff in CUTOFFS:
             reached = [recall([hit.name for hit in hits[:cutoff]], query) for query, hits in found]

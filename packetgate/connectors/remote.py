@@ -34,7 +34,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ConfigError, PacketgateError
 from packetgate.state.events import StageEvent
 from packetgate.state.packet import CognitionPacket, TurnInput
-from packetgate.tools.attached.parts import check_files
+from packetgate.tools.attached.parts import text_and_files
 
 KEY = "LANGGRAPH_API_KEY"
 """The environment variable with the server's API key."""
@@ -109,7 +109,7 @@ class RemoteSessions(Sessions):
                     yield event
 
     async def _with_files(self, run_input: TurnInput, session: str) -> TurnInput:
-        await asyncio.to_thread(check_files, run_input.messages)  # the server stores the attachments
+        await asyncio.to_thread(text_and_files, run_input.messages)  # the server stores the attachments
         return run_input
 
     def _parts(

@@ -30,7 +30,7 @@ from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
-from packetgate.tools.attached.parts import take_files
+from packetgate.tools.attached.parts import extract_files
 from packetgate.tools.execution.journal import interrupted_writes
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
@@ -189,7 +189,7 @@ class Sessions:
             raise already_answered_error(session) from error
 
     async def _with_files(self, run_input: TurnInput, session: str) -> TurnInput:
-        messages, files = await asyncio.to_thread(take_files, run_input.messages, self._results, session)
+        messages, files = await asyncio.to_thread(extract_files, run_input.messages, self._results, session)
         return TurnInput(messages=messages, request=run_input.request.with_files(files)) if files else run_input
 
     def _parts(

@@ -18,7 +18,7 @@ from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.request import TurnRequest, check_reply, check_request
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.approval.replies import decides_all_calls
-from packetgate.tools.attached.parts import SEE_ATTACHED, Part
+from packetgate.tools.attached.parts import REQUEST_WITHOUT_TEXT, Part
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ async def _ended_packet(sessions: Sessions, session: str, packet_id: str) -> Cog
 def _run_input(turn: UserInput, state: SessionState, session: str) -> RunInput:
     match turn:
         case Say():
-            text = check_request(turn.text if turn.text.strip() or not turn.files else SEE_ATTACHED)
+            text = check_request(turn.text if turn.text.strip() or not turn.files else REQUEST_WITHOUT_TEXT)
             message = HumanMessage([{"type": "text", "text": text}, *turn.files] if turn.files else text)
             return TurnInput(messages=[*turn.history, message], request=turn.request)
         case Reply():

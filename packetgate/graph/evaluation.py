@@ -21,8 +21,8 @@ from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content, Governance, Header, ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.evaluation.cases import Case, MadeCall, load_cases
-from packetgate.tools.evaluation.passport import CaseResult, PlayedCall
+from packetgate.tools.evaluation.cases import Case, EarlierCall, load_cases
+from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall
 
 STOPS = ["ask_user", "execute_tool", "respond"]
 
@@ -43,29 +43,29 @@ class _Tools:
 
 async def run_case(case: Case, deciders: Deciders, context: RoutingContext) -> CaseResult:
     """Run a case and return its result."""
-    toolbox = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered(case)))
+    toolbox = _Tools(await asyncio.to_thread(Catalogue, load_cases().offered_tools(case)))
     saver = InMemorySaver(serde=PacketSerializer())
     graph = build_graph(deciders, toolbox, 0, 0).compile(checkpointer=saver, interrupt_before=STOPS)
     config: Any = {"configurable": {"thread_id": case.name}}
-    if case.after:
-        await graph.aupdate_state(config, _state_after_call(case, case.after, context), as_node="execute_tool")
+    if case.earlier_call:
+        await graph.aupdate_state(config, _state_after_call(case, case.earlier_call, context), as_node="execute_tool")
     started = perf_counter()
     with collect_requests() as requests:
-        turn = None if case.after else TurnInput(messages=[HumanMessage(case.says)])
+        turn = None if case.earlier_call else TurnInput(messages=[HumanMessage(case.request)])
         state = await graph.ainvoke(turn, config, context=context)
     packet = CognitionPacket.model_validate({name: state[name] for name in CognitionPacket.model_fields})
     problem = requests[-1].error if requests and all(request.error for request in requests) else ""
     return _case_result(case, packet, perf_counter() - started, problem)
 
 
-def _state_after_call(case: Case, earlier_call: MadeCall, context: RoutingContext) -> dict[str, Any]:
+def _state_after_call(case: Case, earlier_call: EarlierCall, context: RoutingContext) -> dict[str, Any]:
     """Return the state of a turn whose first call has run, and whose selection is not complete."""
     executed = {"status": ToolExecutionStatus.EXECUTED, "result": ToolResult(success=True, output=earlier_call.output)}
     call = ToolCall(tool_name=earlier_call.tool, params=earlier_call.params, **executed)
     packet = CognitionPacket(
-        messages=[HumanMessage(case.says)],
+        messages=[HumanMessage(case.request)],
         header=Header(session_id=case.name),
-        content=Content(original_prompt=case.says),
+        content=Content(original_prompt=case.request),
         governance=Governance(settings=context),
         tool_routing=ToolRouting(outcome="call", calls=(call,), complete=False),
     )
@@ -75,17 +75,17 @@ def _state_after_call(case: Case, earlier_call: MadeCall, context: RoutingContex
 def _case_result(case: Case, packet: CognitionPacket, seconds: float, problem: str) -> CaseResult:
     routing = packet.tool_routing or ToolRouting()
     calls = [call for call in routing.calls if call.status is not ToolExecutionStatus.EXECUTED]
-    results = case.judged([(call.tool_name, call.params) for call in calls])
+    results = case.mark_calls([(call.tool_name, call.params) for call in calls])
     reviews = {evaluation.subject: evaluation for evaluation in packet.reasoning.evaluations}
     spent = sum(packet.metrics.token_usage.values(), start=TokenUsage())
-    answered = not problem and bool(routing.question) == case.asks
+    answered = not problem and bool(routing.question) == case.needs_question
     return CaseResult(
         version=evaluation_version(),
         case=case.name,
         kind=case.kind,
         right=answered and all(results) and len(results) == len(case.calls),
         calls=tuple(
-            PlayedCall(
+            EvaluatedCall(
                 tool=call.tool_name,
                 right=right,
                 review=review.kind,

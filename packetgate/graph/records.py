@@ -20,14 +20,14 @@ from packetgate.models.endpoint import Role
 from packetgate.models.requests import ModelRequest
 from packetgate.state.base import Section, new_id
 from packetgate.state.packet import CognitionPacket
-from packetgate.tools.evaluation.passport import CaseResult, Passport, PlayedCall
+from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall, Passport
 from packetgate.tools.usage.calibration import Calibration, read_calibration
-from packetgate.tools.usage.learning import Learned
-from packetgate.tools.usage.record import record_of
+from packetgate.tools.usage.learning import LearnedUses
+from packetgate.tools.usage.record import usage_record
 from packetgate.tools.usage.store import (
-    LEARNED,
-    USAGE,
-    day_of,
+    USAGE_NAMESPACE,
+    USES_NAMESPACE,
+    day_number,
     delete_items,
     delete_old_items,
     delete_uses,
@@ -71,7 +71,7 @@ def turn_recorder(days: int, prompt_days: int) -> Callable[[CognitionPacket, Bas
     async def record(packet: CognitionPacket, store: BaseStore) -> None:
         async with _bounded_store_access(packet):
             if days:
-                await store_record(store, record_of(packet))
+                await store_record(store, usage_record(packet))
                 await store_uses(store, packet)
             if next(turns) % PRUNE_EVERY == 0:
                 await prune_records(store, days, prompt_days)
@@ -92,7 +92,7 @@ async def record_requests(
 
 async def save_prompts(store: BaseStore, prompts: StagePrompts) -> None:
     """Store prompts. They are not embedded."""
-    value = {**prompts.model_dump(mode="json"), "day": day_of(prompts.at)}
+    value = {**prompts.model_dump(mode="json"), "day": day_number(prompts.at)}
     await store.aput(namespace(PROMPTS, prompts.session_id, prompts.packet_id), new_id(), value, index=False)
 
 
@@ -106,20 +106,20 @@ async def prune_records(store: BaseStore, days: int, prompt_days: int) -> None:
     """Delete turns and lessons older than `days`, and prompts older than `prompt_days`; 0 deletes nothing."""
     if days:
         await delete_old_items(store, days)
-        await delete_old_items(store, days, root=LEARNED)
+        await delete_old_items(store, days, root=USES_NAMESPACE)
     if prompt_days:
         await delete_old_items(store, prompt_days, MAX_PROMPTS, PROMPTS)
 
 
 async def forget_records(store: BaseStore, session_id: str) -> None:
     """Delete all records of a session."""
-    for root in (USAGE, PROMPTS):
+    for root in (USAGE_NAMESPACE, PROMPTS):
         await delete_items(store, await store.asearch(namespace(root, session_id), limit=_ALL))
     await delete_items(store, await store.asearch(CONVERSATIONS, filter={"session": session_id}, limit=_ALL))
     await delete_uses(store, session=session_id)
 
 
-async def learned_for(packet: CognitionPacket, store: BaseStore | None) -> Learned | None:
+async def learned_for(packet: CognitionPacket, store: BaseStore | None) -> LearnedUses | None:
     """Return what the ranking learned from the user's confirmed calls; None if the store does not answer."""
     if store is not None:
         async with _bounded_store_access(packet):
@@ -157,7 +157,7 @@ def evaluation_version() -> str:
     from packetgate.deciders.language.evidence import EVIDENCE_FITTED  # imports numpy
     from packetgate.tools.evaluation.cases import FILE
 
-    form = f"{[*PlayedCall.model_fields, *CaseResult.model_fields]}"
+    form = f"{[*EvaluatedCall.model_fields, *CaseResult.model_fields]}"
     return hashlib.sha256(FILE.read_bytes() + EVIDENCE_FITTED.read_bytes() + form.encode()).hexdigest()[:16]
 
 

@@ -15,7 +15,7 @@ from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import PacketgateError
 from packetgate.state.packet import CognitionPacket, TurnInput, check_update, request_in
 from packetgate.state.request import TurnRequest, check_reply
-from packetgate.tools.attached.parts import take_files
+from packetgate.tools.attached.parts import extract_files
 from packetgate.tools.text.result_store import ResultStore
 
 USER_ID = "langgraph_auth_user_id"
@@ -79,7 +79,7 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
     def _store_files(self, turn_input: dict[str, Any], request: TurnRequest, thread: str) -> dict[str, Any]:
         messages = turn_input.get("messages", [])
         messages = convert_to_messages(messages if isinstance(messages, list) else [messages])
-        messages, files = take_files(messages, self.results, thread)
+        messages, files = extract_files(messages, self.results, thread)
         return {**turn_input, "messages": messages, "request": request.with_files(files)}
 
     async def abulk_update_state(

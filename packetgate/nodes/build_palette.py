@@ -14,13 +14,13 @@ from packetgate.state.printing import counted
 from packetgate.state.sections import PaletteEntry, Reflection
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.palette.choice import Palette, PaletteRequest, choose_palette
-from packetgate.tools.text.result_store import HANDLE_PREFIX, READER
-from packetgate.tools.usage.learning import Learned
+from packetgate.tools.text.result_store import HANDLE_PREFIX, READ_TOOL
+from packetgate.tools.usage.learning import LearnedUses
 
 _STAGE = "build_palette"
 RECENT_MESSAGES = 4
 
-LearnedSource = Callable[[CognitionPacket, BaseStore | None], Awaitable[Learned | None]]
+LearnedSource = Callable[[CognitionPacket, BaseStore | None], Awaitable[LearnedUses | None]]
 """Returns what the ranking learned from the user's confirmed calls."""
 
 
@@ -66,9 +66,9 @@ async def build_palette(
         subject=tuple(sorted(palette.subject.terms)),
         shift=palette.shift,
     )
-    if READER in catalogue and _mentions_stored_result(packet):
+    if READ_TOOL in catalogue and _mentions_stored_result(packet):
         context = context.with_tool(
-            PaletteEntry(tool_name=READER, detail="full", reason="kept", risk=catalogue[READER].risk)
+            PaletteEntry(tool_name=READ_TOOL, detail="full", reason="kept", risk=catalogue[READ_TOOL].risk)
         )
     for step in (call.tool_name for call in routing.queued_calls if call.chain and call.tool_name in catalogue):
         context = context.with_tool(

@@ -1,4 +1,4 @@
-"""Load the shipped weights; missing, broken or different files raise `WeightsError`."""
+"""Load the shipped weights. A missing, broken or invalid file raises `WeightsError`."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 Form = TypeVar("Form")
 
 DIGITS = 3
-"""Decimal places to which scores are rounded before they are compared: processors differ by up to 1e-4."""
+"""Decimal places to which scores are rounded before a comparison, because processors differ by up to 1e-4."""
 
 
 def load_session(path: Path, threads: int = 1) -> Any:
-    """Return an ONNX Runtime session for a model. More `threads` pay only if several long texts are read at once."""
+    """Return an ONNX Runtime session for a model. More `threads` help only if several long texts are read at once."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -44,7 +44,7 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def without_surrogates(text: str) -> str:
-    """Return a text with lone surrogates replaced, which a tokenizer does not accept."""
+    """Return a text with lone surrogates replaced, because a tokenizer does not accept them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -66,5 +66,5 @@ def load_json(path: Path, form: Callable[[Any], Form]) -> Form:
 def _checked(path: Path) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # the libraries' errors share no other class
+    except Exception as error:  # the libraries' errors have no other common class
         raise WeightsError(f"{path}: these weights are missing or broken; reinstall Packetgate: {error}") from error

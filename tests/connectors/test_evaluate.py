@@ -18,7 +18,7 @@ from packetgate.graph.storage import open_store
 from packetgate.models.pool import ModelPool
 from packetgate.state.base import ConfidenceSource
 from packetgate.tools.evaluation.cases import load_cases
-from packetgate.tools.evaluation.passport import CaseResult, PlayedCall
+from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall
 from packetgate.tools.usage.calibration import curve_name
 
 CASES = load_cases().cases
@@ -41,7 +41,7 @@ def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
             for at, case in enumerate(CASES[but:]):
                 right = at % 10 == 0
                 calls = tuple(
-                    PlayedCall(tool="files.read", right=right, review=kind, score=0.93, passed=True, only_reads=True)
+                    EvaluatedCall(tool="files.read", right=right, review=kind, score=0.93, passed=True, only_reads=True)
                     for kind in kinds
                 )
                 row = CaseResult(

@@ -43,13 +43,13 @@ def test_the_statement_decides_the_risk_of_a_query_tool(cli: CommandLine):
     assert (cli.folder / "ran.txt").read_text() == "SELECT name FROM users"
 
 
-READER = SERVER.replace("def query(sql: str)", "def read_entry(title: str)").replace("sql)", "title)")
+READ_TOOL = SERVER.replace("def query(sql: str)", "def read_entry(title: str)").replace("sql)", "title)")
 LINE = 'tools."db.read_entry".risk = "read"'
 
 
 @pytest.mark.slow
 def test_an_unconfirmed_read_is_a_dry_run_until_packetgate_toml_confirms_it(cli: CommandLine):
-    serve(cli, "Read an entry by its title.", READER, trusted=False)
+    serve(cli, "Read an entry by its title.", READ_TOOL, trusted=False)
     request = ("ask", 'Read the entry with title "May" by db.read_entry')
     told = " ".join(cli.run(*request).out.split())
     assert "it looks like a read and counts as write, which is switched off, because nothing confirms" in told

@@ -19,7 +19,7 @@ from packetgate.graph.composition import open_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.routing import ToolExecutionStatus as Status
-from packetgate.tools.usage.store import LEARNED, read_usage, store_record
+from packetgate.tools.usage.store import USES_NAMESPACE, read_usage, store_record
 
 READ, WRITE, WEATHER = "notebook.read_note", "notebook.write_note", "notebook.check_weather"
 
@@ -108,4 +108,4 @@ async def test_executed_calls_are_learned_and_failed_or_denied_calls_are_not(not
         await talk.say("Is it nice out in Bern")
         await talk.ask("Jot it down")
         await talk.reply("no")
-    assert [item.value["tool"] for item in await store.asearch(LEARNED)] == [READ]
+    assert [item.value["tool"] for item in await store.asearch(USES_NAMESPACE)] == [READ]

@@ -19,11 +19,11 @@ from packetgate.tools.attached.media import MAX_PICTURE_BYTES, picture_type, sto
 from packetgate.tools.attached.parts import (
     MAX_ATTACHED_TEXT_BYTES,
     MAX_PICTURES,
-    SEE_ATTACHED,
+    REQUEST_WITHOUT_TEXT,
     Part,
     attachment_problem,
     message_part,
-    plain_name,
+    printable_name,
 )
 from packetgate.tools.text.result_store import ResultStore
 
@@ -74,7 +74,7 @@ async def read_turn(
     earlier: tuple[Attachment, ...] = ()
     replied_to = message.reference.resolved if message.reference else None
     if isinstance(replied_to, discord.Message) and (text := words_in_message(replied_to, me)):
-        name = f"earlier message of {plain_name(replied_to.author.name)}"
+        name = f"earlier message of {printable_name(replied_to.author.name)}"
         is_known = any(text == known or (len(text) >= MIN_PART_CHARS and text in known) for known in session_texts)
         earlier = () if is_known else (Attachment(name=name, text=text, size=len(text.encode())),)
     files: list[Part] = []
@@ -87,13 +87,13 @@ async def read_turn(
         if not problem and picture_type(data) and sum(part["type"] == "image" for part in files) == MAX_PICTURES:
             problem = f"the limit is {MAX_PICTURES} pictures"
         if problem:
-            notes.append(f"{plain_name(file.filename)} was left out: {problem}")
+            notes.append(f"{printable_name(file.filename)} was left out: {problem}")
         else:
             files.append(message_part(file.filename, data))
     request = TurnRequest(
         origin="discord", person=str(message.author.id), switch_hints=_SWITCH_HINTS, is_new=True, attachments=earlier
     )
-    words = words or (SEE_ATTACHED if earlier or files else "Hello")
+    words = words or (REQUEST_WITHOUT_TEXT if earlier or files else "Hello")
     return Say(words, request, files=tuple(files)), notes
 
 

@@ -25,7 +25,7 @@ from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.execution.journal import Entry
 from packetgate.tools.servers.connection import ReportProgress, report_progress_to
 from packetgate.tools.spec.tool_spec import digest_of
-from packetgate.tools.usage.learning import shown_use
+from packetgate.tools.usage.learning import agent_use
 
 ANSWER_FIELD = "answer"
 FASTEST_PERSON_S = 0.5
@@ -89,7 +89,7 @@ async def _run_call(
     call = packet.routing.calls[0]
     is_listed = call.tool_name in {*(listed_names or ()), *(entry.tool_name for entry in session.palette)}
     weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.found_tools else NAMED_WEIGHT
-    use = shown_use(call, session.query, session.palette, weight, packet.header)
+    use = agent_use(call, session.query, session.palette, weight, packet.header)
     gateway.pipeline.recorder.queue_record(packet, use, entries)
     limit = MAX_EVENT_BYTES if ctx.transport == "streamable-http" else None
     is_meta = listed_names is None

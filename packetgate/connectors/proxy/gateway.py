@@ -31,7 +31,7 @@ from packetgate.tools.policy.rules import is_always_denied
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.descriptions import SEPARATOR, may_be_tool_of
 from packetgate.tools.text.result_store import ResultStore
-from packetgate.tools.usage.learning import Learned
+from packetgate.tools.usage.learning import LearnedUses
 
 MAX_PENDING = 1_000
 LIST_PATIENCE_S = 5.0
@@ -194,7 +194,7 @@ class Gateway:
             return chosen
         return permanent_entries(catalogue, session.client)
 
-    async def learned_uses(self, session: ProxySession) -> Learned | None:
+    async def learned_uses(self, session: ProxySession) -> LearnedUses | None:
         """Return what Packetgate learned from the client's uses; None without a store."""
         header = Header(session_id=session.session_id, origin=PROXY, person=session.client)
         return await learned_for(CognitionPacket(header=header), self.pipeline.store)

@@ -16,7 +16,7 @@ from packetgate.tools.catalogue.preferences import matching_names
 from packetgate.tools.palette.choice import PaletteRequest
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE
-from packetgate.tools.usage.learning import GENERAL
+from packetgate.tools.usage.learning import DEFAULT_CONTEXT_TYPE
 
 SMALL_CATALOGUE_TOKENS = 4_000
 """A catalogue of at most this many tokens is listed completely."""
@@ -99,7 +99,7 @@ def all_entries(catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
 
 def permanent_entries(catalogue: Catalogue, client: str) -> tuple[PaletteEntry, ...]:
     """Return a palette of a client's permanent tools."""
-    permanent = matching_names(catalogue.preferences.permanent_patterns(GENERAL, client), catalogue)
+    permanent = matching_names(catalogue.preferences.permanent_patterns(DEFAULT_CONTEXT_TYPE, client), catalogue)
     return tuple(entry for entry in all_entries(catalogue) if entry.tool_name in permanent)
 
 

@@ -18,7 +18,7 @@ from packetgate.tools.builtin.reading import LineRange, read_stored
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.result_store import session_results
-from packetgate.tools.usage.learning import GENERAL, with_support
+from packetgate.tools.usage.learning import DEFAULT_CONTEXT_TYPE, add_support
 
 MAX_SEARCH_RESULTS = 50
 MAX_DESCRIBED = 50
@@ -82,8 +82,8 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
         catalogue = await gateway.catalogue(session)
         hits = await asyncio.to_thread(catalogue.ranking.rank, query, limit)
         if learned := await gateway.learned_uses(session):
-            support = learned.support(query, GENERAL)
-            hits = with_support(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
+            support = learned.support(query, DEFAULT_CONTEXT_TYPE)
+            hits = add_support(hits, {name: share for name, share in support.items() if name in catalogue})[:limit]
         session.found_tools.update(hit.name for hit in hits)
         unknown = await asyncio.to_thread(_unknown_words, query, catalogue)
         return {"tools": [_brief_entry(catalogue[hit.name]) for hit in hits], "unknown_words": unknown}

@@ -20,8 +20,8 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.tools.execution.journal import Entry, Journal
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.usage.learning import ConfirmedUse
-from packetgate.tools.usage.record import record_of
-from packetgate.tools.usage.store import LEARNED, delete_old_items, store_record, store_use
+from packetgate.tools.usage.record import usage_record
+from packetgate.tools.usage.store import USES_NAMESPACE, delete_old_items, store_record, store_use
 
 DATABASE_PATIENCE_S = 3.0
 """Longest wait in seconds for another process that writes to the database."""
@@ -43,7 +43,7 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
     ):
         if settings.usage_days:
             await delete_old_items(store, settings.usage_days)
-            await delete_old_items(store, settings.usage_days, root=LEARNED)
+            await delete_old_items(store, settings.usage_days, root=USES_NAMESPACE)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
         yield recorder
@@ -105,7 +105,7 @@ class Recorder:
     async def _write_record(self, packet: CognitionPacket, use: ConfirmedUse | None) -> None:
         header = packet.header
         if self.store is not None:
-            await store_record(self.store, record_of(packet))
+            await store_record(self.store, usage_record(packet))
             if use is not None:
                 await store_use(self.store, header, f"{header.packet_id}-0", use)
         config = self._sessions.config(header.session_id)

@@ -118,7 +118,7 @@ async def _passport(settings: Settings) -> AsyncIterator[Finding]:
         state = "not yet" if passport is None else "by another version"
         yield Finding("note", "evaluated", f"{state}: `packetgate evaluate` tries the model on eighty cases")
         return
-    right = f"{passport.figures().right} of {passport.of} cases right, {passport.review_reliability}"
+    right = f"{passport.count_cases().right} of {passport.of} cases right, {passport.review_reliability}"
     yield Finding("ok", "evaluated", f"{right}; on {passport.at.astimezone():%Y-%m-%d}")
 
 

@@ -19,7 +19,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, InputError
 from packetgate.state.printing import counted
 from packetgate.tools.evaluation.cases import Case, load_cases
-from packetgate.tools.evaluation.passport import CaseResult, Passport, curves_of
+from packetgate.tools.evaluation.passport import CaseResult, Passport, fit_case_curves
 from packetgate.tools.usage.calibration import reliability
 
 POINTS = (0.3, 0.5, 0.7, 0.9)
@@ -65,13 +65,16 @@ async def evaluate(
             threshold=context.confidence_threshold,
             of=len(suite.cases),
             rows=tuple(rows),
-            curves=curves_of(rows),
+            curves=fit_case_curves(rows),
         )
         if len(rows) == passport.of:
             await save_evaluation(store, model_digest, passport)
     if as_json:
-        figures = {kind or "all": passport.figures(kind)._asdict() for kind in ("", *suite.kinds)}
-        fitting = {"review": passport.review, "confidence_threshold": passport.fitting and passport.fitting[0]}
+        figures = {kind or "all": passport.count_cases(kind)._asdict() for kind in ("", *suite.kinds)}
+        fitting = {
+            "review": passport.review,
+            "confidence_threshold": passport.recommended_threshold and passport.recommended_threshold[0],
+        }
         more = {"figures": figures, "passed": passport.passed._asdict(), "auroc": passport.auroc, "settings": fitting}
         rendering.write_json({**passport.model_dump(mode="json"), **more})
     else:
@@ -113,8 +116,11 @@ def _fact_rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "a turn", f"{passport.mean('seconds'):.1f} s without the answer, {tokens}"
     yield "asked in", "its own tool-calling form" if passport.own_language else "a JSON form"
     yield "review", f"{passport.review}: of the calls that only read, {passport.reads}"
-    if passport.fitting:
-        yield "confidence_threshold", f"{passport.fitting[0]:.2f}: above it, {passport.fitting[1]}"
+    if passport.recommended_threshold:
+        yield (
+            "confidence_threshold",
+            f"{passport.recommended_threshold[0]:.2f}: above it, {passport.recommended_threshold[1]}",
+        )
     else:
         calls = counted(len(passport.answers), "call")
         yield "confidence_threshold", f"{calls} are too few to find a threshold above which 95 % are right"
@@ -134,7 +140,7 @@ def _show_passport(passport: Passport) -> None:
     rendering.say(f"{passport.model}: {len(passport.rows)} of {counted(passport.of, 'case')}", "bold")
     table = rendering.table("", "cases", "right", "wrong call", "wrong, past the gate", right=(1, 2, 3, 4))
     for kind, name in {**load_cases().kinds, "": "all"}.items():
-        figures = passport.figures(kind)
+        figures = passport.count_cases(kind)
         if figures.cases:
             table.add_row(name, *map(str, figures), style="" if kind else "bold")
     out.print(table)

@@ -34,7 +34,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.grants import Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
-from packetgate.tools.usage.record import by_tool, proxy_sessions
+from packetgate.tools.usage.record import count_proxy_sessions, usage_by_tool
 from packetgate.tools.usage.store import delete_uses, read_usage
 
 _OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
@@ -128,7 +128,7 @@ def _full_text(spec: ToolSpec) -> Text:
 async def _show_usage(settings: Settings, name: str | None, session: str | None, *, as_json: bool) -> None:
     async with open_store(settings) as store:
         usage = await read_usage(store, session)
-    tools = [tool for tool in by_tool(usage.records) if name is None or f"{tool.tool}.".startswith(f"{name}.")]
+    tools = [tool for tool in usage_by_tool(usage.records) if name is None or f"{tool.tool}.".startswith(f"{name}.")]
     if usage.unreadable:
         say(f"! skipped records that cannot be read: {usage.unreadable:,}", "yellow", stderr=True)
     if as_json:
@@ -141,7 +141,7 @@ async def _show_usage(settings: Settings, name: str | None, session: str | None,
         last = f"{tool.last_used.astimezone():%Y-%m-%d %H:%M}"
         shown.add_row(safe_text(tool.tool), f"{tool.asked:,}", outcomes, review, last)
     rendering.console().print(shown)
-    with_context, sessions = proxy_sessions(usage.records)
+    with_context, sessions = count_proxy_sessions(usage.records)
     if sessions:
         say(f"{with_context:,} of {counted(sessions, 'proxy session')} set a context ({with_context / sessions:.0%})")
     say(f"{counted(len(usage.records), 'recorded turn')}; PACKETGATE_USAGE_DAYS is {settings.usage_days}")

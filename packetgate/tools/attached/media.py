@@ -1,4 +1,4 @@
-"""Check media types and the size of pictures by the first bytes of a file; nothing is decoded."""
+"""Check media types and the sizes of pictures by the first bytes of a file, without decoding it."""
 
 import re
 import struct
@@ -14,10 +14,10 @@ MAX_PICTURE_BYTES = 5_000_000
 MAX_PIXELS = 50_000_000
 
 _START_OF_FRAME = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-_ALONE = {0x01, *range(0xD0, 0xD9)}
+_MARKERS_WITHOUT_LENGTH = {0x01, *range(0xD0, 0xD9)}
 """JPEG markers without a length field."""
 UNKNOWN_TYPE = "application/octet-stream"
-_FORM = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}")
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9_.+-]{0,63}/[a-z0-9][a-z0-9_.+-]{0,63}")
 _ALIASES = {"image/jpg": "image/jpeg", "audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav"}
 SIGNATURES = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
@@ -32,10 +32,10 @@ SIGNATURES = {
 }
 
 
-def cleaned_type(declared: str) -> str:
-    """Return a declared type without parameters, by its common name; `UNKNOWN_TYPE` if it is invalid."""
+def normalized_media_type(declared: str) -> str:
+    """Return the common name of a declared media type, without parameters; `UNKNOWN_TYPE` if it is invalid."""
     plain = declared[:200].partition(";")[0].strip().lower()
-    return _ALIASES.get(plain, plain) if _FORM.fullmatch(plain) else UNKNOWN_TYPE
+    return _ALIASES.get(plain, plain) if _MEDIA_TYPE.fullmatch(plain) else UNKNOWN_TYPE
 
 
 def matches_declaration(kind: str, mime_type: str, data: bytes) -> bool:
@@ -59,34 +59,34 @@ def picture_type(data: bytes) -> str:
 
 
 def picture_problem(kind: str, data: bytes) -> str:
-    """Return why a model cannot be shown a picture of this type; empty if it can."""
+    """Return why a picture of the media type `kind` cannot be sent to a model; empty if it can."""
     if len(data) > MAX_PICTURE_BYTES:
         return f"it has {byte_size(len(data))}, the limit is {byte_size(MAX_PICTURE_BYTES)}"
     try:
-        width, height = _size_of_jpeg(data) if kind == "image/jpeg" else _size_of(kind, data)
+        width, height = _jpeg_size(data) if kind == "image/jpeg" else _picture_size(kind, data)
     except (struct.error, IndexError):
         width = height = 0
     if not width or not height:
-        return "it is a broken picture"
+        return "the picture is broken"
     if width * height > MAX_PIXELS:
         return f"it has {width:,} by {height:,} pixels, the limit is {MAX_PIXELS:,} in all"
     return ""
 
 
-def stored_picture(one: Attachment | ResultAttachment, kept: ResultStore, session: str) -> bytes | None:
-    """Return a stored picture; None if it is not a picture, has changed or is no longer stored. Blocking."""
-    if not one.mime_type.startswith("image/"):
+def stored_picture(attachment: Attachment | ResultAttachment, results: ResultStore, session: str) -> bytes | None:
+    """Return a stored picture; None if the attachment is no picture, or has changed or been deleted. Blocking."""
+    if not attachment.mime_type.startswith("image/"):
         return None
-    file = kept.file(one.handle, session)
+    file = results.file(attachment.handle, session)
     try:
         data = file.read_bytes() if file else b""
     except OSError:  # another process removed the file
         return None
-    unchanged = len(data) == one.size and sha256(data).hexdigest() == one.sha256
-    return data if unchanged and has_signature(one.mime_type, data) else None
+    unchanged = len(data) == attachment.size and sha256(data).hexdigest() == attachment.sha256
+    return data if unchanged and has_signature(attachment.mime_type, data) else None
 
 
-def _size_of(kind: str, data: bytes) -> tuple[int, int]:
+def _picture_size(kind: str, data: bytes) -> tuple[int, int]:
     """Return width and height; zeros for a broken picture."""
     match kind, data[12:16]:
         case "image/png", b"IHDR":
@@ -105,7 +105,7 @@ def _size_of(kind: str, data: bytes) -> tuple[int, int]:
     return width, height
 
 
-def _size_of_jpeg(data: bytes) -> tuple[int, int]:
+def _jpeg_size(data: bytes) -> tuple[int, int]:
     at = 2
     while data[at] == 0xFF:
         marker = data[at + 1]
@@ -115,5 +115,5 @@ def _size_of_jpeg(data: bytes) -> tuple[int, int]:
         if marker == 0xFF:  # a fill byte
             at += 1
         else:
-            at += 2 if marker in _ALONE else 2 + struct.unpack_from(">H", data, at + 2)[0]
+            at += 2 if marker in _MARKERS_WITHOUT_LENGTH else 2 + struct.unpack_from(">H", data, at + 2)[0]
     return 0, 0

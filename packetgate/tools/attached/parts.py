@@ -15,9 +15,9 @@ from packetgate.tools.text.result_store import ResultStore, session_results
 
 MAX_PICTURES = 4
 _MAX_FILES = 8
-"""Most files in one request, including pictures."""
+"""Maximum number of files in one request, including pictures."""
 MAX_ATTACHED_TEXT_BYTES = 200_000
-SEE_ATTACHED = "See what is attached."
+REQUEST_WITHOUT_TEXT = "See what is attached."
 """Request text for a message that has files but no text."""
 _NAME_CHARS = 80
 _NAME_KEYS = ("name", "filename", "title")
@@ -33,7 +33,7 @@ def message_part(name: str, data: bytes) -> Part:
         RequestError: the file is neither text nor a picture, or too large.
     """
     if problem := attachment_problem(data):
-        raise RequestError(f"{plain_name(name)} cannot be attached: {problem}")
+        raise RequestError(f"{printable_name(name)} cannot be attached: {problem}")
     kind = picture_type(data)
     if not kind:
         return {"type": "text-plain", "text": data.decode("utf-8-sig"), "title": name, "mime_type": "text/plain"}
@@ -56,29 +56,29 @@ def attachment_problem(data: bytes) -> str:
     return too_large if len(data) > MAX_ATTACHED_TEXT_BYTES else ""
 
 
-def plain_name(name: str) -> str:
+def printable_name(name: str) -> str:
     """Return an untrusted name on one short line."""
     return "".join(char if char.isprintable() else "?" for char in name)[:_NAME_CHARS]
 
 
-def take_files(
+def extract_files(
     messages: Sequence[BaseMessage], kept: ResultStore | None, session: str
 ) -> tuple[list[BaseMessage], tuple[Attachment, ...]]:
-    """Return the messages as text, and the files of the last one; pictures are stored for the session. Blocking.
+    """Return the messages as text, and the files of the last message. Blocking.
 
-    In earlier messages, a marker replaces each file.
+    Pictures are stored for the session. In earlier messages, a marker replaces each file.
 
     Raises:
-        RequestError: a part of the last message cannot be used.
+        RequestError: a part of the last message cannot be used, or a picture cannot be stored.
     """
-    words, files = check_files(messages)
-    texts = [_as_text(message) for message in messages]
+    words, files = text_and_files(messages)
+    texts = [_without_files(message) for message in messages]
     if files:
-        texts[-1] = _with_text(messages[-1], words.strip() or SEE_ATTACHED)
+        texts[-1] = _with_text(messages[-1], words.strip() or REQUEST_WITHOUT_TEXT)
     return texts, tuple(_attachment(name, data, kept, session) for name, data in files)
 
 
-def _as_text(message: BaseMessage) -> BaseMessage:
+def _without_files(message: BaseMessage) -> BaseMessage:
     if isinstance(message.content, str) or not isinstance(message, HumanMessage):
         return message
     parts = [part.get("text") or f"[{part.get('type')}]" for part in message.content_blocks]
@@ -89,8 +89,8 @@ def _with_text(message: BaseMessage, text: str) -> HumanMessage:
     return HumanMessage(text, id=message.id, additional_kwargs=message.additional_kwargs)
 
 
-def check_files(messages: Sequence[BaseMessage]) -> tuple[str, list[tuple[str, bytes]]]:
-    """Return the words and the files, with their names, of the last message. Blocking.
+def text_and_files(messages: Sequence[BaseMessage]) -> tuple[str, list[tuple[str, bytes]]]:
+    """Return the text of the last message, and its files with their names. Blocking.
 
     Raises:
         RequestError: a file cannot be used.
@@ -106,9 +106,9 @@ def check_files(messages: Sequence[BaseMessage]) -> tuple[str, list[tuple[str, b
             case {"type": "text" | "input_text", "text": str(text)}:
                 words.append(text)
             case {"type": "text-plain", "text": str(text)}:
-                files.append((_name(part, len(files)), text.encode(errors="replace")))
+                files.append((_file_name(part, len(files)), text.encode(errors="replace")))
             case _:
-                files.append((_name(part, len(files)), _decoded(part)))
+                files.append((_file_name(part, len(files)), _decode_part(part)))
     pictures = sum(bool(picture_type(data)) for _, data in files)
     if len(files) > _MAX_FILES or pictures > MAX_PICTURES:
         raise RequestError(
@@ -121,7 +121,7 @@ def check_files(messages: Sequence[BaseMessage]) -> tuple[str, list[tuple[str, b
     return "\n".join(words), files
 
 
-def _decoded(part: Part) -> bytes:
+def _decode_part(part: Part) -> bytes:
     kind = str(part.get("type"))
     url = part.get("url") or part.get("image_url") or part.get("file_data")
     encoded = part.get("base64") or part.get("data")
@@ -142,12 +142,12 @@ def _decoded(part: Part) -> bytes:
         raise RequestError(f"a part of type {kind!r} is not in base64: {error}") from error
 
 
-def _name(part: Part, number: int) -> str:
+def _file_name(part: Part, number: int) -> str:
     extras = part.get("extras")
     inner = extras.get("metadata") if isinstance(extras, dict) else None
     places = [place for place in (part, extras, part.get("metadata"), inner) if isinstance(place, dict)]
     names = (place.get(key) for place in places for key in _NAME_KEYS)
-    return plain_name(
+    return printable_name(
         next((name for name in names if isinstance(name, str) and name.strip()), f"attached-{number + 1}")
     )
 
@@ -161,6 +161,6 @@ def _attachment(name: str, data: bytes, kept: ResultStore | None, session: str) 
         handle = kept.keep(data) if kept else ""
     if not handle:
         raise RequestError(
-            f"{name} cannot be stored, which pictures require: send it in a session, or check the data folder"
+            f"the picture {name} cannot be stored: send it in a session, or check that the data folder is writable"
         )
     return Attachment(**known, mime_type=kind, handle=handle)

@@ -1,1 +1,1 @@
-"""Model evaluation: our own test cases, and the report on a model (its passport)."""
+"""Model evaluation: the test cases, and the report on a model (its passport)."""

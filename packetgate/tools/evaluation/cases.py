@@ -13,29 +13,30 @@ from packetgate.state.routing import Risk
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 FILE = Path(__file__).with_name("cases.toml")
-_MARKS = " \t\n.!?,;:'\"`"
+_OUTER_PUNCTUATION = " \t\n.!?,;:'\"`"
 
 
 class RightCall(Section):
-    """A correct call for a case."""
+    """A right call of a case."""
 
     tool: str
     args: dict[str, list[JsonValue]] = {}
-    """Accepted values of each required argument; any value if the list is empty."""
-    may: dict[str, list[JsonValue]] = {}
-    """Accepted values of each optional argument."""
+    """Accepted values of each required argument. An empty list accepts any value."""
+    optional_args: dict[str, list[JsonValue]] = {}
+    """Accepted values of each optional argument. An empty list accepts any value."""
 
-    def is_made_by(self, tool: str, params: Mapping[str, JsonValue]) -> bool:
-        """Whether a call matches this correct call."""
-        known = self.args | self.may
+    def matches(self, tool: str, params: Mapping[str, JsonValue]) -> bool:
+        """Whether a call is this right call."""
+        known = self.args | self.optional_args
         if tool != self.tool or not self.args.keys() <= params.keys() <= known.keys():
             return False
         return all(
-            not known[name] or any(_is_same(value, one) for one in known[name]) for name, value in params.items()
+            not known[name] or any(_is_same(value, accepted) for accepted in known[name])
+            for name, value in params.items()
         )
 
 
-class MadeCall(Section):
+class EarlierCall(Section):
     """A call that was made earlier in the turn."""
 
     tool: str
@@ -48,20 +49,20 @@ class Case(Section):
 
     name: str
     kind: str
-    says: str
+    request: str
     tools: tuple[str, ...]
     calls: tuple[RightCall, ...] = ()
-    asks: bool = False
-    after: MadeCall | None = None
+    needs_question: bool = False
+    earlier_call: EarlierCall | None = None
 
-    def judged(self, calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> list[bool]:
-        """Return for each call (tool, arguments) whether it is right; a repetition is wrong."""
-        left, found = list(self.calls), []
+    def mark_calls(self, calls: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> list[bool]:
+        """Return for each call (tool, arguments) whether it is right. A repeated call is wrong."""
+        expected, marks = list(self.calls), []
         for tool, params in calls:
-            fitting = next((one for one in left if one.is_made_by(tool, params)), None)
-            found.append(fitting is not None)
-            left = [one for one in left if one is not fitting]
-        return found
+            match = next((call for call in expected if call.matches(tool, params)), None)
+            marks.append(match is not None)
+            expected = [call for call in expected if call is not match]
+        return marks
 
 
 class Cases(Section):
@@ -72,7 +73,7 @@ class Cases(Section):
     tools: dict[str, dict[str, Any]]
     cases: tuple[Case, ...]
 
-    def offered(self, case: Case) -> list[ToolSpec]:
+    def offered_tools(self, case: Case) -> list[ToolSpec]:
         """Return the tools that a case offers."""
         servers = {name: name.partition(".")[0] for name in self.tools}
         return [_spec(name, **self.tools[name]) for name, server in servers.items() if {name, server} & {*case.tools}]
@@ -80,7 +81,7 @@ class Cases(Section):
 
 @cache
 def load_cases() -> Cases:
-    """Return the shipped cases, each named by kind and number."""
+    """Return the shipped cases. The name of each case is its kind and number."""
     read = tomllib.loads(FILE.read_text(encoding="utf-8"))
     named = [{"name": f"{one['kind']}-{at}", **one} for at, one in enumerate(read["cases"], 1)]
     return Cases.model_validate({**read, "cases": named})
@@ -93,7 +94,9 @@ def _spec(name: str, *, risk: str, about: str, needs: list[str], takes: dict[str
 
 
 def _is_same(value: JsonValue, right: JsonValue) -> bool:
-    """Whether a value is right; case and outer punctuation of a text that is no path do not count."""
+    """Whether a value is right. In a text other than a path, letter case and outer punctuation are ignored."""
     if isinstance(value, str) and isinstance(right, str) and (" " in right or {".", "/"}.isdisjoint(right)):
-        return " ".join(value.split()).strip(_MARKS).casefold() == right.strip(_MARKS).casefold()
+        return (
+            " ".join(value.split()).strip(_OUTER_PUNCTUATION).casefold() == right.strip(_OUTER_PUNCTUATION).casefold()
+        )
     return value == right and isinstance(value, bool) == isinstance(right, bool)

@@ -9,14 +9,14 @@ from pydantic import Field
 from packetgate.state.base import Confidence, Section, now
 from packetgate.tools.usage.calibration import AnsweredCall, Calibration, Curve, auroc, fit_curves, wilson_interval
 
-ENOUGH_RIGHT = 0.95
+REQUIRED_RIGHT_SHARE = 0.95
 MIN_CALLS = 20
 """With fewer calls than this, no setting is recommended."""
-NOT_APPROVED = 0.5
-"""Confidence up to which a review does not approve."""
+MIN_APPROVAL = 0.5
+"""Lowest confidence with which a review approves a call."""
 
 
-class PlayedCall(Section):
+class EvaluatedCall(Section):
     """A call that was selected for a case."""
 
     tool: str
@@ -24,7 +24,7 @@ class PlayedCall(Section):
     review: str
     """Name of the review's calibration curve."""
     score: Confidence
-    """The review's confidence before calibration."""
+    """The confidence of the review before calibration."""
     passed: bool
     """Whether the call passed the gate."""
     only_reads: bool
@@ -39,25 +39,26 @@ class CaseResult(Section):
     case: str
     kind: str
     right: bool
-    calls: tuple[PlayedCall, ...] = ()
+    calls: tuple[EvaluatedCall, ...] = ()
     evaluated: int = 0
-    """Prompt tokens that were not cached."""
+    """Number of prompt tokens that were not cached."""
     written: int = 0
+    """Number of completion tokens."""
     seconds: float = 0.0
     problem: str = ""
-    """Why the model could not be asked."""
+    """Why the model gave no answer; empty if it did."""
 
 
 class Share(NamedTuple):
-    """The number of right calls among a number of calls."""
+    """The number of right calls, and the number of all calls."""
 
     right: int
     of: int
 
     @property
     def is_enough(self) -> bool:
-        """Whether a setting can be recommended by these calls."""
-        return self.of >= MIN_CALLS and self.right >= ENOUGH_RIGHT * self.of
+        """Whether enough calls were right to recommend a setting."""
+        return self.of >= MIN_CALLS and self.right >= REQUIRED_RIGHT_SHARE * self.of
 
     def __str__(self) -> str:
         """Return the share as text, with its confidence interval."""
@@ -65,8 +66,8 @@ class Share(NamedTuple):
         return f"{self.right} of {self.of} right ({low:.0%} to {high:.0%})" if self.of else "none"
 
 
-class Figures(NamedTuple):
-    """Numbers of cases: all, right, with a wrong call, and with a wrong call that passed the gate."""
+class CaseCounts(NamedTuple):
+    """Numbers of all cases, right cases, cases with a wrong call, and cases whose wrong call passed the gate."""
 
     cases: int
     right: int
@@ -89,7 +90,7 @@ class Passport(Section):
     curves: dict[str, Curve]
 
     @property
-    def calls(self) -> list[PlayedCall]:
+    def calls(self) -> list[EvaluatedCall]:
         """The calls of all cases."""
         return [call for row in self.rows for call in row.calls]
 
@@ -100,17 +101,17 @@ class Passport(Section):
 
     @property
     def auroc(self) -> float | None:
-        """How often a right call has a higher confidence than a wrong one."""
+        """Probability that a right call has a higher confidence than a wrong call."""
         return auroc(self.answers)
 
     @property
     def passed(self) -> Share:
-        """The result for the calls that passed the gate."""
+        """The share of right calls among those that passed the gate."""
         return _share(call.right for call in self.calls if call.passed)
 
     @property
     def reads(self) -> Share:
-        """The calls whose review `review = "risky"` would skip."""
+        """The share of right calls among those whose review `review = "risky"` would skip."""
         return _share(call.right for call in self.calls if call.only_reads)
 
     @property
@@ -119,10 +120,10 @@ class Passport(Section):
         return "risky" if self.reads.is_enough else "all"
 
     @property
-    def fitting(self) -> tuple[float, Share] | None:
-        """The lowest calibrated threshold above which enough calls were right, and their share; or None."""
+    def recommended_threshold(self) -> tuple[float, Share] | None:
+        """The lowest calibrated threshold above which enough calls were right, with their share, or None."""
         calibration = Calibration(curves=self.curves)
-        calls = [call for call in self.calls if call.score >= NOT_APPROVED]
+        calls = [call for call in self.calls if call.score >= MIN_APPROVAL]
         decisions = [(calibration.confidence(call.review, call.score), call.right) for call in calls]
         for least in sorted({int(confidence * 100) / 100 for confidence, _ in decisions}):
             share = _share(right for confidence, right in decisions if confidence >= least)
@@ -136,12 +137,12 @@ class Passport(Section):
         area = "" if self.auroc is None else f", AUROC {self.auroc:.2f} over {len(self.answers)}"
         return f"of the calls past the gate {self.passed}{area}"
 
-    def figures(self, kind: str = "") -> Figures:
-        """Return the figures of a kind, or of all cases."""
+    def count_cases(self, kind: str = "") -> CaseCounts:
+        """Return the numbers of cases of a kind, or of all cases."""
         rows = [row for row in self.rows if kind in {row.kind, ""}]
         wrong = [[call for call in row.calls if not call.right] for row in rows]
         passed = sum(any(call.passed for call in calls) for calls in wrong)
-        return Figures(len(rows), sum(row.right for row in rows), sum(map(bool, wrong)), passed)
+        return CaseCounts(len(rows), sum(row.right for row in rows), sum(map(bool, wrong)), passed)
 
     def mean(self, field: str) -> float:
         """Return the mean of a numeric field of `CaseResult` over the cases without a problem."""
@@ -149,10 +150,10 @@ class Passport(Section):
         return sum(values) / len(values) if values else 0.0
 
 
-def curves_of(rows: Sequence[CaseResult]) -> dict[str, Curve]:
-    """Return the calibration curves of a model by its cases, shrunk by their number of calls."""
+def fit_case_curves(rows: Sequence[CaseResult]) -> dict[str, Curve]:
+    """Return the calibration curves of a model, fitted to its calls. A curve of few calls raises a confidence less."""
     answers = [AnsweredCall(call.review, call.score, call.right) for row in rows for call in row.calls]
-    return {kind: curve.shrunk() for kind, curve in fit_curves(answers).curves.items()}
+    return {kind: curve.with_damped_raises() for kind, curve in fit_curves(answers).curves.items()}
 
 
 def _share(right: Iterable[bool]) -> Share:

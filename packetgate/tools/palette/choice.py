@@ -12,7 +12,7 @@ from packetgate.tools.palette.subject import Subject, subject_of, subject_shift
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
-from packetgate.tools.usage.learning import GENERAL, Learned, with_support
+from packetgate.tools.usage.learning import DEFAULT_CONTEXT_TYPE, LearnedUses, add_support
 
 FULL_LEAST, FULL_BEST, FULL_SCORE = 2, 5, 0.55
 """Least and largest number of tools in full. Between these limits, a tool needs this share of the best score."""
@@ -56,7 +56,7 @@ class PaletteRequest:
     access: Access
     size: int
     token_budget: int
-    context_type: str = GENERAL
+    context_type: str = DEFAULT_CONTEXT_TYPE
     person: str = ""
     """The user, as the connector names them."""
     subject: Sequence[str] = ()
@@ -72,7 +72,7 @@ class PaletteRequest:
     """Whether a tool's output was read: then `described` and `missed` tools must fit the user's words."""
     tokens: TokenCounter = ESTIMATE
     text: Callable[[ToolSpec, PaletteDetail], str] = tool_text
-    learned: Learned | None = None
+    learned: LearnedUses | None = None
     """The user's confirmed calls."""
 
 
@@ -100,7 +100,7 @@ def choose_palette(request: PaletteRequest, catalogue: Catalogue) -> Palette:
     """
     subject = subject_of(request.words, catalogue.preferences.category_words)
     hits, support = _ranked_hits(request, catalogue, subject)
-    chosen = _choose(_Candidates(request, catalogue, with_support(hits, support), subject))
+    chosen = _choose(_Candidates(request, catalogue, add_support(hits, support), subject))
     if not support:
         return chosen
     unlearned = _choose(_Candidates(request, catalogue, hits, subject))
@@ -189,7 +189,7 @@ class _Candidates:
     def note(self) -> str:
         """Return a note if the conversation's pool is empty, or only tools of another risk fit the request."""
         request = self.request
-        if request.context_type != GENERAL and not self.pool:
+        if request.context_type != DEFAULT_CONTEXT_TYPE and not self.pool:
             return f"no tool belongs to conversations of type {request.context_type!r}"
         by_words = [hit for hit in self.hits if hit.terms]
         risks = {self.catalogue[hit.name].apparent_risk for hit in by_words or self.hits}

@@ -19,7 +19,7 @@ from mcp_types import (
 from packetgate.state.printing import byte_size
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import MAX_ATTACHMENTS, ResultAttachment, ToolResult
-from packetgate.tools.attached.media import cleaned_type, matches_declaration
+from packetgate.tools.attached.media import matches_declaration, normalized_media_type
 from packetgate.tools.servers.messages import MAX_ANSWER_PARTS
 from packetgate.tools.servers.results import to_result
 from packetgate.tools.servers.server import StoreContent
@@ -109,7 +109,7 @@ def _media(block: ContentBlock) -> _Media | None:
         data = b64decode("".join(encoded.split()), validate=True)
     except ValueError:
         data = None
-    return _Media(kind, cleaned_type(mime_type), uri, encoded, data)
+    return _Media(kind, normalized_media_type(mime_type), uri, encoded, data)
 
 
 def _attach(media: _Media, attachments: list[ResultAttachment], store_file: StoreContent | None) -> str:

@@ -11,7 +11,7 @@ DocumentFormat = Literal["JSON", "TOML"]
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?\*/", re.DOTALL)
 _COMMA = re.compile(rf"{_STRING}|[\[{{,]\s*+,|,(?=\s*+[\]}}])", re.DOTALL)
-"""A comma that follows nothing is an error, and is left alone."""
+"""A string, or a comma before a closing bracket. A comma after an opening bracket or a comma is an error and stays."""
 _GAP = re.compile(r"[\s,]*+")
 
 
@@ -32,7 +32,7 @@ DOCUMENT_READERS: Mapping[DocumentFormat, Callable[[str], Any]] = {"JSON": read_
 
 
 def replace_json_value(text: str, key: str, value: Any) -> str:
-    """Return the text of an object with another value under a key; the rest stays unchanged, including comments.
+    """Return the text of a JSON object with `value` under `key`. All other text stays unchanged, including comments.
 
     Raises:
         ValueError: `text` is not the text of an object.
@@ -57,7 +57,7 @@ def replace_json_value(text: str, key: str, value: Any) -> str:
 
 
 def _plain_json(text: str) -> str:
-    """Return the text without comments and trailing commas; every other character keeps its place."""
+    """Return the text with blanks for comments and trailing commas, so that no other character moves."""
     without_comments = _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else _blank(match[0]), text)
     return _COMMA.sub(lambda match: " " if match[0] == "," else match[0], without_comments)
 

@@ -1,4 +1,4 @@
-"""Find passages of a long text by SQLite's full-text search."""
+"""Find passages of a long text with SQLite's full-text search."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Store results that are too long to show, or not text, for a while, each under a handle of its session."""
+"""Store results that are too long to show or are not text. Each has a handle, which is valid only in its session."""
 
 import re
 import time
@@ -10,28 +10,28 @@ from pathlib import Path
 from secrets import token_hex
 
 MAX_SHOWN_CHARS = 12_000
-"""Most characters of a result that a model gets at once; a longer result is stored."""
+"""Longest result that a model receives at once, in characters. A longer result is stored."""
 MAX_STORED_CHARS = 5_000_000
-"""Longest text that is stored of a result; the rest is cut."""
+"""Longest stored text, in characters; the rest is cut."""
 MAX_STORED_BYTES = 10_000_000
-"""Largest file that is stored."""
+"""Largest stored file, in bytes."""
 MAX_RESULTS = 20
 """Most stored results of one session."""
 RESULT_AGE_S = 7 * 86_400.0
 HANDLE_PREFIX = "kept:"
-READER = "ai.read"
+READ_TOOL = "ai.read"
 """Canonical name of the tool that reads stored results."""
 
 _MAX_TOTAL_BYTES = 100_000_000
 _LINE_CHARS = 1_000
-"""A longer line is stored as several, so that it can be read in parts."""
+"""Longest stored line. A longer line is split, so that it can be read in parts."""
 _NAME = re.compile(r"[0-9a-z]{1,64}")
 _session: ContextVar[str] = ContextVar("session", default="")
 
 
 @contextmanager
 def session_results(session: str) -> Iterator[None]:
-    """Store and read the results of this session within the block."""
+    """Within the block, the store reads and writes the results of this session."""
     token = _session.set(session)
     try:
         yield
@@ -40,7 +40,7 @@ def session_results(session: str) -> Iterator[None]:
 
 
 class ResultStore:
-    """Results in files that only their owner can read. Every method blocks."""
+    """Store results in files that only their owner can read. Every method blocks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

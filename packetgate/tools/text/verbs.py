@@ -1,4 +1,4 @@
-"""Verbs that ask for reading, writing or executing."""
+"""Verbs of tool names and requests, by what they indicate: reading, writing or executing."""
 
 READ_VERBS = frozenset(
     "analyze calculate check compare compute convert count describe diff discover echo evaluate explain explore extract"

@@ -17,7 +17,7 @@ STOP_WORDS = frozenset(
 """Words that say nothing about what a tool does."""
 
 _UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-"""Thai, kana, Chinese characters and Hangul: several words may follow each other without a space."""
+"""Thai, kana, Chinese characters and Hangul, in which words may follow each other without a space."""
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
@@ -28,12 +28,12 @@ _STEMMER_LOCK = Lock()
 
 
 def words_of(name: str) -> list[str]:
-    """Split an identifier into lower-case words: `read_textFile2` to read, text, file, 2."""
+    """Return the lower-case words of an identifier: for `read_textFile2`, these are read, text, file and 2."""
     return list(map(str.lower, _WORD.findall(name)))
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of a text in order: lower-case, without accents; identifiers also in parts.
+    """Return the words of a text in order, in lower case and without accents. An identifier also gives its parts.
 
     In scripts without spaces, each pair of neighbouring characters counts as a word.
     """

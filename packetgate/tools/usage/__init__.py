@@ -1,1 +1,1 @@
-"""Usage records of each turn: the request, selected tools, approvals and outcomes."""
+"""Records of turns, confirmed uses of tools, and calibration by the user's answers."""

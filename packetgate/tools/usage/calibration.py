@@ -22,39 +22,39 @@ MIN_ANSWERS = 20
 FOLDS = 5
 BINS = 10
 HALF_WEIGHT = 100
-"""Number of evaluated calls with which half of a curve's raise is applied."""
+"""Number of evaluated calls from which a curve applies half of a raise."""
 PRIOR = 1.0
-"""Weight of the review's own confidence against the answers, in answers."""
-_PLACE = ("packetgate", "calibration"), "curves"
+"""Weight of the uncalibrated confidence when a curve is fitted, as a number of answers."""
+_STORE_KEY = ("packetgate", "calibration"), "curves"
 _STEPS = 300
 _LEAST_SLOPE = 0.05
-"""Smallest slope of a curve, so that a higher confidence never gets the lower probability."""
-_EDGE = 1e-3
-_WRONG = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
+"""Smallest slope of a curve, so that a higher confidence never gets a lower probability."""
+_MIN_PROBABILITY = 1e-3
+_WRONG_OUTCOMES = {ApprovalOutcome.DENIED, ApprovalOutcome.EDITED, ApprovalOutcome.ANSWERED}
 
 
 class AnsweredCall(NamedTuple):
     """A call that a person decided."""
 
     kind: str
-    """Who reviewed it, and the source of the confidence: each kind has its own curve."""
+    """Reviewer and source of the confidence. Each kind has its own curve."""
     score: float
     """The review's confidence before calibration."""
     right: bool
 
 
 class Curve(Section):
-    """Maps a review's confidence to a probability: a line over the log-odds."""
+    """Map a review's confidence to a probability by a linear function of its log-odds."""
 
     slope: float = Field(gt=0)
     offset: float
     answers: int
-    """Number of answers that it was fitted on."""
+    """Number of answers to which the curve was fitted."""
     adds: float = Field(default=1.0, ge=0, le=1)
     """Share of a raise that is applied; a reduction is always applied in full."""
 
-    def shrunk(self) -> "Curve":
-        """Return the curve with a smaller share of its raises, the fewer answers it has."""
+    def with_damped_raises(self) -> "Curve":
+        """Return a copy that raises a confidence less. The fewer answers the curve has, the less it raises."""
         return self.changed(adds=self.answers / (self.answers + HALF_WEIGHT))
 
     def at(self, score: float) -> Confidence:
@@ -65,12 +65,12 @@ class Curve(Section):
 
 
 class Calibration(Section):
-    """The curves by kind of review."""
+    """The calibration curves by kind of review."""
 
     curves: dict[str, Curve] = {}
 
     def confidence(self, kind: str, score: float) -> Confidence:
-        """Return the calibrated confidence, or the review's own if there is no curve."""
+        """Return the calibrated confidence; without a curve for the kind, return `score`."""
         curve = self.curves.get(kind)
         return curve.at(score) if curve else score
 
@@ -83,24 +83,24 @@ def curve_name(decided_by: DecidedBy, source: ConfidenceSource) -> str:
 def answered_calls(records: Iterable[UsageRecord]) -> list[AnsweredCall]:
     """Return the reviewed calls that a person decided, oldest first."""
     return [
-        AnsweredCall(call.review_kind, call.review_score, call.approval not in _WRONG)
+        AnsweredCall(call.review_kind, call.review_score, call.approval not in _WRONG_OUTCOMES)
         for record in records
         for call in record.calls
-        if call.review_score is not None and call.approval in {*_WRONG, ApprovalOutcome.APPROVED}
+        if call.review_score is not None and call.approval in {*_WRONG_OUTCOMES, ApprovalOutcome.APPROVED}
     ]
 
 
 def fit_curves(answers: Sequence[AnsweredCall]) -> Calibration:
     """Return the curve of each kind with enough answers, both right and wrong."""
     by_kind: dict[str, list[AnsweredCall]] = {}
-    for one in answers:
-        by_kind.setdefault(one.kind, []).append(one)
-    curves = {kind: _fitted(by_kind[kind]) for kind in sorted(by_kind)}
+    for answer in answers:
+        by_kind.setdefault(answer.kind, []).append(answer)
+    curves = {kind: _fit_curve(by_kind[kind]) for kind in sorted(by_kind)}
     return Calibration(curves={kind: curve for kind, curve in curves.items() if curve})
 
 
 def held_out_confidences(answers: Sequence[AnsweredCall]) -> list[tuple[float, bool]]:
-    """Return for each answer the confidence by curves that were fitted without it, and whether the call was right."""
+    """Return for each answer whether the call was right, after its confidence by curves that were fitted without it."""
     parts = [answers[fold::FOLDS] for fold in range(FOLDS)]
     decisions = []
     for part in parts:
@@ -110,18 +110,18 @@ def held_out_confidences(answers: Sequence[AnsweredCall]) -> list[tuple[float, b
 
 
 async def read_calibration(store: BaseStore) -> Calibration:
-    """Return the stored calibration; without curves if there is none."""
-    item = await store.aget(*_PLACE)
+    """Return the stored calibration, or a calibration without curves."""
+    item = await store.aget(*_STORE_KEY)
     return Calibration.model_validate(item.value) if item else Calibration()
 
 
 async def save_calibration(store: BaseStore, calibration: Calibration) -> None:
     """Replace the stored calibration."""
-    await store.aput(*_PLACE, calibration.model_dump(mode="json"), index=False)
+    await store.aput(*_STORE_KEY, calibration.model_dump(mode="json"), index=False)
 
 
-def _fitted(answers: Sequence[AnsweredCall]) -> Curve | None:
-    """Return the likeliest line, by steps that use an upper bound of the curvature (Böhning and Lindsay 1988)."""
+def _fit_curve(answers: Sequence[AnsweredCall]) -> Curve | None:
+    """Return the most likely curve. Each step uses an upper bound of the curvature (Böhning and Lindsay 1988)."""
     right = sum(one.right for one in answers)
     if len(answers) < MIN_ANSWERS or right in {0, len(answers)}:
         return None
@@ -138,7 +138,7 @@ def _fitted(answers: Sequence[AnsweredCall]) -> Curve | None:
 
 
 def _log_odds(score: float) -> float:
-    inside = min(max(score, _EDGE), 1 - _EDGE)
+    inside = min(max(score, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
     return log(inside / (1 - inside))
 
 
@@ -163,7 +163,7 @@ def reliability(decisions: Iterable[tuple[float, bool]]) -> list[Bin]:
     """Return the non-empty bins of decisions (confidence, right), lowest confidence first."""
     placed: dict[int, list[tuple[float, bool]]] = {}
     for confidence, right in decisions:
-        at = int(confidence * BINS + 1e-9)  # 0.7 * 10 falls short of 7
+        at = int(confidence * BINS + 1e-9)  # in floating point, 0.7 * 10 is less than 7
         placed.setdefault(min(at, BINS - 1), []).append((confidence, right))
     return [
         Bin(at / BINS, (at + 1) / BINS, len(pairs), *(fmean(values) for values in zip(*pairs, strict=True)))
@@ -183,14 +183,17 @@ def calibration_error(bins: Sequence[Bin]) -> float:
 
 
 def auroc(decisions: Sequence[tuple[float, bool]]) -> float | None:
-    """Return how often a right decision has the higher confidence; ties count half. None without both kinds."""
+    """Return the probability that a right decision has a higher confidence than a wrong decision; ties count half.
+
+    None if all decisions are right or all are wrong.
+    """
     right, wrong = ([confidence for confidence, is_right in decisions if is_right is kind] for kind in (True, False))
     pairs = [(one > other) + (one == other) / 2 for one in right for other in wrong]
     return fmean(pairs) if pairs else None
 
 
 def wilson_interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the 95 % confidence interval of a share (Wilson), of at least one trial."""
+    """Return the 95 % confidence interval (Wilson) of `part` successes in `whole` trials, at least one trial."""
     share, spread = part / whole, z * z / whole
     middle, half = share + spread / 2, z * sqrt(share * (1 - share) / whole + spread / whole / 4)
     return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))

@@ -1,7 +1,7 @@
-"""Learn from a user's confirmed calls which tools served similar requests.
+"""Learn from a user's earlier calls which tools served similar requests.
 
-Requests are compared by their stems; rare stems count more. Only calls that ran teach, unless their arguments come from
-an earlier output. A use counts more if the ranking placed its tool lower.
+Requests are compared by their stems, and rare stems count more. A call counts only if it ran and no argument comes from
+an earlier output. It counts more if the ranking placed its tool lower.
 """
 
 import math
@@ -20,24 +20,25 @@ from packetgate.tools.ranking.bm25 import Ranked, words_by_stem
 from packetgate.tools.usage.record import RECORDED_CHARS
 
 HALF_LIFE_DAYS = 60.0
-UNASKED_WEIGHT = 0.5
+UNAPPROVED_WEIGHT = 0.5
 """Weight of a call that ran without a person's approval."""
 OTHER_CONTEXT_WEIGHT = 0.5
 """Weight of a confirmed use in another kind of conversation."""
-USES_A_TOOL = 20
-"""Newest uses of a tool that count."""
-GENERAL = "general"
+MAX_USES_PER_TOOL = 20
+"""Number of a tool's newest uses that count."""
+DEFAULT_CONTEXT_TYPE = "general"
 """The default kind of conversation."""
 SECOND_WEIGHT = 0.5
 """Weight of a tool's second-nearest use."""
 WEIGHT = 1.0
-"""Weight of an identical request, as a multiple of the best score. More favours used over similar unused tools."""
-MOST_ADDED = 6
+"""Support by an identical request, as a multiple of the best score. A higher weight ranks used tools above similar
+unused tools."""
+MAX_ADDED_TOOLS = 6
 """Most tools that earlier uses add to a ranking."""
 
 
 class ConfirmedUse(Section):
-    """A request, and a tool that served it."""
+    """A request and the tool that served it."""
 
     tool: str
     asked: str
@@ -51,21 +52,21 @@ def confirmed_uses(packet: CognitionPacket) -> Iterator[ConfirmedUse]:
     """Yield the uses of an ended turn."""
     approved = {one.call_id for one in packet.governance.approvals if one.outcome is ApprovalOutcome.APPROVED}
     for call in packet.tool_routing.all_calls if packet.tool_routing else ():
-        weight = 1.0 if call.call_id in approved else UNASKED_WEIGHT
+        weight = 1.0 if call.call_id in approved else UNAPPROVED_WEIGHT
         use = _use(call, packet.content.original_prompt, packet.context.palette, weight, packet.header)
         if use and call.chain is None and not call.unstated_origins:
             yield use.changed(context_type=packet.context.context_type)
 
 
-def shown_use(
+def agent_use(
     call: ToolCall, asked: str, palette: Sequence[PaletteEntry], weight: float, header: Header
 ) -> ConfirmedUse | None:
-    """Return the use by a call of an outside agent, or None.
+    """Return the use by a call of an agent outside Packetgate; None if the call does not count.
 
-    The agent's model words the arguments; a call with arguments from free text does not count.
+    The agent's model writes the arguments, so a call with an argument from free text or a flagged call does not count.
     """
-    is_led = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
-    return _use(call, asked, palette, weight, header) if asked and not is_led and not call.is_flagged else None
+    has_free_text = any(origin.kind is OriginKind.TEXT for origin in call.provenance.values())
+    return _use(call, asked, palette, weight, header) if asked and not has_free_text and not call.is_flagged else None
 
 
 def _use(
@@ -78,7 +79,7 @@ def _use(
     return ConfirmedUse(
         tool=call.tool_name,
         asked=asked[:RECORDED_CHARS],
-        context_type=GENERAL,
+        context_type=DEFAULT_CONTEXT_TYPE,
         session_id=header.session_id,
         at=header.created_at,
         weight=weight,
@@ -86,21 +87,21 @@ def _use(
 
 
 def rank_surprise(score: float, most: float) -> float:
-    """Return how far a tool was from the first place, by its score and the best: 0 if it was first."""
+    """Return how far a tool's score was below the best score: 0 for the best tool, up to 1."""
     return 1.0 - score / most if most > 0 else 1.0
 
 
-class Learned:
-    """The confirmed uses of one user. It is never modified: threads share it."""
+class LearnedUses:
+    """The confirmed uses of one user. Threads share the object, so it is never modified."""
 
     def __init__(self, uses: Iterable[ConfirmedUse], at: datetime | None = None) -> None:
-        """Take the newest uses of each tool, weighted by their age at a time (default: now)."""
+        """Take the newest uses of each tool, and weight them by their age at the time `at` (default: now)."""
         today, counted = at or now(), Counter[str]()
         self._uses: list[tuple[ConfirmedUse, float]] = []
         self._by_stem: defaultdict[str, list[int]] = defaultdict(list)
         for use in sorted(uses, key=lambda use: use.at, reverse=True):
             counted[use.tool] += 1
-            if counted[use.tool] <= USES_A_TOOL:
+            if counted[use.tool] <= MAX_USES_PER_TOOL:
                 age = max(0.0, (today - use.at).total_seconds() / 86_400)
                 for stem in words_by_stem(use.asked):
                     self._by_stem[stem].append(len(self._uses))
@@ -111,11 +112,11 @@ class Learned:
                 self._lengths[place] += self._rarity(stem) ** 2
 
     def support(self, request: str, context_type: str) -> dict[str, float]:
-        """Return the support of earlier uses for tools: 1 for an identical request of today."""
+        """Return how much earlier uses support each tool: 1 for an approved call of an identical request today."""
         stems = {*words_by_stem(request)}
         known = {stem: self._rarity(stem) for stem in stems & self._by_stem.keys()}
         rarest = max(known.values(), default=0.0)
-        # an unknown word counts at most as much as the rarest known one: else few uses would never match
+        # an unknown word counts at most as much as the rarest known word; otherwise a few uses would never match
         length = math.sqrt(sum(min(self._rarity(stem), rarest) ** 2 for stem in stems))
         products: defaultdict[int, float] = defaultdict(float)
         for stem, rarity in known.items():
@@ -136,13 +137,13 @@ class Learned:
         return math.log1p((len(self._uses) - holders + 0.5) / (holders + 0.5))
 
 
-def with_support(hits: Sequence[Ranked], support: Mapping[str, float]) -> list[Ranked]:
-    """Return a ranking that includes the support of earlier uses: all of `hits`, and at most `MOST_ADDED` more."""
+def add_support(hits: Sequence[Ranked], support: Mapping[str, float]) -> list[Ranked]:
+    """Return a ranking by scores plus support: all tools of `hits`, and at most `MAX_ADDED_TOOLS` others."""
     if not support:
         return list(hits)
     most = max((hit.score for hit in hits), default=1.0)
     known = {hit.name: hit for hit in hits}
-    others = sorted(support.keys() - known.keys(), key=lambda name: (-support[name], name))[:MOST_ADDED]
+    others = sorted(support.keys() - known.keys(), key=lambda name: (-support[name], name))[:MAX_ADDED_TOOLS]
     known |= {name: Ranked(name, 0.0) for name in others}
     scored = [replace(hit, score=hit.score + WEIGHT * most * support.get(name, 0.0)) for name, hit in known.items()]
     return sorted(scored, key=lambda hit: (-hit.score, hit.name))

@@ -1,4 +1,4 @@
-"""The record of a turn: the tools that were shown and selected, and the outcomes; no argument values, no results."""
+"""The record of a turn: its request, its tools and their outcomes, without argument values and results."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from packetgate.state.transitions import ToolExecutionStatus
 
 RECORDED_CHARS = 1_000
 MAX_LABEL_CHARS = 200
-"""Longest name that is recorded: a model may have made it up."""
+"""Longest name that is recorded, in characters: a model may invent any name."""
 
 
 class _Record(Section):
@@ -36,11 +36,11 @@ class CallRecord(_Record):
     tool: str
     risk: Risk
     arguments: tuple[str, ...] = ()
-    """Names, not values."""
+    """Names of the arguments, without their values."""
     selection_confidence: Confidence
     selection_confidence_source: ConfidenceSource
     review_confidence: Confidence | None = None
-    """None if it was not reviewed."""
+    """None if the call was not reviewed."""
     review_confidence_source: ConfidenceSource | None = None
     review_score: Confidence | None = None
     """The review's confidence before calibration."""
@@ -75,7 +75,7 @@ class UsageRecord(_Record):
     """Selected names that were not on the palette."""
 
 
-def record_of(packet: CognitionPacket) -> UsageRecord:
+def usage_record(packet: CognitionPacket) -> UsageRecord:
     """Return the record of an ended turn."""
     routing = packet.tool_routing
     return UsageRecord(
@@ -136,8 +136,8 @@ class ToolUsage(Section):
     """Start of the last turn that selected it."""
 
 
-def proxy_sessions(records: Iterable[UsageRecord]) -> tuple[int, int]:
-    """Return how many proxy sessions with a call set a context, and how many there are."""
+def count_proxy_sessions(records: Iterable[UsageRecord]) -> tuple[int, int]:
+    """Return the number of proxy sessions that set a context, and the number of all proxy sessions, with a call."""
     proxied = [record for record in records if record.origin == PROXY]
     sessions = {_session(record) for record in proxied}
     return len({_session(record) for record in proxied if record.asked}), len(sessions)
@@ -147,8 +147,8 @@ def _session(record: UsageRecord) -> tuple[str, ...]:
     return tuple(record.session_id.split("-")[:2])  # without the thread of a waiting call
 
 
-def by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:
-    """Return the selected tools, the most selected first."""
+def usage_by_tool(records: Iterable[UsageRecord]) -> list[ToolUsage]:
+    """Return the usage of each selected tool, the most selected tool first."""
     calls: dict[str, list[tuple[datetime, CallRecord]]] = {}
     for record in records:
         for call in record.calls:

@@ -15,69 +15,73 @@ from pydantic import ValidationError
 from packetgate.state.base import Section, now
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Header
-from packetgate.tools.usage.learning import ConfirmedUse, Learned, confirmed_uses
+from packetgate.tools.usage.learning import ConfirmedUse, LearnedUses, confirmed_uses
 from packetgate.tools.usage.record import UsageRecord
 
-USAGE = ("packetgate", "usage")
-LEARNED = ("packetgate", "learned")
+USAGE_NAMESPACE = ("packetgate", "usage")
+USES_NAMESPACE = ("packetgate", "learned")
 MAX_RECORDS = 10_000
 MAX_USES = 1_000
-"""Newest uses of a user that are read."""
-FRESH_S = 60.0
+"""Number of a user's newest uses that are read."""
+CACHE_S = 60.0
 """Seconds for which a user's uses are cached: another process may have stored more."""
-_ALL = 1_000_000
-_AT_ONCE = 1_000
+_NO_LIMIT = 1_000_000
+_BATCH_SIZE = 1_000
 
 _Model = TypeVar("_Model", bound=Section)
-_CACHE: WeakKeyDictionary[BaseStore, dict[str, tuple[float, Learned]]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[BaseStore, dict[str, tuple[float, LearnedUses]]] = WeakKeyDictionary()
 
 
 class Usage(NamedTuple):
-    """Usage records, oldest first, and the number of other records, which are invalid."""
+    """Usage records, oldest first, and the number of stored records that are invalid."""
 
     records: tuple[UsageRecord, ...] = ()
     unreadable: int = 0
 
 
 async def store_record(store: BaseStore, record: UsageRecord) -> None:
-    """Store a record, in place of an earlier one of the same packet."""
-    value = {**record.model_dump(mode="json"), "day": day_of(record.at)}
-    await store.aput(namespace(USAGE, record.session_id), record.packet_id, value, index=False)
+    """Store a record. It replaces an earlier record of the same packet."""
+    value = {**record.model_dump(mode="json"), "day": day_number(record.at)}
+    await store.aput(namespace(USAGE_NAMESPACE, record.session_id), record.packet_id, value, index=False)
 
 
 async def read_usage(store: BaseStore, session: str | None = None) -> Usage:
-    """Return the records of all sessions, or of one."""
-    items = await store.asearch(USAGE if session is None else namespace(USAGE, session), limit=_ALL)
-    records = _valid(UsageRecord, items)
+    """Return the records of a session, or of all sessions."""
+    items = await store.asearch(
+        USAGE_NAMESPACE if session is None else namespace(USAGE_NAMESPACE, session), limit=_NO_LIMIT
+    )
+    records = _valid_items(UsageRecord, items)
     ordered = sorted(records, key=lambda record: (record.at, record.packet_id))
     return Usage(tuple(ordered), len(items) - len(records))
 
 
-async def delete_old_items(store: BaseStore, days: int, most: int = MAX_RECORDS, root: tuple[str, ...] = USAGE) -> None:
+async def delete_old_items(
+    store: BaseStore, days: int, most: int = MAX_RECORDS, root: tuple[str, ...] = USAGE_NAMESPACE
+) -> None:
     """Delete items that are older than `days`; if more than `most` are left, keep the newest 90 % of `most`.
 
-    Items below `root` have a `day` (by `day_of`), and `at`. All items are read only if there are too many.
+    Items below `root` have a `day` (by `day_number`), and `at`. All items are read only if there are too many.
     """
-    too_old = day_of(now() - timedelta(days=days))
-    await delete_items(store, await store.asearch(root, filter={"day": {"$lt": too_old}}, limit=_ALL))
+    too_old = day_number(now() - timedelta(days=days))
+    await delete_items(store, await store.asearch(root, filter={"day": {"$lt": too_old}}, limit=_NO_LIMIT))
     if await store.asearch(root, limit=1, offset=most):
-        items = sorted(await store.asearch(root, limit=_ALL), key=lambda item: str(item.value.get("at", "")))
+        items = sorted(await store.asearch(root, limit=_NO_LIMIT), key=lambda item: str(item.value.get("at", "")))
         await delete_items(store, items[: len(items) - (most - most // 10)])
 
 
 async def delete_items(store: BaseStore, items: Sequence[Item]) -> None:
     """Delete items, in transactions of a bounded size."""
-    for start in range(0, len(items), _AT_ONCE):
-        await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items[start : start + _AT_ONCE]))
+    for start in range(0, len(items), _BATCH_SIZE):
+        await asyncio.gather(*(store.adelete(item.namespace, item.key) for item in items[start : start + _BATCH_SIZE]))
 
 
-def day_of(at: datetime) -> int:
-    """Return the number of the day. Stores compare other values differently; PostgreSQL's compares text."""
+def day_number(at: datetime) -> int:
+    """Return the day as an integer, which all stores compare in the same way: PostgreSQL's compares dates as text."""
     return int(at.timestamp()) // 86_400
 
 
 def namespace(root: tuple[str, ...], *names: str) -> tuple[str, ...]:
-    """Return a namespace below `root`; empty labels and periods, which a store refuses, are escaped."""
+    """Return a namespace below `root`. Empty labels and periods are escaped, because stores refuse them."""
     return (*root, *(quote(name, safe="").replace(".", "%2E") or "%" for name in names))
 
 
@@ -88,21 +92,21 @@ async def store_uses(store: BaseStore, packet: CognitionPacket) -> None:
 
 
 async def store_use(store: BaseStore, header: Header, key: str, use: ConfirmedUse) -> None:
-    """Store a use, in place of an earlier one with the same key."""
-    user = _user(header)
-    value = {**use.model_dump(mode="json"), "day": day_of(use.at)}
-    await store.aput(namespace(LEARNED, user), key, value, index=False)
+    """Store a use. It replaces an earlier use with the same key."""
+    user = _user_key(header)
+    value = {**use.model_dump(mode="json"), "day": day_number(use.at)}
+    await store.aput(namespace(USES_NAMESPACE, user), key, value, index=False)
     _CACHE.get(store, {}).pop(user, None)
 
 
-async def read_learned(store: BaseStore, header: Header) -> Learned:
+async def read_learned(store: BaseStore, header: Header) -> LearnedUses:
     """Return the confirmed uses of the turn's user."""
-    user, cache = _user(header), _CACHE.setdefault(store, {})
-    for other in [other for other, (read_at, _) in cache.items() if monotonic() - read_at >= FRESH_S]:
+    user, cache = _user_key(header), _CACHE.setdefault(store, {})
+    for other in [other for other, (read_at, _) in cache.items() if monotonic() - read_at >= CACHE_S]:
         del cache[other]
     if user not in cache:
-        uses = _valid(ConfirmedUse, await store.asearch(namespace(LEARNED, user), limit=_ALL))
-        cache[user] = monotonic(), Learned(sorted(uses, key=lambda use: use.at)[-MAX_USES:])
+        uses = _valid_items(ConfirmedUse, await store.asearch(namespace(USES_NAMESPACE, user), limit=_NO_LIMIT))
+        cache[user] = monotonic(), LearnedUses(sorted(uses, key=lambda use: use.at)[-MAX_USES:])
     return cache[user][1]
 
 
@@ -110,7 +114,7 @@ async def delete_uses(store: BaseStore, name: str | None = None, session: str | 
     """Delete the uses of a tool or server, of a session, or all; return their number."""
     items = [
         item
-        for item in await store.asearch(LEARNED, limit=_ALL)
+        for item in await store.asearch(USES_NAMESPACE, limit=_NO_LIMIT)
         if (name is None or f"{item.value.get('tool')}.".startswith(f"{name}."))
         and (session is None or item.value.get("session_id") == session)
     ]
@@ -119,12 +123,12 @@ async def delete_uses(store: BaseStore, name: str | None = None, session: str | 
     return len(items)
 
 
-def _user(header: Header) -> str:
-    """Return the key under which a turn reads and stores uses: the person on this channel, or the session."""
+def _user_key(header: Header) -> str:
+    """Return the key under which a turn stores uses: the person on the connector, or else the session."""
     return f"{header.origin}:{header.person}" if header.person else f"session:{header.session_id}"
 
 
-def _valid(model: type[_Model], items: Sequence[Item]) -> list[_Model]:
+def _valid_items(model: type[_Model], items: Sequence[Item]) -> list[_Model]:
     valid = []
     for item in items:
         with suppress(ValidationError):

@@ -22,7 +22,7 @@ from support.proxies import (
 from packetgate.connectors.proxy import recording
 from packetgate.graph import records
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.usage.store import LEARNED
+from packetgate.tools.usage.store import USES_NAMESPACE
 
 LEDGER = {"ledger__list_entries", "ledger__add_entry", "ledger__read_mail"}
 
@@ -100,7 +100,7 @@ def office_server() -> FastMCP:
 
 async def uses(store: BaseStore | None) -> list[dict[str, object]]:
     assert store is not None
-    return [item.value for item in await store.asearch(LEARNED, limit=1000)]
+    return [item.value for item in await store.asearch(USES_NAMESPACE, limit=1000)]
 
 
 async def is_first(talk: Talk) -> bool:

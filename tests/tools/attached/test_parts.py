@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from support.pictures import data_url, png
 
 from packetgate.state.errors import RequestError
-from packetgate.tools.attached.parts import message_part, take_files
+from packetgate.tools.attached.parts import extract_files, message_part
 from packetgate.tools.text.result_store import ResultStore
 
 CAT = png(shade=7)
@@ -65,7 +65,7 @@ TAKEN = {
 def test_files_in_every_form_are_read(case: Case, tmp_path: Path) -> None:
     kept = ResultStore(tmp_path)
     message = HumanMessage([{"type": "text", "text": "What is it?"}, case.part], id="m")
-    (said,), (one,) = take_files([message], kept, "s")
+    (said,), (one,) = extract_files([message], kept, "s")
     assert (said.content, said.id) == ("What is it?", "m")
     assert (one.name, one.text) == (case.name, case.text)
     if case.text:
@@ -93,19 +93,19 @@ REFUSED = {
 @pytest.mark.parametrize(("part", "why"), REFUSED.values(), ids=REFUSED)
 def test_unusable_parts_are_refused(part: dict[str, Any], why: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError) as told:
-        take_files([HumanMessage([{"type": "text", "text": "What?"}, part])], ResultStore(tmp_path), "s")
+        extract_files([HumanMessage([{"type": "text", "text": "What?"}, part])], ResultStore(tmp_path), "s")
     assert why in str(told.value)
 
 
 def test_earlier_files_become_marks(tmp_path: Path) -> None:
     earlier = HumanMessage([{"type": "text", "text": "Look"}, {"type": "image", "url": "http://evil.test/a.png"}])
-    messages, files = take_files([earlier, AIMessage("I see."), HumanMessage("And?")], ResultStore(tmp_path), "s")
+    messages, files = extract_files([earlier, AIMessage("I see."), HumanMessage("And?")], ResultStore(tmp_path), "s")
     assert [one.content for one in messages] == ["Look\n[image]", "I see.", "And?"]
     assert files == ()
 
 
 def test_without_a_store_pictures_are_refused_and_texts_are_not() -> None:
     picture, text = message_part("a.png", CAT), message_part("a.txt", b"Ask.")
-    assert take_files([HumanMessage([text])], None, "s")[1][0].text == "Ask."
+    assert extract_files([HumanMessage([text])], None, "s")[1][0].text == "Ask."
     with pytest.raises(RequestError, match=r"a\.png cannot be stored"):
-        take_files([HumanMessage([picture])], None, "s")
+        extract_files([HumanMessage([picture])], None, "s")

@@ -34,7 +34,7 @@ def test_a_truncated_header_is_refused(form: str) -> None:
     kind, make = FORMS[form]
     whole = make(640, 480)
     problems = [picture_problem(kind, whole[:length]) for length in range(len(whole))]
-    assert problems[0] == problems[9] == "it is a broken picture"
+    assert problems[0] == problems[9] == "the picture is broken"
     assert set(problems) <= {"", problems[0]}
 
 

@@ -15,19 +15,19 @@ CASES = load_cases().cases
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_right_calls_are_valid(case: Case):
-    catalogue = Catalogue(load_cases().offered(case))
+    catalogue = Catalogue(load_cases().offered_tools(case))
     names = frozenset(catalogue)
     assert 3 <= len(names) <= 8
-    made = [(case.after.tool, case.after.params)] if case.after else []
+    made = [(case.earlier_call.tool, case.earlier_call.params)] if case.earlier_call else []
     for tool, params in [*made, *((call.tool, params) for call in case.calls for params in _ways(call))]:
         assert check_call(tool, params, names, catalogue) == []
-    assert not (case.asks and case.calls)
-    assert all(case.judged([(call.tool, params) for call in case.calls for params in [next(_ways(call))]]))
+    assert not (case.needs_question and case.calls)
+    assert all(case.mark_calls([(call.tool, params) for call in case.calls for params in [next(_ways(call))]]))
 
 
 def test_every_kind_has_cases():
     assert {case.kind for case in CASES} == load_cases().kinds.keys()
-    assert len({case.says for case in CASES}) == len(CASES) == 80
+    assert len({case.request for case in CASES}) == len(CASES) == 80
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_every_kind_has_cases():
 )
 def test_arguments_are_compared_with_the_right_ones(params: dict[str, Any], right: bool):
     wanted = RightCall(
-        tool="home.heat", args={"room": ["hall"], "degrees": [18]}, may={"note": [], "path": ["a/B.txt"]}
+        tool="home.heat", args={"room": ["hall"], "degrees": [18]}, optional_args={"note": [], "path": ["a/B.txt"]}
     )
-    assert wanted.is_made_by("home.heat", params) is right
-    assert not wanted.is_made_by("home.cool", params)
+    assert wanted.matches("home.heat", params) is right
+    assert not wanted.matches("home.cool", params)
 
 
 def test_a_repeated_call_is_wrong():
     one, two = RightCall(tool="a.b", args={"n": [1]}), RightCall(tool="a.b", args={"n": [2]})
-    case = Case(name="c", kind="several", says="1 and 2", tools=("a",), calls=(one, two))
-    assert case.judged([("a.b", {"n": 2}), ("a.b", {"n": 2}), ("a.b", {"n": 1})]) == [True, False, True]
+    case = Case(name="c", kind="several", request="1 and 2", tools=("a",), calls=(one, two))
+    assert case.mark_calls([("a.b", {"n": 2}), ("a.b", {"n": 2}), ("a.b", {"n": 1})]) == [True, False, True]
 
 
 def _ways(call: RightCall) -> Iterator[dict[str, Any]]:
     """Yield arguments such that each value that will do is tried."""
-    known = {name: values or ["anything"] for name, values in {**call.args, **call.may}.items()}
+    known = {name: values or ["anything"] for name, values in {**call.args, **call.optional_args}.items()}
     for values in zip_longest(*known.values()):
         yield {name: known[name][0] if value is None else value for name, value in zip(known, values, strict=True)}

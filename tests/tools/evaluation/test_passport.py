@@ -3,26 +3,30 @@
 import pytest
 
 from packetgate.state.base import Confidence
-from packetgate.tools.evaluation.passport import CaseResult, Passport, PlayedCall, curves_of
+from packetgate.tools.evaluation.passport import CaseResult, EvaluatedCall, Passport, fit_case_curves
 from packetgate.tools.usage.calibration import wilson_interval
 
 KIND = "model, calibrated"
 
 
 def row(score: Confidence, *, right: bool, reads: bool = True) -> CaseResult:
-    call = PlayedCall(tool="files.read", right=right, review=KIND, score=score, passed=score >= 0.7, only_reads=reads)
+    call = EvaluatedCall(
+        tool="files.read", right=right, review=KIND, score=score, passed=score >= 0.7, only_reads=reads
+    )
     return CaseResult(version="1", case="c", kind="acts", right=right, calls=(call,), seconds=2.0, evaluated=300)
 
 
 def passport(*rows: CaseResult) -> Passport:
-    return Passport(version="1", model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=curves_of(rows))
+    return Passport(
+        version="1", model="m", own_language=True, threshold=0.7, of=80, rows=rows, curves=fit_case_curves(rows)
+    )
 
 
 def test_an_overconfident_model_is_lowered():
     rows = [row(0.9, right=at % 2 == 0) for at in range(30)] + [row(0.3, right=False)] * 20
     found = passport(*rows)
     assert found.curves[KIND].at(0.9) < 0.65
-    assert (found.passed, found.review, found.fitting) == ((15, 30), "all", None)
+    assert (found.passed, found.review, found.recommended_threshold) == ((15, 30), "all", None)
 
 
 @pytest.mark.parametrize("times", [1, 10])
@@ -36,12 +40,12 @@ def test_an_underconfident_model_is_raised_in_part(times: int):
 
 def test_settings_are_recommended_from_enough_calls():
     few = passport(*[row(0.95, right=True)] * 19)
-    assert (few.review, few.fitting, few.auroc, few.curves) == ("all", None, None, {})
+    assert (few.review, few.recommended_threshold, few.auroc, few.curves) == ("all", None, None, {})
     rows = [*[row(0.95, right=True)] * 24, row(0.95, right=False), *[row(0.6, right=False)] * 6]
     many = passport(*rows)
     assert many.review == "all"
-    assert many.fitting is not None
-    least, share = many.fitting
+    assert many.recommended_threshold is not None
+    least, share = many.recommended_threshold
     assert share == (24, 25)
     assert str(share) == "24 of 25 right (80% to 99%)"
     assert many.curves[KIND].at(0.6) < least <= many.curves[KIND].at(0.95)

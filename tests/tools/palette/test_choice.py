@@ -15,7 +15,7 @@ from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after, tool_text
 from packetgate.tools.palette.subject import subject_of, subject_shift
 from packetgate.tools.text.tokens import ESTIMATE, TokenCounter
-from packetgate.tools.usage.learning import MOST_ADDED, ConfirmedUse, Learned
+from packetgate.tools.usage.learning import MAX_ADDED_TOOLS, ConfirmedUse, LearnedUses
 
 READS = [f"notes.read_note_{i:02}" for i in range(30)]
 SPECS = [*(a_tool(name, "Read a note. " * 5, path=PATH) for name in READS), *files_catalogue().values()]
@@ -56,11 +56,11 @@ def test_a_palette_is_within_the_budget(budget: int):
 def test_learned_uses_remove_no_tool(words: str, size: int, budget: int):
     uses = [ConfirmedUse(tool=one, asked=words, context_type="general", session_id="s", at=now()) for one in READS[20:]]
     plain = wanted(words, size=size, token_budget=budget)
-    for learned in (Learned(uses[:1]), Learned(uses)):
+    for learned in (LearnedUses(uses[:1]), LearnedUses(uses)):
         with_uses = names(chosen_by(replace(plain, learned=learned)))
         assert {*names(chosen_by(plain))} <= {*with_uses}
         assert {*with_uses} & {use.tool for use in uses}
-        assert len(with_uses) == len({*with_uses}) <= size + MOST_ADDED
+        assert len(with_uses) == len({*with_uses}) <= size + MAX_ADDED_TOOLS
 
 
 def test_a_tool_beyond_the_budget_is_shown_in_brief():

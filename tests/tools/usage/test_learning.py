@@ -9,7 +9,7 @@ from support.tool_specs import a_tool
 from packetgate.state.base import now
 from packetgate.state.sections import Header
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.usage.learning import ConfirmedUse, Learned, rank_surprise, with_support
+from packetgate.tools.usage.learning import ConfirmedUse, LearnedUses, add_support, rank_surprise
 from packetgate.tools.usage.store import delete_uses, read_learned, store_use
 
 TOOLS = Catalogue([a_tool("music.play", "Play a song."), a_tool("lamp.switch", "Switch a lamp.")])
@@ -21,13 +21,13 @@ def use(tool: str, asked: str, *, days_ago: float = 0, context_type: str = "gene
     return ConfirmedUse(tool=tool, asked=asked, context_type=context_type, session_id="s", at=at)
 
 
-def first(learned: Learned, request: str) -> str | None:
-    hits = with_support(TOOLS.ranking.rank(request), learned.support(request, "general"))[:5]
+def first(learned: LearnedUses, request: str) -> str | None:
+    hits = add_support(TOOLS.ranking.rank(request), learned.support(request, "general"))[:5]
     return hits[0].name if hits else None
 
 
 def test_a_similar_request_finds_the_used_tool():
-    learned = Learned([use("lamp.switch", "Make it cosy in here"), use("music.play", "Cheer me up")])
+    learned = LearnedUses([use("lamp.switch", "Make it cosy in here"), use("music.play", "Cheer me up")])
     assert first(learned, "make the room cosy") == "lamp.switch"
     assert first(learned, "play a song") == "music.play"
     assert learned.support("something else entirely", "general") == {}
@@ -35,7 +35,9 @@ def test_a_similar_request_finds_the_used_tool():
 
 def test_old_uses_and_other_contexts_count_less():
     def support(**more: object) -> float:
-        return Learned([use("lamp.switch", "make it cosy", **more)]).support("make it cosy", "general")["lamp.switch"]  # type: ignore[arg-type]
+        return LearnedUses([use("lamp.switch", "make it cosy", **more)]).support("make it cosy", "general")[
+            "lamp.switch"
+        ]  # type: ignore[arg-type]
 
     assert support() == pytest.approx(1, abs=0.01)
     assert support(days_ago=60) == pytest.approx(0.5, abs=0.01)

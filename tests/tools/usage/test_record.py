@@ -16,15 +16,15 @@ from packetgate.tools.usage.record import (
     ShownTool,
     ToolUsage,
     UsageRecord,
-    by_tool,
-    proxy_sessions,
-    record_of,
+    count_proxy_sessions,
+    usage_by_tool,
+    usage_record,
 )
 
 
 def test_the_record_of_a_full_packet() -> None:
     full = full_packet()
-    record = record_of(full)
+    record = usage_record(full)
     assert (record.session_id, record.packet_id, record.at) == ("s", "p2", full.header.created_at)
     assert record.at.tzinfo is UTC
     assert (record.asked, record.context_type, record.access) == ("write it", "code", Access.MIXED)
@@ -41,14 +41,14 @@ def test_the_record_of_a_full_packet() -> None:
 
 
 def test_the_record_of_a_turn_without_tools() -> None:
-    record = record_of(asking("Hello"))
+    record = usage_record(asking("Hello"))
     assert (record.outcome, record.calls, record.missed) == (None, (), ())
 
 
 def test_no_values_and_no_results_are_recorded() -> None:
     read = with_output(done("files.read_file", path="zanzibar.txt"), "quinquereme")
     broken = with_error(done("files.search_files", Status.FAILED, why="aardvark", query="zanzibar"), "no zanzibar")
-    written = record_of(packet("Read it", read, broken)).model_dump_json()
+    written = usage_record(packet("Read it", read, broken)).model_dump_json()
     assert '"arguments":["path"]' in written
     assert [word for word in ("zanzibar", "quinquereme", "aardvark") if word in written] == []
 
@@ -59,23 +59,23 @@ def test_the_record_of_a_failed_turn() -> None:
         update={"result": ToolResult(success=False, error="no such file", error_type=ErrorType.TOOL_ERROR)}
     )
     fine = with_output(done("files.read_file"), "text")
-    errors = [call.error for call in record_of(packet("Go on", lost, told, fine)).calls]
+    errors = [call.error for call in usage_record(packet("Go on", lost, told, fine)).calls]
     assert errors == ["no_answer", "tool_error", None]
 
 
 def test_proxy_sessions_that_set_a_context_are_counted() -> None:
     def record(session_id: str, request: str, origin: str = "proxy") -> UsageRecord:
         changes = {"session_id": session_id, "origin": origin, "asked": request}
-        return record_of(full_packet()).model_copy(update=changes)
+        return usage_record(full_packet()).model_copy(update=changes)
 
-    assert proxy_sessions([]) == (0, 0)
+    assert count_proxy_sessions([]) == (0, 0)
     proxied = [record("proxy-a", ""), record("proxy-a-1", "x"), record("proxy-b", ""), record("proxy-b", "")]
-    assert proxy_sessions([*proxied, record("s", "x", "terminal")]) == (1, 2)
+    assert count_proxy_sessions([*proxied, record("s", "x", "terminal")]) == (1, 2)
 
 
 def test_long_texts_are_cut_and_storable() -> None:
     odd = done("files.read_file", **{"\0" + "n" * 300: 1, "\ud800": 2})
-    record = record_of(packet("long " * 1_000, odd, missed_tools=("sing\0" * 100,)))
+    record = usage_record(packet("long " * 1_000, odd, missed_tools=("sing\0" * 100,)))
     assert record.asked == ("long " * 1_000)[:RECORDED_CHARS]
     assert record.calls[0].arguments == ("\N{REPLACEMENT CHARACTER}" + "n" * (MAX_LABEL_CHARS - 1), "?")
     assert len(record.missed[0]) == MAX_LABEL_CHARS
@@ -83,7 +83,7 @@ def test_long_texts_are_cut_and_storable() -> None:
 
 
 def test_a_record_survives_json_and_fields_of_a_later_release() -> None:
-    record = record_of(full_packet())
+    record = usage_record(full_packet())
     assert UsageRecord.model_validate_json(record.model_dump_json()) == record
     later = {**record.model_dump(mode="json"), "mood": "good"}
     assert UsageRecord.model_validate(later) == record
@@ -95,7 +95,7 @@ def test_outcomes_are_counted_by_tool() -> None:
     calls = [used("ai.read", end, review_confidence=review) for end, review in zip(ends, reviews, strict=True)]
     early = turn("p1", *calls[:4]).model_copy(update={"at": NOON})
     late = turn("p2", *calls[4:]).model_copy(update={"at": NOON + timedelta(hours=1)})
-    (usage,) = by_tool([late, early])
+    (usage,) = usage_by_tool([late, early])
     assert usage == ToolUsage(
         tool="ai.read",
         asked=6,
@@ -113,6 +113,6 @@ def test_the_most_selected_tool_comes_first() -> None:
     failed = used("b.often", Status.FAILED)
     records = [turn("p1", used("a.once"), failed, failed), turn("p2", used("c.often"), failed, used("c.often"))]
     records.append(turn("p3", used("c.often")))
-    assert [usage.tool for usage in by_tool(records)] == ["c.often", "b.often", "a.once"]
-    assert by_tool([turn("p1", used("ai.read"))])[0].review_confidence is None
-    assert by_tool([]) == by_tool([turn("p1")]) == []
+    assert [usage.tool for usage in usage_by_tool(records)] == ["c.often", "b.often", "a.once"]
+    assert usage_by_tool([turn("p1", used("ai.read"))])[0].review_confidence is None
+    assert usage_by_tool([]) == usage_by_tool([turn("p1")]) == []

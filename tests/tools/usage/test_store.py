@@ -12,7 +12,7 @@ from support.usage import turn, used
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.state.base import new_id
-from packetgate.tools.usage.store import USAGE, delete_old_items, read_usage, store_record
+from packetgate.tools.usage.store import USAGE_NAMESPACE, delete_old_items, read_usage, store_record
 
 STORES = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 SESSIONS = ["", ".", "%", "a", "a.b", "a%2Eb", "A", "a_b", "a*b", "[a]", "\N{SNOWMAN}", "langgraph", "with space"]
@@ -27,7 +27,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     url = request.getfixturevalue("postgres") if request.param == "postgres" else None
     async with open_store(Settings(home=tmp_path, database_url=url)) as opened:
         yield opened
-        for item in await opened.asearch(USAGE, limit=100_000):
+        for item in await opened.asearch(USAGE_NAMESPACE, limit=100_000):
             await opened.adelete(item.namespace, item.key)
 
 
@@ -66,7 +66,7 @@ async def test_other_items_are_not_pruned(store: BaseStore) -> None:
 async def test_invalid_records_are_counted(store: BaseStore) -> None:
     await store_record(store, turn("p1"))
     value = {**turn("p2").model_dump(mode="json"), "day": 99_999}
-    await store.aput((*USAGE, "s"), "p3", {**value, "calls": "of another kind"})
+    await store.aput((*USAGE_NAMESPACE, "s"), "p3", {**value, "calls": "of another kind"})
     usage = await read_usage(store)
     assert [record.packet_id for record in usage.records] == ["p1"]
     assert usage.unreadable == 1
