@@ -1,7 +1,7 @@
-"""The features of a tool's definition, for the learned model of its risk, and what each parameter takes.
+"""Extract the features of a tool's definition for the risk model, and the kind of content of each parameter.
 
 A feature's name starts with its group, such as `name:delete`, `lead:changes`, `takes:sql`. Each group has a scale: the
-prior on how much one feature can count.
+prior of the weight of one feature.
 """
 
 import re
@@ -16,7 +16,7 @@ from packetgate.tools.spec.tool_spec import subschemas
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
 VERSION = 1
-"""Version of the features: weights of another version cannot be used."""
+"""Version of the features; weights for another version cannot be used."""
 _MAX_CHARS = 20_000
 _MAX_PARTS = 400
 
@@ -115,28 +115,28 @@ def features_of(tool: Definition) -> dict[str, float]:
 
 
 def parameter_kinds(description: str, schema: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
-    """Yield the kind and name of each parameter of a known kind."""
-    about = description[:20_000]
-    sentence = about.partition(". ")[0][:600]
+    """Yield the kind and the name of each parameter whose content has a known kind."""
+    text = description[:_MAX_CHARS]
+    sentence = text.partition(". ")[0][:600]
     for name, part in islice(subschemas(dict(schema)), _MAX_PARTS + 1):
         may_be_text = part.get("type") not in ("boolean", "integer", "number") and "enum" not in part
         if name and may_be_text:
-            text = str(part.get("description", ""))[:2_000]
-            if kind := _kind(str(name), text, sentence, about):
+            own_text = str(part.get("description", ""))[:2_000]
+            if kind := _kind(str(name), own_text, sentence, text):
                 yield kind, str(name)
 
 
-def _kind(name: str, text: str, sentence: str, about: str) -> Kind | None:
+def _kind(name: str, text: str, tool_sentence: str, tool_text: str) -> Kind | None:
     words = {*words_of(name)}
     names_save = bool(words & SAVE_NAMES) and (bool(words & _WORDS["place_names"]) or words <= {"output", "outfile"})
     names_code = bool(words & _WORDS["code"]) or words == {"code"}
     names_code = names_code or ("code" in words and bool(words & _WORDS["source"]))
-    mentioned = f"{text} {sentence}" if words & _WORDS["queries"] else ""
+    mentioned = f"{text} {tool_sentence}" if words & _WORDS["queries"] else ""
     rules: tuple[tuple[object, Kind | None], ...] = (
         (names_save or _SAVES.search(text), "save"),
         (words & _WORDS["addresses"], "address"),
         (words & _WORDS["about"], None),
-        (words & _WORDS["sql"] and ("sql" in words or _MENTIONS_SQL.search(f"{text} {about}")), "sql"),
+        (words & _WORDS["sql"] and ("sql" in words or _MENTIONS_SQL.search(f"{text} {tool_text}")), "sql"),
         (words & _WORDS["commands"], "command"),
         (words & _WORDS["languages"], "language"),
         (words & _WORDS["searches"], "search"),
@@ -148,12 +148,12 @@ def _kind(name: str, text: str, sentence: str, about: str) -> Kind | None:
 
 
 def says_read_only(description: str) -> bool:
-    """Return whether a description says that nothing is changed."""
+    """Return whether a description says that the tool changes nothing."""
     return bool(_SAYS["read only"].search(description[:_MAX_CHARS]))
 
 
 def joined_in(name: str) -> str:
-    """Return a changing verb that a name joins to another, such as `create` in `get_or_create`, or an empty string."""
+    """Return the second verb of a name if it changes something, such as `create` in `get_or_create`; empty if none."""
     pairs = pairwise(words_of(name))
     return next((word for link, word in pairs if link in _LINKS and verb_kind(word) in SURE_CHANGES), "")
 
@@ -210,21 +210,21 @@ def _of_name(name: str) -> Iterator[str]:
 
 
 def _verb_index(kinds: list[str]) -> int | None:
-    """Return the index of a name's verb: the first word, otherwise a sure verb, otherwise the last possible one."""
+    """Return the index of a name's verb: the first word, otherwise a certain verb, otherwise the last possible verb."""
     if kinds and kinds[0]:
         return 0
     known = [at for at, kind in enumerate(kinds) if kind]
     return next((at for at in known if kinds[at] in _SURE), known[-1] if known else None)
 
 
-def _is_telling(word: str, next_word: str) -> bool:
+def _is_informative(word: str, next_word: str) -> bool:
     if word in _WORDS["lets"]:
         return next_word not in _WORDS["let"]
     return word[0].isalpha() and word not in STOP_WORDS and word not in _WORDS["boilerplate"]
 
 
 def _sentences(description: str) -> list[str]:
-    """Return the sentences of a description before it describes its parameters."""
+    """Return the sentences of a description up to its section about parameters."""
     heading = _HEADING.search(description)
     text = description[: heading.start()] if heading and heading.start() > 20 else description
     return [" ".join(part.split()) for part in _SENTENCE.split(text.strip()) if part and part.strip()][:40]
@@ -255,16 +255,16 @@ def _of_description(sentences: list[str]) -> Iterator[str]:
 
 
 def _of_lead(words: list[str]) -> Iterator[str]:
-    telling = [word for word, next_word in pairwise([*words, ""]) if _is_telling(word, next_word)]
-    leading = [inflected_verb_kind(word) for word in telling[:3]]
+    informative = [word for word, next_word in pairwise([*words, ""]) if _is_informative(word, next_word)]
+    leading = [inflected_verb_kind(word) for word in informative[:3]]
     at = next((at for at, kind in enumerate(leading) if kind), None)
     if at is None:
-        later = next((kind for word in telling[3:] if (kind := inflected_verb_kind(word)) in _SURE), "none")
+        later = next((kind for word in informative[3:] if (kind := inflected_verb_kind(word)) in _SURE), "none")
         yield f"kind:lead none, later {later}"
         return
     yield f"kind:lead {leading[at]}"
     yield f"kind:lead {'first' if at == 0 else 'later'} {leading[at]}"
-    yield f"lead:{stem_of(telling[at])}"
+    yield f"lead:{stem_of(informative[at])}"
     pairs = pairwise(words[:60])
     chained = {inflected_verb_kind(word) for before, word in pairs if before in _LINKS or before in ",;/"} & _SURE
     yield from (f"kind:lead {leading[at]}, and {kind}" for kind in sorted(chained))

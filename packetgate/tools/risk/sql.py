@@ -1,4 +1,4 @@
-"""The risk of SQL by parsing it, and of other query languages by their changing statements."""
+"""Rate the risk of SQL, which is parsed, and of other query languages by their changing statements."""
 
 import logging
 import re
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _MAX_CHARS = 20_000
 _MAX_STATEMENT = 2_000
 _MAX_TRIES = 8
-"""Most starts of a statement in a text, and ends of each, that are tried."""
+"""Maximum number of starts of a statement that are tried in a text, and of ends for each start."""
 _NOT_READ, _NOT_PARSED = "SQL that cannot be read", "SQL that cannot be parsed"
 UNREADABLE = frozenset({_NOT_READ, _NOT_PARSED})
-"""Descriptions of text that may not be SQL at all."""
+"""Descriptions of texts that are perhaps no SQL."""
 _DIALECTS = ("postgres", "mysql", "sqlite")
 
 _BEGINS = re.compile(
@@ -77,9 +77,9 @@ def looks_like_sql(text: str) -> bool:
 
 
 def statement_in(text: str) -> tuple[int, int] | None:
-    """Return the place of a statement of SQL in a text, or None.
+    """Return the start and end of a SQL statement in a text, or None.
 
-    A statement that could be plain words needs capital letters or a mark of SQL.
+    The first keyword must be in capital letters, or the statement must contain a sign of SQL such as `*` or `=`.
     """
     from sqlglot import exp
 
@@ -98,7 +98,7 @@ def statement_in(text: str) -> tuple[int, int] | None:
 
 @lru_cache(512)
 def risk_of_sql(text: str) -> tuple[Risk, str]:
-    """Return the risk of SQL with its description; the worst of all statements and dialects counts.
+    """Return the worst risk of a SQL text in any statement and dialect, and a description of that statement.
 
     A query with only known functions is a read. A change of rows or tables is a write. Everything else is execution,
     such as `COPY`, `PRAGMA`, unknown functions, and what cannot be parsed.
