@@ -20,13 +20,13 @@ from benchmarks.train.data import Source, sources
 from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
 from packetgate.deciders.reflex.calls import argument_probabilities, log_probability
-from packetgate.deciders.reflex.fit import ENOUGH, Fit, best_fits
+from packetgate.deciders.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
 from packetgate.deciders.reflex.reading import parts_in
 from packetgate.deciders.reflex.signals import (
     SIGNALS_FITTED,
-    FittedWeights,
     ReflexCallSignals,
-    Signals,
+    SignalWeights,
+    ToolSignals,
     reflex_call_probability,
     serving_probabilities,
 )
@@ -47,8 +47,8 @@ DRAWN = 0.35
 """How hard the weights are drawn to their prior, in requests."""
 AT_MOST = {"advice": -5.0, "below": -2.5, "otherwise": -2.0}
 """What speaks against a tool does so, however few of the requests show it."""
-PRIOR = FittedWeights(
-    Signals(
+PRIOR = SignalWeights(
+    ToolSignals(
         always=-2.5,
         judged=0.8,
         near=2,
@@ -79,24 +79,24 @@ class Asked:
     """A request, its candidates' signals, and which of them serve; none where the list is empty."""
 
     source: str
-    signals: tuple[Signals, ...]
+    signals: tuple[ToolSignals, ...]
     right: tuple[int, ...]
     best: Fit | None = None
     """The likeliest."""
     exact: bool | None = None
     """Whether it is right, with its arguments; None: they are not known."""
 
-    def told(self, fitted: FittedWeights) -> ReflexCallSignals:
+    def told(self, fitted: SignalWeights) -> ReflexCallSignals:
         """Return what tells how probably the likeliest is right."""
         assert self.best is not None
         filling = self.best.fillings[0]
-        likely = replace(self.best, share=max(serving_probabilities(self.signals, fitted)))
+        likely = replace(self.best, probability=max(serving_probabilities(self.signals, fitted)))
         arguments = log_probability(argument_probabilities(filling.params, filling))
-        return likely.sureness(arguments, len(filling.params), int(self.best.signals.left))
+        return likely.call_signals(arguments, len(filling.params), int(self.best.signals.left))
 
-    def is_called(self, fitted: FittedWeights) -> bool:
+    def is_called(self, fitted: SignalWeights) -> bool:
         """Whether the likeliest would be called, and it is known whether that is right."""
-        return self.exact is not None and sum(serving_probabilities(self.signals, fitted)) >= ENOUGH
+        return self.exact is not None and sum(serving_probabilities(self.signals, fitted)) >= MIN_TOOL_PROBABILITY
 
 
 def fit(data: Path) -> None:
@@ -180,10 +180,10 @@ def _weights(asked: Sequence[Asked]) -> list[float]:
     return [OWN_COUNT.get(one.source, 1) * len(asked) / len(sizes) / sizes[one.source] for one in asked]
 
 
-def _fitted(asked: Sequence[Asked]) -> FittedWeights:
-    bounds = [(None, AT_MOST.get(name)) for name in Signals._fields]
+def _fitted(asked: Sequence[Asked]) -> SignalWeights:
+    bounds = [(None, AT_MOST.get(name)) for name in ToolSignals._fields]
     serving = _least(_of_serving(asked), np.array(PRIOR.serving), bounds)
-    fitted = PRIOR._replace(serving=Signals(*serving))
+    fitted = PRIOR._replace(serving=ToolSignals(*serving))
     sureness = _least(_of_sureness(asked, fitted), np.array(PRIOR.sureness), [(None, None)] * len(PRIOR.sureness))
     return fitted._replace(sureness=ReflexCallSignals(*sureness))
 
@@ -222,7 +222,7 @@ def _of_serving(asked: Sequence[Asked]) -> Any:
     return loss
 
 
-def _of_sureness(asked: Sequence[Asked], fitted: FittedWeights) -> Any:
+def _of_sureness(asked: Sequence[Asked], fitted: SignalWeights) -> Any:
     """Return the loss of what tells how probably calls are right, over those that would be made."""
     pairs = [(one, share) for one, share in zip(asked, _weights(asked), strict=True) if one.is_called(fitted)]
     table = np.array([one.told(fitted) for one, _ in pairs])
@@ -237,7 +237,7 @@ def _of_sureness(asked: Sequence[Asked], fitted: FittedWeights) -> Any:
     return loss
 
 
-def _figures(asked: Sequence[Asked], fitted: FittedWeights) -> dict[str, Any]:
+def _figures(asked: Sequence[Asked], fitted: SignalWeights) -> dict[str, Any]:
     likely = [sum(serving_probabilities(one.signals, fitted)) for one in asked]
     needed = [value for value, one in zip(likely, asked, strict=True) if one.right]
     unneeded = [value for value, one in zip(likely, asked, strict=True) if not one.right]
@@ -258,7 +258,7 @@ def _figures(asked: Sequence[Asked], fitted: FittedWeights) -> dict[str, Any]:
     }
 
 
-def _first(one: Asked, fitted: FittedWeights) -> int:
+def _first(one: Asked, fitted: SignalWeights) -> int:
     return int(np.argmax(serving_probabilities(one.signals, fitted))) if one.signals else -1
 
 

@@ -1,4 +1,4 @@
-"""Answer without a model: results as they are, and what did not happen."""
+"""Answer without a language model: the results of calls, unchanged, and the reasons for calls that did not run."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ _LISTED = 6
 
 
 async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-    """Return an answer with each call's result; a long result is cut to the paragraphs nearest to the request."""
+    """Return an answer with each call's result. A long result is cut to the paragraphs nearest to the request."""
     return await asyncio.to_thread(_answer, packet, catalogue)
 
 
@@ -94,7 +94,7 @@ def _outcome(call: ToolCall, request: str, switch_hints: SwitchHints) -> tuple[s
             return f"{off} Dry run of {call.tool_name}:\n", _excerpt(call.result.output, request, switch_hints.rest)
         case ToolExecutionStatus.SKIPPED:
             return f"{name} was skipped: {error or call.review_reasoning}", ""
-    return f"{name} was not run (it is {call.status}).", ""
+    return f"{name} was not run (status: {call.status.replace('_', ' ')}).", ""
 
 
 def _excerpt(output: str, request: str, rest: str) -> str:

@@ -23,7 +23,7 @@ from packetgate.deciders.reflex.reading import (
 )
 from packetgate.deciders.reflex.signals import (
     ReflexCallSignals,
-    Signals,
+    ToolSignals,
     builtin_log_odds,
     is_known_builtin,
     load_request_classifier,
@@ -51,25 +51,25 @@ from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
-ENOUGH = 0.51  # probability from which a tool is called
-REACH = 4.0  # a tool with a larger gap to the best score is not judged: the judge cannot close that gap
-LEAST = 1e-3  # lowest probability of arguments
+MIN_TOOL_PROBABILITY = 0.51  # probability from which a tool is called
+MAX_JUDGED_GAP = 4.0  # a tool with a larger gap to the best score is not judged: the judge cannot close that gap
+MIN_PROBABILITY = 1e-3  # of arguments
 QUERIES = frozenset("query question search topic".split())  # words of parameter names that take a query
 _CANDIDATES = 12  # best ranked tools that are considered
 _NOT_JUDGED = -2.0  # log odds of a tool that is not judged
-_MOST_CHARS = 2_000
-_MOST_PRACTISED = 3  # built-in tools that are considered regardless of rank
-_QUERY_PROBABILITY = 0.9
-_FILLED = 6  # best tools whose arguments are filled
-_LEAST_SHARE = 0.02  # share of the best tool's probability below which arguments are not filled
-_NO_PARAMETERS = 2  # number of arguments that a tool without parameters counts as
-_MOST = 3
+_MAX_CHARS = 2_000
+_MAX_BUILTIN = 3  # built-in tools that are considered regardless of rank
+_QUERY_PROBABILITY = 0.9  # that a question as a whole is the query of a search tool
+_MAX_FILLED = 6  # best tools whose arguments are read from the request
+_MIN_RELATIVE_PROBABILITY = 0.02  # arguments are read only for tools with this share of the best tool's probability
+_NO_PARAMETERS = 2  # a tool without parameters counts as if it had this number of arguments
+_MAX_COUNT = 3  # largest value of signals that count something
 _FOLDERS, _FILES = ({stem_of(word) for word in words.split()} for words in ("dir directory folder tree", "file"))
 _GENERAL = frozenset(stem_of(word) for word in "path name file folder query text id".split())
 """Stems of parameter names that any request may contain."""
 _APPENDS = re.compile(r"\bappend\b|\badd\b.+\b(?:to|onto)\b", re.IGNORECASE)
 _VALUES = frozenset({"quoted", "code", "url", "email", "path", "number"})
-"""Kinds of mentions that can only be values."""
+"""Kinds of mentions that are values, not words of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -77,47 +77,53 @@ class Fit:
     """A tool with its signals, probability and arguments."""
 
     spec: ToolSpec
-    signals: Signals
+    signals: ToolSignals
     fillings: tuple[Filling, ...] = field(default=(), repr=False)
     """The tool's arguments; one filling for each file if the request names several files."""
-    share: float = 0.0  # probability that this tool serves the request
-    spare: int = 0  # number of unused mentions; 0 for a question
-    unexplained: float = 0.0  # share of terms that occur neither in the tool's texts nor in an argument
-    named: float = 0.0  # optional arguments that the request names and the calls leave out
-    words: float = 0.0  # log of the number of words
+    probability: float = 0.0  # that this tool serves the request
+    unused_count: int = 0  # number of unused mentions; 0 for a question
+    unexplained_share: float = 0.0  # share of terms that occur neither in the tool's texts nor in an argument
+    omitted_count: float = 0.0  # optional arguments that the request names and the calls omit
+    log_word_count: float = 0.0
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Required arguments that the request does not contain."""
+        """Required parameters whose values the request does not contain."""
         return next((filling.missing for filling in self.fillings if filling.missing), ())
 
     @property
     def values(self) -> set[str]:
-        """Texts and numbers of its arguments."""
-        given = [(name, value) for one in self.fillings for name, value in one.params.items()]
-        values = [leaf.value for name, value in given for leaf in leaves(value, name)]
+        """The texts and numbers in the tool's arguments."""
+        arguments = [(name, value) for filling in self.fillings for name, value in filling.params.items()]
+        values = [leaf.value for name, value in arguments for leaf in leaves(value, name)]
         return {str(value) for value in values if not isinstance(value, bool)}
 
-    def sureness(self, arguments: float, filled: int, left: int) -> ReflexCallSignals:
-        """Return the signals of a call with this log probability and number of arguments, and unused values."""
+    def call_signals(self, log_probability: float, argument_count: int, unused_count: int) -> ReflexCallSignals:
+        """Return the signals of a call of this tool.
+
+        Args:
+            log_probability: of all arguments of the call.
+            argument_count: number of arguments of the call.
+            unused_count: number of values in the request that the call does not use.
+        """
         knows = self.spec.path_certainty
         paths = [(name, value) for one in self.fillings for name, value in one.params.items() if isinstance(value, str)]
         return ReflexCallSignals(
-            share=log_odds(self.share),
-            arguments=arguments,
+            share=log_odds(self.probability),
+            arguments=log_probability,
             practised=float(is_known_builtin(self.spec)),
-            filled=min(_FILLED, filled) if self.spec.parameters else _NO_PARAMETERS,
-            left=min(_MOST, left),
-            spare=min(_MOST, self.spare),
-            unexplained=self.unexplained,
-            named=self.named,
-            words=self.words,
+            filled=min(_MAX_FILLED, argument_count) if self.spec.parameters else _NO_PARAMETERS,
+            left=min(_MAX_COUNT, unused_count),
+            spare=min(_MAX_COUNT, self.unused_count),
+            unexplained=self.unexplained_share,
+            named=self.omitted_count,
+            words=self.log_word_count,
             there=float(knows is not None and any(knows(name, value) == 1 for name, value in paths)),
         )
 
     @property
     def reason(self) -> str:
-        """The signals for this tool, in words."""
+        """The signals for this tool as text, for the trace."""
         signals = self.signals
         reasons = {
             "the request names it": signals.outright,
@@ -142,27 +148,35 @@ def probability_of_tool(packet: CognitionPacket, catalogue: Catalogue) -> float:
 
 
 def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") -> list[Fit]:
-    """Return the likeliest tools for a part of a request, best first, and the tool `also`. Blocking."""
+    """Return the likeliest tools for a part of a request, best first. Blocking.
+
+    Args:
+        also: the name of a tool that is always among them.
+    """
     ranked = catalogue.ranking.rank(text, limit=_CANDIDATES)
     hits = {hit.name: (place, hit) for place, hit in enumerate(ranked)}
-    known = [name for name in dict.fromkeys([*hits, *_unranked(text, catalogue), also]) if name in catalogue]
+    known = [
+        name for name in dict.fromkeys([*hits, *_tools_regardless_of_rank(text, catalogue), also]) if name in catalogue
+    ]
     names = [name for name in known if name == also or not _is_excluded(catalogue[name], text, catalogue)]
-    near = catalogue.ranking.nearness(text[:_MOST_CHARS], names)
+    near = catalogue.ranking.nearness(text[:_MAX_CHARS], names)
     outright = catalogue.tools_named_in(text)
-    seen = [
+    fits = [
         Fit(spec, _signals(spec, text, hits.get(spec.name), near[spec.name], outright=spec.name in outright))
         for spec in map(catalogue.__getitem__, names)
     ]
-    ordered = _with_shares(_judged(seen, text))
-    least = _LEAST_SHARE * ordered[0].share if ordered else 0.0
+    ordered = _with_probabilities(_judged(fits, text))
+    least = _MIN_RELATIVE_PROBABILITY * ordered[0].probability if ordered else 0.0
     best = [
-        one for place, one in enumerate(ordered) if one.spec.name == also or (place < _FILLED and one.share >= least)
+        one
+        for place, one in enumerate(ordered)
+        if one.spec.name == also or (place < _MAX_FILLED and one.probability >= least)
     ]
-    return _prefer_builtin(_with_shares([_with_arguments(one, text, now) for one in best]), text)
+    return _prefer_builtin(_with_probabilities([_with_arguments(one, text, now) for one in best]), text)
 
 
 def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
-    # it is deprecated, changes something for a question, or overwrites instead of appending
+    """Return whether a tool is deprecated, changes something for a question, or overwrites instead of appending."""
     if "deprecated" in spec.full.lower() and any(other != spec.name for other in catalogue.tools_named_in(spec.full)):
         return True
     words = words_of(spec.upstream_name)
@@ -174,24 +188,24 @@ def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:
 
 
 def _prefer_builtin(fits: Sequence[Fit], text: str) -> list[Fit]:
-    # of tools that read the same existing file, only the built-in tool is known to return its text
-    asked = [one for one in fits if one.signals.practised > 0 and not one.missing and _exists(one)]
-    own = max(asked, key=lambda one: one.share, default=None)
+    """Add the probabilities of tools that read the same file to the built-in tool, which surely returns its text."""
+    built_in = [one for one in fits if one.signals.practised > 0 and not one.missing and _paths_exist(one)]
+    own = max(built_in, key=lambda one: one.probability, default=None)
     if own is None or access_of(text) is not Access.READ or own.spec.risk is not Risk.READ:
         return [*fits]
     alike = [one for one in fits if one.spec.server != own.spec.server and one.values <= own.values]
-    changed = {one.spec: 0.0 for one in alike} | {own.spec: own.share + sum(one.share for one in alike)}
-    return _ordered([replace(one, share=changed.get(one.spec, one.share)) for one in fits])
+    changed = {one.spec: 0.0 for one in alike} | {own.spec: own.probability + sum(one.probability for one in alike)}
+    return _ordered([replace(one, probability=changed.get(one.spec, one.probability)) for one in fits])
 
 
-def _exists(fit: Fit) -> bool:
+def _paths_exist(fit: Fit) -> bool:
     exists = fit.spec.paths_exist
     return exists is None or all(exists(one.params) for one in fit.fillings)
 
 
 def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
     scores = {fit.spec: serving_log_odds(fit.signals) for fit in fits}
-    least = max([0.0, *scores.values()]) - REACH
+    least = max([0.0, *scores.values()]) - MAX_JUDGED_GAP
     within = [spec for spec, one in scores.items() if one >= least]
     odds = dict(zip(within, map(log_odds, judge(text, within)), strict=True))
     return [replace(fit, signals=fit.signals._replace(judged=odds.get(fit.spec, _NOT_JUDGED))) for fit in fits]
@@ -199,7 +213,7 @@ def _judged(fits: Sequence[Fit], text: str) -> list[Fit]:
 
 def probability_of_any(fits: Sequence[Fit]) -> float:
     """Return the probability that one of the tools serves the request."""
-    return sum(fit.share for fit in fits)
+    return sum(fit.probability for fit in fits)
 
 
 def unused_values(text: str, fillings: Sequence[Filling]) -> list[str]:
@@ -217,25 +231,28 @@ def unused_values(text: str, fillings: Sequence[Filling]) -> list[str]:
 
 
 def _ordered(fits: Sequence[Fit]) -> list[Fit]:
-    return sorted(fits, key=lambda fit: (-fit.share, fit.spec.name))
+    return sorted(fits, key=lambda fit: (-fit.probability, fit.spec.name))
 
 
-def _with_shares(fits: Sequence[Fit]) -> list[Fit]:
-    found = serving_probabilities([fit.signals for fit in fits])
-    return _ordered([replace(fit, share=share) for fit, share in zip(fits, found, strict=True)])
+def _with_probabilities(fits: Sequence[Fit]) -> list[Fit]:
+    probabilities = serving_probabilities([fit.signals for fit in fits])
+    rated = zip(fits, probabilities, strict=True)
+    return _ordered([replace(fit, probability=probability) for fit, probability in rated])
 
 
-def _unranked(text: str, catalogue: Catalogue) -> Iterator[str]:
+def _tools_regardless_of_rank(text: str, catalogue: Catalogue) -> Iterator[str]:
     yield from catalogue.tools_named_in(text)
     built_in = [
         name for name in load_request_classifier().tools if name in catalogue and is_known_builtin(catalogue[name])
     ]
-    yield from sorted(built_in, key=lambda name: -builtin_log_odds(text, catalogue[name]))[:_MOST_PRACTISED]
+    yield from sorted(built_in, key=lambda name: -builtin_log_odds(text, catalogue[name]))[:_MAX_BUILTIN]
     if mentions_in(text).paths:
-        yield from [name for name in catalogue.interleaved_names if takes_path(catalogue[name])][:_FILLED]
+        yield from [name for name in catalogue.interleaved_names if takes_path(catalogue[name])][:_MAX_FILLED]
 
 
-def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: float, *, outright: bool) -> Signals:
+def _signals(
+    spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near: float, *, outright: bool
+) -> ToolSignals:
     bare = _without_name(text, spec)
     place, hit = ranked or (_CANDIDATES, None)
     paths, access = [path for path in mentions_in(bare).paths if "*" not in path], access_of(text)
@@ -251,7 +268,7 @@ def _signals(spec: ToolSpec, text: str, ranked: tuple[int, Ranked] | None, near:
     has_verb = bool({*senses} & {*words, *senses_of(words)} or {*verbs} & {*words})
     only_reads = access is Access.READ and (not senses or "read" in senses)
     purposeful = (span for span in parse_request(bare).mentions if span.kind in PURPOSEFUL)
-    return Signals(
+    return ToolSignals(
         near=near,
         known=len(hit.terms) / len(terms) if hit and terms else 0.0,
         named=min(1.0, len(hit.name_terms) / len(words)) if hit and words else 0.0,
@@ -277,9 +294,9 @@ def _is_file(path: str) -> bool:
 def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
     spec, fillings = fit.spec, fill_arguments(fit.spec, text, now)
     signals = fit.signals._replace(
-        lacking=min(_MOST, max(len(one.missing) for one in fillings)),
-        certain=min(math.log(max(LEAST, one.probability)) / max(1, len(one.arguments)) for one in fillings),
-        left=min(_MOST, len(unused_values(text, fillings))),
+        lacking=min(_MAX_COUNT, max(len(one.missing) for one in fillings)),
+        certain=min(math.log(max(MIN_PROBABILITY, one.probability)) / max(1, len(one.arguments)) for one in fillings),
+        left=min(_MAX_COUNT, len(unused_values(text, fillings))),
     )
     stems = frozenset().union(*parse_request(_without_name(text, spec)).stems)
     left_out = {*spec.parameters} - {name for one in fillings for name in one.params}
@@ -288,29 +305,29 @@ def _with_arguments(fit: Fit, text: str, now: datetime) -> Fit:
         fit,
         fillings=fillings,
         signals=signals,
-        spare=0 if is_question(text) else max(len(one.unused) for one in fillings),
-        unexplained=_unexplained(spec, text, fillings),
-        named=min(_MOST, sum(named)),
-        words=math.log(1 + len(tokenize(text))),
+        unused_count=0 if is_question(text) else max(len(one.unused) for one in fillings),
+        unexplained_share=_unexplained_share(spec, text, fillings),
+        omitted_count=min(_MAX_COUNT, sum(named)),
+        log_word_count=math.log(1 + len(tokenize(text))),
     )
 
 
-def _unexplained(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
+def _unexplained_share(spec: ToolSpec, text: str, fillings: Sequence[Filling]) -> float:
     filled = {name for filling in fillings for name in filling.params}
     if not any(_takes_words(schema) for name, schema in spec.parameters.items() if name not in filled):
         return 0.0
     known = _known_stems(spec)
-    taken = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
-    telling = [token for token in tokenize(_without_name(text, spec)) if token.text.lower() not in EDGES | STOP_WORDS]
+    used = [(one.start, one.end) for filling in fillings for one in filling.arguments if one.state == "filled"]
+    terms = [token for token in tokenize(_without_name(text, spec)) if token.text.lower() not in EDGES | STOP_WORDS]
     name = {*senses_of(words_of(spec.upstream_name)), *words_of(spec.upstream_name)}
     unknown = [
         token
-        for token in telling
+        for token in terms
         if stem_of(token.text.lower()) not in known
         and not name & {*senses_of([token.text.lower()])}
-        and not any(start <= token.start < end for start, end in taken)
+        and not any(start <= token.start < end for start, end in used)
     ]
-    return len(unknown) / max(1, len(telling))
+    return len(unknown) / max(1, len(terms))
 
 
 def _takes_words(schema: Mapping[str, Any]) -> bool:
@@ -325,13 +342,13 @@ def _known_stems(spec: ToolSpec) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def fill_arguments(spec: ToolSpec, text: str, now: datetime) -> tuple[Filling, ...]:
-    """Return a tool's arguments for a part of a request, once for each of several named files. Blocking."""
+    """Return a tool's arguments for a part of a request; one filling for each of several named files. Blocking."""
     bare = _without_name(text, spec)
-    found = fill_per_path(spec, bare, now=now)
+    fillings = fill_per_path(spec, bare, now=now)
     if has_question(bare) and _only_needs_query(spec):
         query = " ".join(token.text for token in tokenize(bare) if token.text.lower() not in EDGES)
-        found = [fill_query(one, spec.required[0], query, _QUERY_PROBABILITY) for one in found]
-    return tuple(found)
+        fillings = [fill_query(filling, spec.required[0], query, _QUERY_PROBABILITY) for filling in fillings]
+    return tuple(fillings)
 
 
 def _without_name(text: str, spec: ToolSpec) -> str:

@@ -1,7 +1,7 @@
 """Complete follow-up requests from the previous turn: `and in Oslo?`, `open the second one`, `delete it`.
 
 Only text of the session is inserted: a part of the previous request, an argument of the last call, or a line of the
-answer. If nothing clearly fits, the request is unchanged.
+answer. If it is unclear what the request refers to, the request is unchanged.
 """
 
 import json
@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from packetgate.deciders.reflex.reading import KNOWN_VERBS, mentions_in, steps_in, unquoted_words
 from packetgate.state.packet import CognitionPacket
 
-_MOST_WORDS = 6  # words of a request that only names a change
+_MAX_WORDS = 6  # words of a request that only states what differs from the previous request
 _LEAD = re.compile(r"^\s*(?:(?:and|now|also|then|or|what about|how about)\b[\s,:]*)+", re.IGNORECASE)
 _PLACE = re.compile(r"^(in|to|from|for|on|at|of|with|by|as|about|near)\s+(.+?)[\s?.!]*$", re.IGNORECASE)
 _ORDINALS = {
@@ -42,7 +42,7 @@ class PreviousTurn(NamedTuple):
 
 
 def completed_request(packet: CognitionPacket) -> str:
-    """Return the turn's request, completed from the previous turn."""
+    """Return the turn's request; a follow-up is completed from the previous turn."""
     calls = [entry for entry in packet.context.result_ledger if entry.packet_id == packet.header.parent_packet_id]
     params = dict(calls[-1].params) if calls else {}
     request, answer = _last(packet.history, HumanMessage), _last(packet.history, AIMessage)
@@ -50,14 +50,14 @@ def completed_request(packet: CognitionPacket) -> str:
 
 
 def current_step(packet: CognitionPacket) -> str:
-    """Return the current step of the request; the whole request if it only forbids."""
+    """Return the current step of the request; the whole request if it only says what not to do."""
     request = completed_request(packet)
     steps = steps_in(request) or [request]
     return steps[min(packet.routing.step, len(steps) - 1)]
 
 
 def complete_request(request: str, previous: PreviousTurn) -> str:
-    """Return a request, completed from the previous turn."""
+    """Return a request; a follow-up is completed from the previous turn."""
     if not previous.request:
         return request
     return (
@@ -89,15 +89,15 @@ def _with_reference(request: str, previous: PreviousTurn) -> str:
     values = [value for value in previous.params.values() if isinstance(value, str) and value and "\n" not in value]
     targets = [value for value in values if mentions_in(value).has_target]
     targets = targets or [value for value in values if value in previous.request]
-    thing = items[0] if len(items) == 1 and mentions_in(items[0]).has_target else next(iter(targets), "")
-    return f"{request[: match.start()]}{thing}{request[match.end() :]}" if thing else ""
+    referent = items[0] if len(items) == 1 and mentions_in(items[0]).has_target else next(iter(targets), "")
+    return f"{request[: match.start()]}{referent}{request[match.end() :]}" if referent else ""
 
 
 def _with_change(request: str, previous: str) -> str:
     lead = _LEAD.match(request)
     rest = request[lead.end() :].strip() if lead else ""
     words = unquoted_words(rest)
-    if not rest or len(words) > _MOST_WORDS or KNOWN_VERBS.intersection(words):
+    if not rest or len(words) > _MAX_WORDS or KNOWN_VERBS.intersection(words):
         return ""
     new, old = mentions_in(rest), mentions_in(previous)
     for now, then in ((new.urls, old.urls), (new.paths, old.paths)):
@@ -112,7 +112,7 @@ def _with_change(request: str, previous: str) -> str:
 
 
 def items_in(answer: str) -> list[str]:
-    """Return the items of the fenced outputs of an answer: values of a JSON list, paths of hits, or lines."""
+    """Return the items in an answer's fenced outputs: the values of a JSON list, the paths of search hits, or lines."""
     return [item for _, block in _FENCE.findall(answer) for item in _items(block)]
 
 

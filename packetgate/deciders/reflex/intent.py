@@ -1,4 +1,4 @@
-"""Decide whether a request needs a tool, without a model call."""
+"""Decide whether a request needs a tool, without a language model."""
 
 import asyncio
 from datetime import datetime
@@ -13,11 +13,11 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 
-_WRONG = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
+_UNSUCCESSFUL = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Return whether the next step needs a tool; a step follows only after the previous step succeeded."""
+    """Return whether the next step needs a tool. After a step that failed, no other step follows."""
     request = completed_request(packet)
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0
@@ -40,39 +40,46 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
 
 
 async def detect_certain_intent(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Decide what is certain: small talk, no tools, or a complete selection that succeeded. Selection does the rest."""
+    """Return that no tool is needed if this is certain; otherwise leave the decision to the selection.
+
+    No tool is needed for small talk, without connected tools, or after a complete selection that succeeded.
+    """
     request, routing = packet.content.user_words, packet.tool_routing
     if routing is None:
         if is_small_talk(request):
             return intent_decision(False, request, Access.READ, "small talk")
         if not await toolbox.catalogue():
             return intent_decision(False, request, Access.READ, "no tools are connected")
-        return intent_decision(True, request, access_of(request), "selection decides, which may choose none")
+        return intent_decision(True, request, access_of(request), "the selection decides whether a tool is needed")
     if routing.complete is None:
         return await detect_by_reflex(packet, toolbox, context)
-    access, failed = packet.intent.access, any(call.status in _WRONG for call in routing.calls)
+    access, failed = packet.intent.access, any(call.status in _UNSUCCESSFUL for call in routing.calls)
     if routing.complete and not failed:
         return intent_decision(False, request, access, "the selection marked these calls as complete")
-    why = "a call did not succeed" if failed else "the model sees the results first"
+    why = "a call did not succeed" if failed else "the model reads the results, and may select more calls"
     return intent_decision(True, request, access, why)
 
 
 def intent_decision(needs_tool: bool, request: str, access: Access, why: str) -> IntentDecision:
-    """Return an intent decision by rule, without a model."""
+    """Return an intent decision that was made by rule."""
     intent = " ".join(request.split())[:200]
     return IntentDecision(needs_tool=needs_tool, user_intent=intent, access=access, reasoning=why, decided_by="reflex")
 
 
 def _needs_tool(step: str, catalogue: Catalogue, now: datetime) -> tuple[bool, str]:
-    from packetgate.deciders.reflex.fit import ENOUGH, best_fits, probability_of_any  # numpy is slow to load
+    from packetgate.deciders.reflex.fit import (  # numpy is slow to load
+        MIN_TOOL_PROBABILITY,
+        best_fits,
+        probability_of_any,
+    )
 
     if not catalogue:
         return False, "no tools are connected"
-    found = [fits for part in parts_in(step) if (fits := best_fits(part, catalogue, now))]
-    if not found:
+    fits_of_parts = [fits for part in parts_in(step) if (fits := best_fits(part, catalogue, now))]
+    if not fits_of_parts:
         return False, "no tool resembles the request"
-    fits = max(found, key=probability_of_any)
+    fits = max(fits_of_parts, key=probability_of_any)
     likely, best = probability_of_any(fits), fits[0]
-    if likely < ENOUGH:
+    if likely < MIN_TOOL_PROBABILITY:
         return False, f"the nearest tool, {best.spec.name}, matches the request with a probability of only {likely:.2f}"
     return True, best.reason

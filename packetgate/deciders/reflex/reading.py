@@ -27,7 +27,7 @@ SENSES: dict[str, frozenset[str]] = {
     "convert": frozenset("convert translate".split()),
     "delete": frozenset("delete drop erase remove".split()),
 }
-"""Verbs that users write, by the verb in tool names."""
+"""Verbs in requests, by the verb in tool names that they may mean."""
 
 _OTHER_VERBS = frozenset("check compare count describe fetch".split())
 KNOWN_VERBS = _OTHER_VERBS.union(*SENSES.values(), WRITE_VERBS, EXECUTE_VERBS)
@@ -38,7 +38,7 @@ _WRITES = (WRITE_VERBS | SENSES["write"] | SENSES["append"] | SENSES["delete"]) 
 _QUESTIONS = frozenset("how what what's when where which who who's whose why".split())
 _ADVICE = re.compile(r"^\s*(?:how\s+(?:do|should|would|to)\b|why\b|what\s+(?:is|are)\s+(?:a|an)\b)", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|(?<!\w)'([^'\n]+)'(?!\w)")
-_TICKED = re.compile(r"`([^`\n]+)`")
+_BACKQUOTED = re.compile(r"`([^`\n]+)`")
 _URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 _PATH = re.compile(
     r"(?<![\w/.~-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+(?:[\w.@+-]*\w)?|(?<![\w/.~-])/\w[\w.@+-]*"
@@ -62,53 +62,58 @@ _FORBIDS = re.compile(
     re.IGNORECASE,
 )
 _FORBIDS_NOTHING = frozenset("bother fail forget hesitate just mind only worry".split())
-"""Words after a negation, as in `don't forget to`."""
-_SPARES = re.compile(rf"{_BEFORE}(?:keep|leave|spare|not)\s+(?:(?:the|my|file|folder)\s+)*[\"'`]*", re.IGNORECASE)
+"""Words after a negation that forbid nothing, as in `don't forget to`."""
+_LEAVE_UNCHANGED = re.compile(
+    rf"{_BEFORE}(?:keep|leave|spare|not)\s+(?:(?:the|my|file|folder)\s+)*[\"'`]*", re.IGNORECASE
+)
 _CONDITION = re.compile(r"\b(?:if|unless|except|excluding|apart from|other than|only when|as long as)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\?|\b(?:i|we|instead|only|just)\b", re.IGNORECASE)
-"""Words and signs of a new request after a clause that forbids something."""
+"""After a clause that forbids something, these words or a question mark show a new request."""
 _LOOSE_ENDS = re.compile(r"^(?:[\s,.;!]|\b(?:and|but|so)\b)+|(?:[\s,;]|\b(?:and|but|so)\b)+$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 
 
 @dataclass(frozen=True)
 class Mentions:
-    """Paths, URLs and texts that a request names, in order."""
+    """Paths, URLs and texts that a request contains, in order."""
 
     paths: tuple[str, ...]
     urls: tuple[str, ...]
     quoted: tuple[str, ...]
-    ticked: tuple[str, ...]
-    has_value: bool  # whether there is also a quoted text, a number or a `key=value` pair
+    backquoted: tuple[str, ...]
+    has_value: bool  # whether the request contains a quoted text, a number or a `key=value` pair
 
     @property
     def has_target(self) -> bool:
-        """Whether something is named that only a tool can reach."""
-        return bool(self.paths or self.urls or self.ticked)
+        """Whether the request contains a path, a URL or a backquoted text."""
+        return bool(self.paths or self.urls or self.backquoted)
 
 
 @lru_cache(maxsize=256)
 def mentions_in(text: str) -> Mentions:
     """Return the mentions in a text."""
-    quoted, ticked = [next(filter(None, groups)) for groups in _QUOTED.findall(text)], _TICKED.findall(text)
-    unquoted = _URL.sub(" ", _QUOTED.sub(" ", _TICKED.sub(" ", text)))
+    quoted, backquoted = [next(filter(None, groups)) for groups in _QUOTED.findall(text)], _BACKQUOTED.findall(text)
+    unquoted = _URL.sub(" ", _QUOTED.sub(" ", _BACKQUOTED.sub(" ", text)))
     spots = [(match.start(), match.group()) for pattern in (_PATH, _FILES) for match in pattern.finditer(unquoted)]
     paths = [path for _, path in sorted(spots) if path.lower() not in _NOT_PATHS]
-    ticked_paths = [one for one in ticked if " " not in one and (_PATH.fullmatch(one) or _FILES.fullmatch(one))]
+    backquoted_paths = [one for one in backquoted if " " not in one and (_PATH.fullmatch(one) or _FILES.fullmatch(one))]
     quoted_paths = [one for one in quoted if " " not in one and _PATH.fullmatch(one)]
     texts = tuple(one for one in quoted if one not in quoted_paths)
-    pairs = _KEY_VALUE.search(_URL.sub(" ", _TICKED.sub(" ", text)))
+    pairs = _KEY_VALUE.search(_URL.sub(" ", _BACKQUOTED.sub(" ", text)))
     return Mentions(
-        paths=tuple(dict.fromkeys([*paths, *ticked_paths, *quoted_paths])),
-        urls=tuple(_URL.findall(_QUOTED.sub(" ", _TICKED.sub(" ", text)))),
+        paths=tuple(dict.fromkeys([*paths, *backquoted_paths, *quoted_paths])),
+        urls=tuple(_URL.findall(_QUOTED.sub(" ", _BACKQUOTED.sub(" ", text)))),
         quoted=texts,
-        ticked=tuple(one for one in ticked if one not in ticked_paths),
+        backquoted=tuple(one for one in backquoted if one not in backquoted_paths),
         has_value=bool(texts or pairs or _NUMBER.search(_PATH.sub(" ", unquoted))),
     )
 
 
 def steps_in(request: str) -> list[str]:
-    """Split a request at `then`, `;` and numbered items; leave out what it forbids. Empty if it only forbids."""
+    """Return the steps of a request, split at `then`, `;` and numbered items. Parts that forbid something are left out.
+
+    The list is empty if the request only says what not to do.
+    """
     steps = [step.strip() for step in _split_outside_quotes(_STEP, request) if step.strip()] or [request.strip()]
     return [wanted for step in steps if (wanted := _without_forbidden(step)) or not step]
 
@@ -131,22 +136,25 @@ def _without_forbidden(text: str) -> str:
 
 
 def _is_forbidden(clause: str) -> bool:
-    match, spares = _FORBIDS.match(clause), _SPARES.match(clause)
+    match, leaves_unchanged = _FORBIDS.match(clause), _LEAVE_UNCHANGED.match(clause)
     if match is None:
         path = next(iter(mentions_in(clause).paths), None)
-        return spares is not None and path is not None and clause[spares.end() :].startswith(path)
+        return leaves_unchanged is not None and path is not None and clause[leaves_unchanged.end() :].startswith(path)
     who, word = (match[1] or "").lower(), match[2].lower()
     return word not in _FORBIDS_NOTHING if who in {"", "you"} else word in KNOWN_VERBS
 
 
 def condition_in(text: str) -> str:
-    """Return the word that makes a request conditional, such as `if` or `except`; or empty."""
-    match = _CONDITION.search(_QUOTED.sub(" ", _TICKED.sub(" ", text)))
+    """Return the word that makes a request conditional, such as `if` or `except`; an empty text if there is none."""
+    match = _CONDITION.search(_QUOTED.sub(" ", _BACKQUOTED.sub(" ", text)))
     return match[0].lower() if match else ""
 
 
 def parts_in(step: str) -> list[str]:
-    """Split a step where `and` begins another request: `read a.txt and list src/`, not `... and tell me why`."""
+    """Return the parts of a step, split where `and` begins another request.
+
+    `read a.txt and list src/` has two parts, `read a.txt and tell me why` one.
+    """
     ands = [match for match in _PART.finditer(step) if match[1].lower() in KNOWN_VERBS]
     cuts = [match.start() for match in ands if not _within_quotes(step, match.start())]
     edges = [0, *cuts, len(step)]
@@ -167,7 +175,7 @@ def _continues(part: str) -> bool:
 
 def unquoted_words(text: str) -> list[str]:
     """Return the words outside quotes, in lower case."""
-    return [word.lower() for word in _WORD.findall(_QUOTED.sub(" ", _TICKED.sub(" ", text)))]
+    return [word.lower() for word in _WORD.findall(_QUOTED.sub(" ", _BACKQUOTED.sub(" ", text)))]
 
 
 def verbs_in(text: str) -> list[str]:
@@ -176,13 +184,13 @@ def verbs_in(text: str) -> list[str]:
 
 
 def senses_of(verbs: list[str]) -> list[str]:
-    """Return the verbs of tool names that users' verbs may mean, in order, without duplicates."""
-    found = (sense for verb in verbs for sense, words in SENSES.items() if verb in words or verb == sense)
-    return list(dict.fromkeys(found))
+    """Return the verbs in tool names that a request's verbs may mean, in order, without duplicates."""
+    senses = (sense for verb in verbs for sense, words in SENSES.items() if verb in words or verb == sense)
+    return list(dict.fromkeys(senses))
 
 
 def is_small_talk(text: str) -> bool:
-    """Return whether a text only holds greetings, thanks and the like."""
+    """Return whether a text contains only greetings, thanks and similar words."""
     words = unquoted_words(text)
     return 0 < len(words) <= 12 and SMALL_TALK.issuperset(words) and not mentions_in(text).has_target
 
@@ -198,7 +206,7 @@ def has_question(text: str) -> bool:
 
 
 def asks_for_advice(text: str) -> bool:
-    """Return whether a text asks how or why something is done."""
+    """Return whether a text asks how to do something, why, or what a kind of thing is."""
     return bool(_ADVICE.match(text))
 
 
@@ -214,7 +222,7 @@ def access_of(text: str) -> Access:
 
 
 def _within_quotes(text: str, position: int) -> bool:
-    spans = [match.span() for pattern in (_QUOTED, _TICKED) for match in pattern.finditer(text)]
+    spans = [match.span() for pattern in (_QUOTED, _BACKQUOTED) for match in pattern.finditer(text)]
     return any(start <= position < end for start, end in spans)
 
 

@@ -1,6 +1,6 @@
-"""Classify a message on a waiting question: a reply, a new request, or neither.
+"""Classify a message that arrives while a question is open: a reply, a new request, or neither.
 
-Only a clear reply answers the question; otherwise nothing is approved and the question stays open.
+Only a clear reply answers the question. Otherwise nothing is approved, and the question stays open.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, query_terms, words_of
 
-_SURE = 0.8  # probability of another tool from which words without a verb are a request
+_SURE = 0.8  # if another tool serves the message with this probability, the message is a request, even without a verb
 _POLITE = re.compile(r"^\W*(?:(?:please|kindly)\s+|(?:can|could|would|will)\s+you\s+(?:please\s+)?)+", re.IGNORECASE)
 _REFERENCE = re.compile(r"\b(?:it|this|that|them|these|those|instead|rather|you)\b", re.IGNORECASE)
 _NO_AND_MORE = re.compile(r"^\W*\w+(?:\s+\w+)?\s*[,.;:!\u2013\u2014-]")
-_ABOUT_CALLS = frozenset(
+_QUESTION_WORDS = frozenset(
     "call tool action file argument value reason risk change effect happen mean exactly safe undo undone reversible"
     " sure certain necessary need needed difference explain kind option".split()
 )
@@ -62,24 +62,24 @@ class TypedReply:
     """A classified message."""
 
     kind: Literal["reply", "request", "neither"]
-    reply: Any = None
+    reply: Any = None  # the text, or a decision about the calls
     problem: str = ""  # for `neither`: why the question is repeated
 
 
 async def classify_reply(text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:
-    """Classify a message on the question that a packet waits with."""
-    return await asyncio.to_thread(_classified, text, packet, catalogue)
+    """Classify a message, given a packet with an open question."""
+    return await asyncio.to_thread(_classify, text, packet, catalogue)
 
 
-def _classified(text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:
+def _classify(text: str, packet: CognitionPacket, catalogue: Catalogue) -> TypedReply:
     if is_slash_command(text):
         return _neither(f"Unknown command {text.strip()[:40]}. The question is still open.")
     message = _Message(text.strip(), packet, catalogue)
     if packet.routing.outcome != "clarify":
-        return _on_calls(message, [call for call in packet.routing.calls if call.status.awaits_user])
-    name, parameter = packet.routing.asked_argument or ("", "")
+        return _classify_for_calls(message, [call for call in packet.routing.calls if call.status.awaits_user])
+    name, parameter = packet.routing.asks_for or ("", "")
     spec = catalogue.get(name)
-    return _on_argument(message, spec, parameter) if spec else TypedReply("reply", text)
+    return _classify_for_argument(message, spec, parameter) if spec else TypedReply("reply", text)
 
 
 @dataclass(frozen=True)
@@ -103,15 +103,15 @@ class _Message:
     def hesitates(self) -> bool:
         return is_small_talk(self.text) or not {*query_terms(self.text)} - _HESITATION - {"sure"}
 
-    def serves_other(self, text: str, *tools: str, probability: float) -> bool:
-        """Return whether a tool other than `tools` serves a text with at least this probability."""
+    def fits_other_tool(self, text: str, *tools: str, probability: float) -> bool:
+        """Return whether the best tool for a text is not one of `tools`, and serves the text with this probability."""
         from packetgate.deciders.reflex.fit import best_fits, probability_of_any
 
         fits = best_fits(text, self.catalogue, self.packet.header.created_at.astimezone())
         return bool(fits) and probability_of_any(fits) >= probability and fits[0].spec.name not in tools
 
-    def values(self, spec: ToolSpec, text: str) -> dict[str, Any]:
-        """Return the arguments that a text likely names."""
+    def arguments_in(self, text: str, spec: ToolSpec) -> dict[str, Any]:
+        """Return the arguments of a tool that a text likely contains."""
         from packetgate.deciders.values.filling import fill_parameters
 
         return fill_parameters(spec, text, now=self.packet.header.created_at.astimezone()).likely_params()
@@ -124,40 +124,42 @@ def _is_request(text: str) -> bool:
     return bool(words) and words[0] in KNOWN_VERBS and has_object
 
 
-def _on_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
-    from packetgate.deciders.reflex.fit import ENOUGH
+def _classify_for_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
+    from packetgate.deciders.reflex.fit import MIN_TOOL_PROBABILITY
 
-    said, names = message.text, [call.tool_name for call in calls]
-    reply, request = TypedReply("reply", said), TypedReply("request", said)
+    text, names = message.text, [call.tool_name for call in calls]
+    reply, request = TypedReply("reply", text), TypedReply("request", text)
     undecided = _neither(_UNDECIDED if len(calls) == 1 else _SOME_UNDECIDED)
-    if decisions_in(said, [(call.tool_name, call.params) for call in calls]) is not None:
+    if decisions_in(text, [(call.tool_name, call.params) for call in calls]) is not None:
         return reply
     if has_question(message.plain):
-        is_about = _is_about(message.plain, calls) and not message.serves_other(
+        is_about = _is_about(message.plain, calls) and not message.fits_other_tool(
             message.plain, *names, probability=_SURE
         )
         return _neither(_explanation(calls, message.catalogue)) if is_about else request
-    verdicts = [verdict for token in tokens_of(said) if (verdict := verdict_of(token))]
-    lead = verdict_of(next(iter(tokens_of(said)), ""))
-    text = _after_verdict(message.plain)
-    if _is_request(text):
-        if message.serves_other(text, *names, probability=ENOUGH):
+    verdicts = [verdict for token in tokens_of(text) if (verdict := verdict_of(token))]
+    lead = verdict_of(next(iter(tokens_of(text)), ""))
+    remainder = _after_verdict(message.plain)
+    if _is_request(remainder):
+        if message.fits_other_tool(remainder, *names, probability=MIN_TOOL_PROBABILITY):
             return _neither(_UNDECIDED) if lead is ApprovalOutcome.APPROVED else request
-        is_new = not _REFERENCE.search(text) and (not message.selected_by_model or mentions_in(text).has_target)
+        is_new = not _REFERENCE.search(remainder) and (
+            not message.selected_by_model or mentions_in(remainder).has_target
+        )
         if lead is None and is_new:
             return request
     if len(calls) > 1 and verdicts:
         return undecided
-    if lead is not None and condition_in(said):
+    if lead is not None and condition_in(text):
         return _neither(_UNDECIDED)
-    if len(calls) == 1 and _changes(message, text, calls[0]):
-        is_bare_value = len(said.split()) == 1 and "=" not in said
+    if len(calls) == 1 and _changes_argument(message, remainder, calls[0]):
+        is_bare_value = len(text.split()) == 1 and "=" not in text
         return undecided if is_bare_value else reply
-    if lead is ApprovalOutcome.DENIED and len({*verdicts}) == 1 and _NO_AND_MORE.match(said):
-        return TypedReply("reply", {"type": "reject", "message": said})
-    if message.selected_by_model and not message.hesitates and (not verdicts or LIMITING_WORDS & {*tokens_of(said)}):
+    if lead is ApprovalOutcome.DENIED and len({*verdicts}) == 1 and _NO_AND_MORE.match(text):
+        return TypedReply("reply", {"type": "reject", "message": text})
+    if message.selected_by_model and not message.hesitates and (not verdicts or LIMITS & {*tokens_of(text)}):
         return reply
-    if lead is None and len(said.split()) > 1 and message.serves_other(said, *names, probability=_SURE):
+    if lead is None and len(text.split()) > 1 and message.fits_other_tool(text, *names, probability=_SURE):
         return request
     return undecided
 
@@ -174,58 +176,56 @@ def _is_verdict(words: list[str]) -> bool:
     return bool(tokens) and all(verdict_of(token) or token in _BESIDE_VERDICT for token in tokens)
 
 
-def _on_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedReply:
-    from packetgate.deciders.reflex.fit import ENOUGH, QUERIES
+def _classify_for_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedReply:
+    from packetgate.deciders.reflex.fit import MIN_TOOL_PROBABILITY, QUERIES
     from packetgate.deciders.values.filling import is_bare, is_narrow, value_from_answer
 
-    said, plain = message.text, message.plain
-    reply, request = TypedReply("reply", said), TypedReply("request", said)
-    if parse_words(said).outcome is not ApprovalOutcome.ANSWERED:
+    text, plain = message.text, message.plain
+    reply, request = TypedReply("reply", text), TypedReply("request", text)
+    if parse_words(text).outcome is not ApprovalOutcome.ANSWERED:
         return reply
     schema = spec.parameters.get(parameter, {})
     about = f" ({shorten(str(schema['description']), 200)})" if "description" in schema else ""
     wanted = f"{spec.name} still waits for {code_span(parameter)}{about}."
     no_value = _neither(f"This is not a valid value. {wanted}")
-    named, asks, is_request = mentions_in(said), has_question(said), _is_request(plain)
-    if asks and not named.has_target and not {*query_terms(said)} - _ABOUT_CALLS:
+    named, asks, is_request = mentions_in(text), has_question(text), _is_request(plain)
+    if asks and not named.has_target and not {*query_terms(text)} - _QUESTION_WORDS:
         return _neither(f"{_description(spec)} {wanted}")
     if role_of((parameter,), schema, None) is ArgumentRole.PAYLOAD or QUERIES & {*words_of(parameter)}:
         return reply
     if message.hesitates and not named.has_target:
         return no_value
-    value = value_from_answer(spec, parameter, said, message.packet.header.created_at.astimezone())
-    if is_bare(said) and not is_request:
+    value = value_from_answer(spec, parameter, text, message.packet.header.created_at.astimezone())
+    if is_bare(text) and not is_request:
         return reply if value is not None and not asks else no_value
-    if _EITHER & {*unquoted_words(said)} and schema.get("type") != "boolean" and not is_request:
+    if _EITHER & {*unquoted_words(text)} and schema.get("type") != "boolean" and not is_request:
         return request if asks else no_value
-    serves_other = message.serves_other(plain, spec.name, probability=ENOUGH)
+    fits_other_tool = message.fits_other_tool(plain, spec.name, probability=MIN_TOOL_PROBABILITY)
     narrow = is_narrow(spec, parameter)
-    is_found = parameter in message.values(spec, said) and (not narrow or named.has_target or "@" in said)
+    is_found = parameter in message.arguments_in(text, spec) and (not narrow or named.has_target or "@" in text)
     if is_request:
-        return request if serves_other or not is_found else reply
+        return request if fits_other_tool or not is_found else reply
     if asks and not is_found:
         return request
     if narrow and not is_found and not named.has_target:
-        return request if serves_other or verbs_in(said) else no_value
-    if not is_found and message.serves_other(said, spec.name, probability=_SURE):
+        return request if fits_other_tool or verbs_in(text) else no_value
+    if not is_found and message.fits_other_tool(text, spec.name, probability=_SURE):
         return request
     return reply if value is not None or is_found else no_value
 
 
-def _changes(message: _Message, text: str, call: ToolCall) -> bool:
+def _changes_argument(message: _Message, text: str, call: ToolCall) -> bool:
     spec = message.catalogue.get(call.tool_name)
-    found = message.values(spec, text) if spec and call.started_at is None else {}
-    return any(
-        call.params.get(name) != value and str(value).casefold() not in ALL_WORDS for name, value in found.items()
-    )
+    values = message.arguments_in(text, spec) if spec and call.started_at is None else {}
+    return any(call.params.get(name) != value and str(value).casefold() not in ALL for name, value in values.items())
 
 
 def _is_about(text: str, calls: list[ToolCall]) -> bool:
     own = {*query_terms(" ".join(f"{call.tool_name} {call.params}" for call in calls))}
     named, params = mentions_in(text), str([call.params for call in calls])
-    if any(one not in params for one in (*named.paths, *named.urls, *named.ticked)):
+    if any(one not in params for one in (*named.paths, *named.urls, *named.backquoted)):
         return False
-    rest = {word for word in query_terms(text) if not verdict_of(word)} - own - _ABOUT_CALLS - _HESITATION
+    rest = {word for word in query_terms(text) if not verdict_of(word)} - own - _QUESTION_WORDS - _HESITATION
     return not rest or (len(rest) <= 1 and bool(_REFERENCE.search(text)))
 
 
@@ -233,9 +233,9 @@ def _explanation(calls: list[ToolCall], catalogue: Catalogue) -> str:
     lines = []
     for call in calls:
         spec = catalogue.get(call.tool_name)
-        risk = f"It may {call.risk}: {'; '.join(call.risk_reasons)}." if call.risk_reasons else f"It is a {call.risk}."
+        risk = f"Risk: {call.risk} ({'; '.join(call.risk_reasons)})." if call.risk_reasons else f"Risk: {call.risk}."
         lines.append(f"{_description(spec) if spec else call.tool_name} {risk}")
-    return " ".join([*lines, "It has not run: answer yes or no."])
+    return " ".join([*lines, "Not run yet: answer yes or no."])
 
 
 def _description(spec: ToolSpec) -> str:

@@ -1,7 +1,7 @@
 """Signals for a tool and for a call, and the learned weights that turn them into probabilities.
 
-benchmarks/train fits `serving.json`, `calls_judged.json`, and `practice.npz`, a linear model of which built-in tool a
-request asks for.
+`benchmarks/train` fits the files: `serving.json` weighs the signals for a tool and for a call of `reflex`,
+`calls_judged.json` those for any call, and `practice.npz` classifies requests by built-in tool.
 """
 
 import math
@@ -25,17 +25,17 @@ from packetgate.tools.text.words import stem_of
 SIGNALS_FITTED = Path(__file__).with_name("serving.json")
 CALL_SIGNALS_FITTED = Path(__file__).with_name("calls_judged.json")
 PRACTICE_WEIGHTS = Path(__file__).with_name("practice.npz")
-_MOST_CHARS = 2_000
+_MAX_CHARS = 2_000
 VECTOR_SCALE = 3.0  # weight of a vector of length 1; words count 1 each
 NO_TOOL = ""  # name of "no built-in tool"
 
 Doubles = NDArray[np.float64]
 
 
-class Signals(NamedTuple):
-    """Signals for and against a tool; the weight of each has the same name."""
+class ToolSignals(NamedTuple):
+    """Signals for and against a tool. Each weight in `serving.json` has the name of its signal."""
 
-    always: float = 1.0
+    always: float = 1.0  # constant: its weight is the intercept
     judged: float = 0.0  # log odds of the judge
     near: float = 0.0  # cosine of request and tool
     known: float = 0.0  # share of the request's terms that occur in the tool's texts
@@ -47,10 +47,10 @@ class Signals(NamedTuple):
     implied: float = 0.0  # the request only names a file, and the tool reads
     documents: float = 0.0  # the tool documents what a question asks about
     answers: float = 0.0  # the request is a question, and the tool only needs a query
-    practised: float = 0.0  # log odds from requests for built-in tools
+    practised: float = 0.0  # log odds of the classifier of requests; 0 if the tool is not built in
     below: float = 0.0  # the request asks for a change, and the tool only reads
-    otherwise: float = 0.0  # the request asks for a change that the name does not contain
-    deprecated: float = 0.0
+    otherwise: float = 0.0  # the request asks for a change, and the tool's name does not contain its verb
+    deprecated: float = 0.0  # the description says that the tool is deprecated
     lacking: float = 0.0  # missing required arguments; at most 3
     certain: float = 0.0  # mean log probability of the arguments
     left: float = 0.0  # unused values of the request; at most 3
@@ -58,9 +58,9 @@ class Signals(NamedTuple):
 
 
 class ReflexCallSignals(NamedTuple):
-    """Signals for a call that `reflex` selected."""
+    """Signals for a call that `reflex` selected. Each weight in `serving.json` has the name of its signal."""
 
-    always: float = 1.0
+    always: float = 1.0  # constant: its weight is the intercept
     share: float = 0.0  # log odds of its tool
     arguments: float = 0.0  # log probability of its arguments
     practised: float = 0.0  # its tool is built in
@@ -74,9 +74,9 @@ class ReflexCallSignals(NamedTuple):
 
 
 class CallSignals(NamedTuple):
-    """Signals for a call, whoever selected it."""
+    """Signals for any call. Each weight in `calls_judged.json` has the name of its signal."""
 
-    always: float = 1.0
+    always: float = 1.0  # constant: its weight is the intercept
     share: float = 0.0  # log probability of its tool
     rival: float = 0.0  # probability of the best other tool
     worst: float = 0.0  # lowest log probability of a value
@@ -86,43 +86,43 @@ class CallSignals(NamedTuple):
     added: float = 0.0  # optional values that no source contains
     switched: float = 0.0  # optional booleans and choices that no source contains
     left: float = 0.0  # mentions that no value contains
-    unexplained: float = 0.0
-    words: float = 0.0
+    unexplained: float = 0.0  # share of terms that occur neither in the tool's texts nor in an argument
+    words: float = 0.0  # log of the number of words
 
 
-class FittedWeights(NamedTuple):
-    """The weights of a tool's signals and of a call's."""
+class SignalWeights(NamedTuple):
+    """The weights of the signals for a tool (`serving`) and for a call of `reflex` (`sureness`)."""
 
-    serving: Signals
+    serving: ToolSignals
     sureness: ReflexCallSignals
 
 
-def serving_probabilities(candidates: Sequence[Signals], fitted: FittedWeights | None = None) -> list[float]:
+def serving_probabilities(candidates: Sequence[ToolSignals], weights: SignalWeights | None = None) -> list[float]:
     """Return the probability that each tool serves the request; the remaining probability is that no tool does."""
-    scores = [serving_log_odds(signals, fitted) for signals in candidates]
-    most = max([0.0, *scores])
-    powers = [math.exp(score - most) for score in scores]
-    total = math.exp(-most) + sum(powers)
+    scores = [serving_log_odds(signals, weights) for signals in candidates]
+    highest = max([0.0, *scores])
+    powers = [math.exp(score - highest) for score in scores]
+    total = math.exp(-highest) + sum(powers)
     return [round(power / total, DIGITS) for power in powers]
 
 
-def serving_log_odds(signals: Signals, fitted: FittedWeights | None = None) -> float:
-    """Return the log odds that a tool serves rather than none."""
-    return _weighted(signals, (fitted or load_signal_weights()).serving)
+def serving_log_odds(signals: ToolSignals, weights: SignalWeights | None = None) -> float:
+    """Return the log odds that this tool, rather than no tool, serves the request."""
+    return _weighted(signals, (weights or load_signal_weights()).serving)
 
 
-def reflex_call_probability(signals: ReflexCallSignals, fitted: FittedWeights | None = None) -> float:
+def reflex_call_probability(signals: ReflexCallSignals, weights: SignalWeights | None = None) -> float:
     """Return the probability that a call that `reflex` selected is right."""
-    return logistic(signals, (fitted or load_signal_weights()).sureness)
+    return logistic(signals, (weights or load_signal_weights()).sureness)
 
 
 def call_log_odds(signals: CallSignals) -> float:
-    """Return the log odds that any call is right."""
+    """Return the log odds that a call is right, whichever decider selected it."""
     return log_odds(logistic(signals, load_call_weights()))
 
 
 def logistic(signals: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the rounded probability of weighted signals."""
+    """Return the probability that the logistic regression with these weights gives, rounded."""
     return round(1 / (1 + math.exp(-_weighted(signals, weights))), DIGITS)
 
 
@@ -136,26 +136,28 @@ def log_odds(probability: float) -> float:
 
 
 @cache
-def load_signal_weights() -> FittedWeights:
+def load_signal_weights() -> SignalWeights:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-    return load_json(
-        SIGNALS_FITTED, lambda held: FittedWeights(Signals(**held["serving"]), ReflexCallSignals(**held["sureness"]))
-    )
+
+    def weights(content: dict[str, dict[str, float]]) -> SignalWeights:
+        return SignalWeights(ToolSignals(**content["serving"]), ReflexCallSignals(**content["sureness"]))
+
+    return load_json(SIGNALS_FITTED, weights)
 
 
 @cache
 def load_call_weights() -> CallSignals:
     """Return the shipped weights. Raise WeightsError if the file is missing or broken."""
-    return load_json(CALL_SIGNALS_FITTED, lambda held: CallSignals(**held))
+    return load_json(CALL_SIGNALS_FITTED, lambda content: CallSignals(**content))
 
 
 @dataclass(frozen=True)
 class RequestClassifier:
-    """A linear model that gives the probability of each built-in tool."""
+    """A linear model that gives the probability that a request asks for each built-in tool."""
 
     tools: tuple[str, ...]
     words: Mapping[str, int]  # row of each word
-    table: Doubles  # rows: components of the vector, words, and a constant. Columns: tools.
+    table: Doubles  # rows: components of the request's vector, words, and a constant; columns: tools
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Return the probability of each tool. Blocking."""
@@ -170,12 +172,12 @@ def builtin_log_odds(text: str, spec: ToolSpec) -> float:
 
 
 def is_known_builtin(spec: ToolSpec) -> bool:
-    """Return whether a tool is a built-in tool for which the model gives a probability."""
+    """Return whether a tool is a built-in tool that the classifier of requests knows."""
     return spec.server_digest.startswith(BUILT_IN) and spec.name in load_request_classifier().tools
 
 
 def word_features(text: str) -> Iterator[str]:
-    """Yield the features of a request: stems, kinds, pairs of them, the first, and `?`."""
+    """Yield the word features of a request: stems or kinds of tokens, their pairs, the first of them, and `?`."""
     words = [
         stem_of(token.text.lower()) if token.kind == "word" else f"<{token.kind}>"
         for token in parse_request(text).tokens
@@ -187,12 +189,12 @@ def word_features(text: str) -> Iterator[str]:
 
 
 def request_features(text: str, words: Mapping[str, int]) -> Doubles:
-    """Return the numeric features of a request: its scaled vector, a flag for each known word, and 1."""
-    text = text[:_MOST_CHARS]
-    counted = np.zeros(len(words) + 1)
-    counted[[words[word] for word in word_features(text) if word in words]] = 1
-    counted[-1] = 1
-    return np.concatenate([VECTOR_SCALE * vector_of(text), counted])
+    """Return the numeric features of a request: its scaled vector, a flag for each known word feature, and 1."""
+    text = text[:_MAX_CHARS]
+    flags = np.zeros(len(words) + 1)
+    flags[[words[word] for word in word_features(text) if word in words]] = 1
+    flags[-1] = 1
+    return np.concatenate([VECTOR_SCALE * vector_of(text), flags])
 
 
 @lru_cache(maxsize=256)
@@ -202,7 +204,7 @@ def _probabilities(text: str) -> Mapping[str, float]:
 
 @cache
 def load_request_classifier() -> RequestClassifier:
-    """Return the shipped model. Raise WeightsError if its file is missing or broken."""
-    held = load_arrays(PRACTICE_WEIGHTS)
-    words = {str(word): at for at, word in enumerate(held["words"])}
-    return RequestClassifier(tuple(map(str, held["tools"])), words, held["table"].astype(np.float64))
+    """Return the shipped classifier. Raise WeightsError if its file is missing or broken."""
+    arrays = load_arrays(PRACTICE_WEIGHTS)
+    rows = {str(word): row for row, word in enumerate(arrays["words"])}
+    return RequestClassifier(tuple(map(str, arrays["tools"])), rows, arrays["table"].astype(np.float64))

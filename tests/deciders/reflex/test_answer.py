@@ -49,8 +49,8 @@ async def answer(given: CognitionPacket, catalogue: Catalogue = FILES) -> str:
             with_output(done("shell.run_command", S.SKIPPED, command=["ls"]), "would run ls", dry_run=True),
             "execute tools are switched off; `allow_execute_tools` switches them on.",
         ),
-        (done("files.read_file", S.AWAITING_APPROVAL, path="a"), "was not run (it is awaiting_approval)"),
-        (done("files.read_file", S.PENDING, path="a"), "was not run (it is pending)"),
+        (done("files.read_file", S.AWAITING_APPROVAL, path="a"), "was not run (status: awaiting approval)"),
+        (done("files.read_file", S.PENDING, path="a"), "was not run (status: pending)"),
         (done("files.read_file", S.EXECUTED, path="a"), "was not run"),
     ],
 )

@@ -53,10 +53,10 @@ def test_a_question_never_selects_a_changing_tool(text: str):
 
 def test_the_judge_cannot_lift_a_tool_that_is_not_judged():
     weight = load_signal_weights().serving.judged
-    seen = fit.Signals()
+    seen = fit.ToolSignals()
     best, worst = (serving_log_odds(seen._replace(judged=odds)) for odds in (7.0, -7.0))
     assert best - worst == pytest.approx(14 * weight)
-    assert best - worst < fit.REACH
+    assert best - worst < fit.MAX_JUDGED_GAP
 
 
 @pytest.fixture

@@ -76,4 +76,4 @@ async def test_an_unlikely_call_is_approved_with_a_low_confidence():
     review = await judge("Delete x", done("files.read_file", path="x"))
     assert review.approved
     assert review.confidence < THRESHOLD
-    assert "it may not be what you asked for" in review.reasoning or "fits nearly as well" in review.reasoning
+    assert "may not be what you asked for" in review.reasoning or "fits nearly as well" in review.reasoning
