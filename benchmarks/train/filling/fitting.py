@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.train.filling.examples import Example
 from benchmarks.train.trees import trees_of
 from packetgate.deciders.values.candidates import Candidate, candidates
-from packetgate.deciders.values.features import Matrix, Scene
+from packetgate.deciders.values.features import FeatureContext, Matrix
 from packetgate.deciders.values.mentions import parse_request
 from packetgate.deciders.values.parameters import Parameter, parameters_of
 from packetgate.tools.ranking.space import Trees
@@ -37,7 +37,7 @@ def groups(examples: Sequence[Example], rng: random.Random) -> list[Group]:
     found = []
     for example in examples:
         parameters, reading = parameters_of(example.tool), parse_request(example.request)
-        scene = Scene(reading, example.tool, parameters)
+        scene = FeatureContext(reading, example.tool, parameters)
         for index, parameter in enumerate(parameters):
             given = candidates(reading, parameter, NOW)
             right = labels(example, parameter, given)

@@ -1,4 +1,4 @@
-"""Candidate values of a parameter: every span of the request that its schema accepts, converted."""
+"""Find the candidate values of a parameter: each span of the request, converted to a value that the schema accepts."""
 
 import json
 import re
@@ -17,7 +17,7 @@ VALUE_WAYS = tuple(
     "none written moment number share unit duration choice hinted yes no list each literal keyed command given"
     " part".split()
 )
-"""Ways in which a value is read from text."""
+"""Ways to read a value from text; each is a feature of the scorer."""
 MAX_CANDIDATES = 1_500
 _BEFORE_COMMANDS = EDGES | EXECUTE_VERBS | {"off", "up", "command", "program"}
 _NEGATIONS = frozenset(
@@ -54,32 +54,32 @@ class Candidate:
     """A value that may fill a parameter, and the span that it was read from."""
 
     value: Any
-    way: str
+    way: str  # one of `VALUE_WAYS`
     span: Span | None = None
     strength: float = 0.0  # agreement of the text with a choice or an example, 0 to 1
-    negated: bool = False
+    negated: bool = False  # whether a negation precedes the span of a boolean
 
 
 NO_VALUE = Candidate(None, "none")  # the parameter gets no value
 
 
 def candidates(reading: ParsedRequest, parameter: Parameter, now: datetime | None = None) -> list[Candidate]:
-    """Return all candidates of a parameter, `NO_VALUE` first."""
-    found = [NO_VALUE]
+    """Return at most 1,500 candidates of a parameter, `NO_VALUE` first."""
+    accepted = [NO_VALUE]
     seen: set[tuple[str, int, int]] = set()
     for candidate in _candidates(reading, parameter, now):
         place = (candidate.span.first, candidate.span.last) if candidate.span else (-1, -1)
         key = (repr(candidate.value), *place)
         if key not in seen and parameter.accepts(candidate.value):
             seen.add(key)
-            found.append(candidate)
-            if len(found) >= MAX_CANDIDATES:
+            accepted.append(candidate)
+            if len(accepted) >= MAX_CANDIDATES:
                 break
-    return found
+    return accepted
 
 
 def key_values(text: str) -> dict[str, str]:
-    """Return the `key=value` pairs of a request, values without quotes."""
+    """Return the `key=value` pairs of a request. Values have no quotes around them."""
     return {key: value.rstrip("?!.").strip("\"'") for key, value in _KEY_VALUE.findall(text[:20_000])}
 
 
@@ -129,7 +129,7 @@ def _moments(reading: ParsedRequest, span: Span, parameter: Parameter, now: date
 
 
 def _with_year(reading: ParsedRequest, span: Span) -> str:
-    """Return the date with the year that only the end of its range states: `from 3 May to 5 May 2026`."""
+    """Return a date; without a year, it gets the year at the end of its range, as in `from 3 May to 5 May 2026`."""
     if _YEAR.search(span.text):
         return span.text
     ends = (other for other in reading.mentions if other.kind == "date" and 0 <= other.first - span.last <= 1)
@@ -152,7 +152,7 @@ def _numbers(reading: ParsedRequest, parameter: Parameter, *, integer: bool) -> 
             yield Candidate(round(span.number / 100, 10), "share", span)
         own, wanted = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s")), None
         if own and (wanted := _wanted_unit(known, own[0])) and wanted != own[1]:
-            yield from _number(_tidy(span.number * own[1] / wanted), integer, "unit", span)
+            yield from _number(_rounded(span.number * own[1] / wanted), integer, "unit", span)
 
 
 def _number(value: float, integer: bool, way: str, span: Span, strength: float = 0.0) -> Iterator[Candidate]:
@@ -168,7 +168,7 @@ def _wanted_unit(stems: set[str], dimension: str) -> float | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _tidy(value: float) -> int | float:
+def _rounded(value: float) -> int | float:
     return int(value) if float(value).is_integer() else round(value, 10)
 
 
@@ -179,9 +179,9 @@ def _durations(span: Span, known: set[str], integer: bool) -> Iterator[Candidate
         return
     own, wanted = _UNITS.get(parts[0][1].removesuffix("s")), _wanted_unit(known, "time")
     if own:
-        yield from _number(_tidy(seconds / own[1]), integer, "number", span, stems_in(parts[0][1])[0] in known)
+        yield from _number(_rounded(seconds / own[1]), integer, "number", span, stems_in(parts[0][1])[0] in known)
     if wanted and (own is None or wanted != own[1]):
-        yield from _number(_tidy(seconds / wanted), integer, "duration", span, 1.0)
+        yield from _number(_rounded(seconds / wanted), integer, "duration", span, 1.0)
 
 
 def _choices(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate]:
@@ -190,14 +190,14 @@ def _choices(reading: ParsedRequest, parameter: Parameter) -> Iterator[Candidate
         best: tuple[float, Span | None] = (0.0, None)
         for span in reading.spans:
             if span.last - span.first <= len(stems) + 1:
-                agreement = _agreement(span, stems, str(choice))
+                agreement = _choice_agreement(span, stems, str(choice))
                 if agreement > best[0]:
                     best = (agreement, span)
         if best[1] is not None:
             yield Candidate(choice, "choice", best[1], best[0])
 
 
-def _agreement(span: Span, stems: Sequence[str], choice: str) -> float:
+def _choice_agreement(span: Span, stems: Sequence[str], choice: str) -> float:
     if span.text.casefold() == choice.casefold():
         return 1.0
     own = stems_in(span.text)
@@ -209,10 +209,10 @@ def _agreement(span: Span, stems: Sequence[str], choice: str) -> float:
         return 0.4 + 0.3 / len(stems)
     if len(stems) == 1 and stems[0] in own and len(stems[0]) > 2:
         return 0.6
-    return _common_start(own[0], stems[0]) if len(own) == len(stems) == 1 else 0.0
+    return _prefix_agreement(own[0], stems[0]) if len(own) == len(stems) == 1 else 0.0
 
 
-def _common_start(first: str, second: str) -> float:
+def _prefix_agreement(first: str, second: str) -> float:
     short, long = sorted((first, second), key=len)
     if len(short) >= 3 and long.startswith(short):
         return 0.7
@@ -273,7 +273,7 @@ def _arrays(reading: ParsedRequest, parameter: Parameter, now: datetime | None) 
         return
     singles = _single_items(reading, items, now)
     for ranges in _enumerations(reading):
-        values = [_item(reading, singles, item) for item in ranges]
+        values = [_item_value(reading, singles, item) for item in ranges]
         if None not in values:
             yield Candidate(values, "list", reading.span(ranges[0][0], ranges[-1][1], "rest"))
     for kind in sorted({span.kind for span in reading.mentions} - {"duration"}):
@@ -296,7 +296,7 @@ def _single_items(reading: ParsedRequest, items: Parameter, now: datetime | None
     return singles
 
 
-def _item(reading: ParsedRequest, singles: dict[tuple[int, int], Any], item: tuple[int, int]) -> Any:
+def _item_value(reading: ParsedRequest, singles: dict[tuple[int, int], Any], item: tuple[int, int]) -> Any:
     if item in singles:
         return singles[item]
     first, last = item
@@ -305,7 +305,7 @@ def _item(reading: ParsedRequest, singles: dict[tuple[int, int], Any], item: tup
 
 
 def _enumerations(reading: ParsedRequest) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Yield enumerations such as `a, b and c` as token ranges, each end cut in several ways."""
+    """Yield the token ranges of enumerations such as `a, b and c`, with variants of the first and last item."""
     count, yielded, at = min(len(reading.tokens), 400), 0, 0
     while at < count and yielded < 40:
         items, start = [], at
@@ -324,11 +324,13 @@ def _enumerations(reading: ParsedRequest) -> Iterator[tuple[tuple[int, int], ...
         items = [item for item in items if item[1] > item[0]]
         if len(items) > 1:
             yielded += 1
-            yield from _cut(reading, items[:60])
+            yield from _enumeration_variants(reading, items[:60])
         at = max(at, start + 1)
 
 
-def _cut(reading: ParsedRequest, items: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], ...]]:
+def _enumeration_variants(
+    reading: ParsedRequest, items: list[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], ...]]:
     words = reading.words
     for start in range(len(items) - 1):
         for end in range(start + 2, len(items) + 1):

@@ -40,7 +40,7 @@ _WHEN = re.compile(
     re.IGNORECASE,
 )
 _TIME_OF_DAY = re.compile(rf"(?<![\w/.-])(?:{_CLOCK})|T\d{{2}}:\d{{2}}", re.IGNORECASE)
-_MAY = re.compile(r"may|mar|mars|sun|hier", re.IGNORECASE)
+_AMBIGUOUS = re.compile(r"may|mar|mars|sun|hier", re.IGNORECASE)  # usually not dates when they are alone
 
 
 def find_time_spans(text: str) -> Iterator[tuple[int, int, str]]:
@@ -48,7 +48,7 @@ def find_time_spans(text: str) -> Iterator[tuple[int, int, str]]:
     for match in _WHEN.finditer(text):
         kind = match.lastgroup or ""
         kind = "date" if kind in {"relative", "chinese"} else kind
-        if not _MAY.fullmatch(match.group()):
+        if not _AMBIGUOUS.fullmatch(match.group()):
             yield match.start(), match.end(), kind
 
 
@@ -59,7 +59,7 @@ def has_clock(text: str) -> bool:
 
 @lru_cache(maxsize=2_000)
 def parse_moment(text: str, now: datetime | None) -> datetime | None:
-    """Return the moment that a date or time names; relative to `now`, without which `tomorrow` is None."""
+    """Return the moment of a date or time in words. Without `now`, relative dates such as `tomorrow` give None."""
     if len(text) > 60:
         return None
     iso = re.fullmatch(r"(\d{4})-(\d{1,2})-(\d{1,2})", text)
@@ -124,7 +124,7 @@ _EXAMPLE = re.compile(r"(?<![\d/.-])(?:(\d{4})([-/.])\d{2}\2\d{2}|\d{2}(/)\d{2}/
 
 
 def expected_date_format(schema_format: str, text: str) -> str:
-    """Return the date format that a parameter expects, by its `format`, its description or an example; or empty."""
+    """Return the date format that a parameter expects, by its `format`, description or example; may be empty."""
     by_name = {"date": "YYYY-MM-DD", "date-time": "YYYY-MM-DDTHH:MM:SS", "time": "HH:MM:SS"}
     if schema_format in by_name:
         return by_name[schema_format]
@@ -138,7 +138,7 @@ def expected_date_format(schema_format: str, text: str) -> str:
 
 
 def find_time_zone(text: str) -> str | None:
-    """Return the IANA time zone with this name or city (`Asia/Tokyo`, `tokyo`), or None."""
+    """Return the IANA name of a time zone, given its name or city (`Asia/Tokyo`, `tokyo`); otherwise None."""
     return _zones().get(_plain(text))
 
 

@@ -1,4 +1,4 @@
-"""Numeric features of a candidate value. No feature depends on a particular tool or parameter name."""
+"""Compute the numeric features of candidate values. No feature depends on a particular tool or parameter name."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from packetgate.tools.ranking.space import Trees
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 
-FEATURES_VERSION = 3  # version of the features; weights of another version are refused
+FEATURES_VERSION = 3  # weights for another version of the features are refused
 
 Matrix = NDArray[np.float32]
 Indices = NDArray[np.int64]
@@ -86,20 +86,20 @@ _TO = frozenset("to into and until nach bis a à hasta as".split())
 
 
 class _Distances(NamedTuple):
-    """For each token, the distances to the nearest of some words."""
+    """For each token, the distances to the nearest of some words, and their counts."""
 
-    left: Matrix
-    right: Matrix
-    counted: Matrix  # tokens before it that are one of the words
-    share: Matrix  # share of the words among the four tokens before it
+    left: Matrix  # distance to the nearest word before the token
+    right: Matrix  # distance to the nearest word after the token
+    counted: Matrix  # number of these words before the token
+    share: Matrix  # share of these words that are among the four tokens before the token
 
     def inside(self, first: Indices, last: Indices) -> Matrix:
-        """Return the share of a stretch's tokens that are one of the words."""
+        """Return the share of a span's tokens that are one of the words."""
         return np.asarray((self.counted[last] - self.counted[first]) / np.maximum(1, last - first), dtype=np.float32)
 
 
-class Scene:
-    """A request and a tool, with the data that the features of all candidates share."""
+class FeatureContext:
+    """The data about a request and a tool that the features of all candidates share."""
 
     def __init__(self, reading: ParsedRequest, spec: ToolSpec, parameters: Sequence[Parameter]) -> None:
         self.reading, self.parameters = reading, parameters
@@ -114,15 +114,20 @@ class Scene:
         for span in reading.mentions:
             self._places.setdefault(span.kind, []).append((span.first, span.last))
 
-    def rows(self, index: int, found: Sequence[Candidate], of: int = 0) -> Matrix:
-        """Return a row of `FEATURE_NAMES` for each candidate of a parameter; `of`: their number before a selection."""
-        placed = [one for one in found if one.span is not None]
-        spans = [one.span for one in placed if one.span is not None]
-        rows = np.zeros((len(found), len(FEATURE_NAMES)), dtype=np.float32)
-        bare, fixed, pair = len(found) - len(placed), len(_SPAN_NAMES), len(_SPAN_NAMES) + len(_PARAMETER_NAMES)
-        rows[:, fixed:pair] = self._parameter_row(index, of or len(found))
-        for at, one in enumerate(found):
-            rows[at, pair + VALUE_WAYS.index(one.way)] = 1
+    def rows(self, index: int, candidates: Sequence[Candidate], total: int = 0) -> Matrix:
+        """Return a row of features for each candidate of a parameter; columns: `FEATURE_NAMES`.
+
+        Args:
+            index: of the parameter.
+            total: number of all candidates, if `candidates` are only some of them.
+        """
+        placed = [candidate for candidate in candidates if candidate.span is not None]
+        spans = [candidate.span for candidate in placed if candidate.span is not None]
+        rows = np.zeros((len(candidates), len(FEATURE_NAMES)), dtype=np.float32)
+        bare, fixed, pair = len(candidates) - len(placed), len(_SPAN_NAMES), len(_SPAN_NAMES) + len(_PARAMETER_NAMES)
+        rows[:, fixed:pair] = self._parameter_row(index, total or len(candidates))
+        for at, candidate in enumerate(candidates):
+            rows[at, pair + VALUE_WAYS.index(candidate.way)] = 1
         rows[:bare, pair:] += _WITHOUT_SPAN
         if spans:
             rows[bare:, :fixed] = [self._span_rows.row(span) for span in spans]
@@ -132,7 +137,7 @@ class Scene:
     def _parameter_row(self, index: int, count: int) -> list[float]:
         one, parameters = self.parameters[index], self.parameters
         same_type = [other for other in parameters if other.type == one.type]
-        words, kin = {*one.words}, self._kin(one)
+        words, kin = {*one.words}, self._related_parameters(one)
         row = [
             *(one.type == kind for kind in _TYPES),
             *(bool(words & stems) for stems in _CLASSES.values()),
@@ -156,7 +161,7 @@ class Scene:
         ]
         return [float(value) for value in row]
 
-    def _kin(self, one: Parameter) -> list[Parameter]:
+    def _related_parameters(self, one: Parameter) -> list[Parameter]:
         """Return the parameters of the same type that share a word or a class with this one."""
         mine, words = _classes_of(one), {*one.words}
         return [
@@ -165,7 +170,7 @@ class Scene:
             if other is one or (other.type == one.type and (mine & _classes_of(other) or {*other.words} & words))
         ]
 
-    def _pair_rows(self, found: Sequence[Candidate], spans: Sequence[Span], index: int) -> Matrix:
+    def _pair_rows(self, candidates: Sequence[Candidate], spans: Sequence[Span], index: int) -> Matrix:
         parameter = self.parameters[index]
         first = np.array([span.first for span in spans])
         last = np.array([span.last for span in spans])
@@ -182,7 +187,7 @@ class Scene:
             places.index((span.first, span.last)) if (span.first, span.last) in places[:50] else -1
             for span, places in zip(spans, same_kind, strict=True)
         ]
-        rank = self._kin(parameter).index(parameter)
+        rank = self._related_parameters(parameter).index(parameter)
         shapes, words = _examples(parameter.examples)
         default = parameter.schema.get("default", parameter)
         names, abouts = self._similarity.near(first, last)
@@ -190,10 +195,10 @@ class Scene:
         near_other = np.delete(abouts, index, axis=1).max(axis=1) if len(self.parameters) > 1 else 0 * far
         return np.array(
             [
-                [one.strength for one in found],
-                [one.negated for one in found],
-                [one.value == default for one in found],
-                [isinstance(one.value, int | float) and 0 <= one.value <= 1 for one in found],
+                [one.strength for one in candidates],
+                [one.negated for one in candidates],
+                [one.value == default for one in candidates],
+                [isinstance(one.value, int | float) and 0 <= one.value <= 1 for one in candidates],
                 [bool(shapes) and _shape(span.text) in shapes for span in spans],
                 [bool(words) and span.text.casefold() in words for span in spans],
                 left,
@@ -327,7 +332,7 @@ def _examples(examples: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]
 
 @lru_cache(maxsize=50_000)
 def _shape(text: str) -> str:
-    """Return the pattern of a text: `Aa` for a capitalised word, `0` for digits."""
+    """Return the shape of a text: `A` for capitals, `a` for small letters, `0` for digits; empty for a long text."""
     if len(text) > 60:
         return ""
     for pattern, mark in zip(_SHAPE, ("A", "a", "0"), strict=True):
@@ -343,17 +348,17 @@ def load_filling_trees() -> Trees:
     """Return the shipped trees. Raise WeightsError if the file is missing or broken, or has other features."""
     arrays = load_arrays(TREES)
     if arrays["version"] != FEATURES_VERSION or tuple(arrays["features"]) != FEATURE_NAMES:
-        raise WeightsError(f"{TREES}: these weights are for another version of the features; train them again")
+        raise WeightsError(f"{TREES}: these weights are for another version of Packetgate; reinstall Packetgate")
     return Trees.from_arrays(arrays, "values")
 
 
-MOST_TOKENS = 400
+MAX_VECTOR_TOKENS = 400
 ABOUT_CHARS = 200
 
 
 class _Similarity:
     def __init__(self, reading: ParsedRequest, parameters: Sequence[Parameter]) -> None:
-        words = _vectors(tuple(token.text.lower() for token in reading.tokens[:MOST_TOKENS]))
+        words = _vectors(tuple(token.text.lower() for token in reading.tokens[:MAX_VECTOR_TOKENS]))
         padded = np.zeros((len(reading.tokens) + 1, words.shape[1]), np.float32)
         padded[1 : len(words) + 1] = words
         self._sums = np.cumsum(padded, axis=0)
@@ -363,7 +368,7 @@ class _Similarity:
         self._about = _vectors(tuple(f"{name} {about}" for name, about in zip(names, abouts, strict=True)))
 
     def near(self, first: Indices, last: Indices) -> tuple[Matrix, Matrix]:
-        """Return cosines of stretches (rows) with parameters (columns): with the names, and with the descriptions."""
+        """Return the cosines of spans (rows) with parameters' names, and with their descriptions (columns)."""
         rows = self._sums[last] - self._sums[first]
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
         names, about = rows @ self._names.T, rows @ self._about.T

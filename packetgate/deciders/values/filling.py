@@ -1,4 +1,4 @@
-"""Fill a tool's parameters from a request: values, their probabilities and unused mentions."""
+"""Read a tool's arguments from a request, with their probabilities and the unused mentions."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from packetgate.deciders.values.candidates import NO_VALUE, Candidate, candidates, key_values
-from packetgate.deciders.values.features import Scene, load_filling_trees
+from packetgate.deciders.values.features import FeatureContext, load_filling_trees
 from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span, parse_request
 from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
@@ -20,26 +20,27 @@ from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import query_terms, stem_of, words_of
 
 PURPOSEFUL = frozenset("quoted code url email path number date time duration identifier name".split())
-"""Kinds of mentions that usually are arguments: an unused mention is a reason to doubt the call."""
+"""Kinds of mentions that usually are arguments: if a call does not use such a mention, the call is doubtful."""
 LIKELY = 0.5  # probability from which an argument is more likely right than wrong
-_VALUES = frozenset("quoted code url email path".split())  # kinds of mentions that can only be values
+_VALUES = frozenset("quoted code url email path".split())  # kinds of mentions that are values, not words of a sentence
 _BARE = _VALUES | {"number", "date", "time", "duration"}
-_MOST_VALUES = 20
+_MAX_VALUES = 20
 _PATHS = frozenset(
     stem_of(word) for word in "path file filename filepath dir directory folder root source destination uri".split()
 )
 """Stems of parameter names that take a path."""
 _PATH_WORDS = frozenset(stem_of(word) for word in "file folder directory dir path".split())
 _PATH_BONUS, _EXISTS_BONUS, _OUTRIGHT_BONUS = 2.0, 3.0, 2.0
-"""Log odds of a path for a path parameter; of a path that exists; of a choice named in full."""
-_LOOKED_UP = 4  # number of likeliest optional paths whose existence is checked
-_LEAST_OTHER = 1e-3
+"""Added log odds: of a path for a path parameter, of a path that exists, and of a choice that is named in full."""
+_MAX_PATH_CHECKS = 4  # likeliest optional paths whose existence is checked
+_MIN_OTHER = 1e-3  # lowest probability of another value that is reported
 
-KEPT = 6  # candidates of each parameter that are combined with the candidates of other parameters
-_BEAM = 48
-_TWICE, _SWAPPED, _UNUSED, _SKIPPED = 6.0, 0.7, 0.5, 2.5
-"""Costs, in log odds: two parameters use the same words; two of a kind are not in the schema's order; a value remains
-unused; a required parameter is skipped in favour of a later one."""
+MAX_COMBINED = 6  # candidates of each parameter that are combined with the candidates of other parameters
+_BEAM = 48  # combinations that the beam search keeps
+_OVERLAP_COST = 6.0  # log odds: two parameters use the same words
+_ORDER_COST = 0.7  # log odds: values of the same kind and type are not in the order of their parameters
+_UNUSED_COST = 0.5  # log odds: a value of the request remains unused
+_SKIP_COST = 2.5  # log odds: a required parameter has no value, and a later one of the same type has a value
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ class Argument:
 
     path: tuple[str, ...]  # names from the outside in
     state: Literal["filled", "missing", "default"]
-    """`missing`: required, and not in the request. `default`: left out."""
-    probability: float  # probability that state and value are right
+    """`missing`: required, and not in the request. `default`: optional, and not in the request."""
+    probability: float  # that state and value are right
     value: Any = None
-    text: str = ""  # the words that it was read from
-    start: int = 0
+    text: str = ""  # the words that the value was read from
+    start: int = 0  # offset of these words
     end: int = 0
     others: tuple[tuple[Any, float], ...] = field(default=(), repr=False)
-    """Other values with their probabilities; None is no value."""
+    """Other values with their probabilities; None means no value."""
 
     def probability_of(self, value: Any) -> float | None:
         """Return the probability of a value (None means no value); None if the value was not a candidate."""
@@ -74,7 +75,7 @@ class Filling:
 
     @property
     def probability(self) -> float:
-        """Probability that all arguments are right, taken as independent."""
+        """The probability that all arguments are right, if they are independent."""
         return float(np.prod([one.probability for one in self.arguments])) if self.arguments else 1.0
 
     def likely_params(self) -> dict[str, Any]:
@@ -85,34 +86,34 @@ class Filling:
 
 class _Ranked(NamedTuple):
     parameter: Parameter
-    found: Sequence[Candidate]
+    options: Sequence[Candidate]
     probabilities: NDArray[np.float64]
 
 
 def fill_parameters(spec: ToolSpec, text: str, *, now: datetime | None = None) -> Filling:
-    """Return a tool's arguments, read from a request. Without `now`, relative dates stay as written."""
+    """Return a tool's arguments, read from a request. Without `now`, relative dates remain as written."""
     parameters, reading = parameters_of(spec), parse_request(text)
-    keyed = key_values(text) if "=" in text else {}
-    scene, nowhere = Scene(reading, spec, parameters), _paths_to_nothing(reading, parameters, spec)
+    pairs_by_key = key_values(text) if "=" in text else {}
+    features, mistaken = FeatureContext(reading, spec, parameters), _mistaken_paths(reading, parameters, spec)
     ranked = []
     for index, parameter in enumerate(parameters):
-        value = convert(keyed[parameter.name], parameter, now) if parameter.name in keyed else None
+        value = convert(pairs_by_key[parameter.name], parameter, now) if parameter.name in pairs_by_key else None
         if value is not None:
-            span = next((one for one in reading.spans if one.text.strip("\"'") == keyed[parameter.name]), None)
+            span = next((one for one in reading.spans if one.text.strip("\"'") == pairs_by_key[parameter.name]), None)
             ranked.append(_Ranked(parameter, [NO_VALUE, Candidate(value, "keyed", span)], np.array([0.01, 0.99])))
             continue
-        found = candidates(reading, parameter, now)
-        outright = [one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3 for one in found]
+        options = candidates(reading, parameter, now)
+        outright = [one.way == "choice" and one.strength >= 0.9 and len(str(one.value)) > 3 for one in options]
         bonus = _OUTRIGHT_BONUS * np.array(outright)
-        scores = load_filling_trees().scores(scene.rows(index, found)).round(DIGITS) + bonus
+        scores = load_filling_trees().scores(features.rows(index, options)).round(DIGITS) + bonus
         if takes_path(spec):
             is_path = bool({*parameter.words} & _PATHS)
-            scores = scores + _path_scores(found, nowhere, is_path=is_path)
+            scores = scores + _path_scores(options, mistaken, is_path=is_path)
             named = existing_names(spec, parameter.name, reading)
-            scores = scores + _existence_scores(found, parameter, spec, named, scores)
-            found = [_without_path_word(one) for one in found] if is_path else found
-        ranked.append(_Ranked(parameter, found, softmax(scores)))
-    values = [span for span in reading.mentions if span.kind in _VALUES][:_MOST_VALUES]
+            scores = scores + _existence_scores(options, parameter, spec, named, scores)
+            options = [_without_path_word(one) for one in options] if is_path else options
+        ranked.append(_Ranked(parameter, options, softmax(scores)))
+    values = [span for span in reading.mentions if span.kind in _VALUES][:_MAX_VALUES]
     chosen = _assign(ranked, values)
     params: dict[str, Any] = {}
     for one, (candidate, _) in zip(ranked, chosen, strict=True):
@@ -126,17 +127,17 @@ def fill_parameters(spec: ToolSpec, text: str, *, now: datetime | None = None) -
     )
 
 
-def _path_scores(found: Sequence[Candidate], nowhere: frozenset[str], *, is_path: bool) -> NDArray[np.float64]:
-    spans = [one.span for one in found]
-    lost = np.array([span is not None and span.text in nowhere for span in spans])
+def _path_scores(options: Sequence[Candidate], mistaken: frozenset[str], *, is_path: bool) -> NDArray[np.float64]:
+    spans = [one.span for one in options]
+    lost = np.array([span is not None and span.text in mistaken for span in spans])
     files = np.array([span is not None and span.kind == "path" for span in spans]) & ~lost
     words = np.array([span is not None and _is_path_word(span.text) for span in spans]) | lost
     scores: NDArray[np.float64] = files * (_PATH_BONUS if is_path else -_PATH_BONUS) - words * (_PATH_BONUS * is_path)
     return scores
 
 
-def _paths_to_nothing(reading: ParsedRequest, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
-    """Return mentions that look like paths, but are patterns or do not exist although the tool needs no path."""
+def _mistaken_paths(reading: ParsedRequest, parameters: Sequence[Parameter], spec: ToolSpec) -> frozenset[str]:
+    """Return mentions that look like paths but are none: patterns, and missing files if the tool's path is optional."""
     exists, paths = spec.paths_exist, [one for one in parameters if {*one.words} & _PATHS and len(one.path) == 1]
     mentioned = {span.text for span in reading.mentions if span.kind == "path"}
     lost = {text for text in mentioned if "*" in text}
@@ -146,7 +147,10 @@ def _paths_to_nothing(reading: ParsedRequest, parameters: Sequence[Parameter], s
 
 
 def existing_names(spec: ToolSpec, parameter: str, reading: ParsedRequest) -> dict[str, float]:
-    """Return the words that name existing files of a built-in tool, with a certainty. Blocking."""
+    """Return the words of a request that name existing files, each with its certainty. Blocking.
+
+    Only built-in tools know files; for other tools, the result is empty.
+    """
     if spec.path_certainty is None:
         return {}
     words = {token.text for token in reading.tokens if token.text.lower() not in EDGES}
@@ -155,17 +159,17 @@ def existing_names(spec: ToolSpec, parameter: str, reading: ParsedRequest) -> di
 
 
 def _existence_scores(
-    found: Sequence[Candidate],
+    options: Sequence[Candidate],
     parameter: Parameter,
     spec: ToolSpec,
     named: Mapping[str, float],
     scores: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    added = np.array([_EXISTS_BONUS * named.get(str(one.value), 0.0) for one in found])
+    added = np.array([_EXISTS_BONUS * named.get(str(one.value), 0.0) for one in options])
     exists = None if parameter.required or len(parameter.path) > 1 else spec.paths_exist
-    for _ in range(_LOOKED_UP if exists else 0):
+    for _ in range(_MAX_PATH_CHECKS if exists else 0):
         best = int((scores + added).argmax())
-        value = found[best].value
+        value = options[best].value
         if added[best] or not isinstance(value, str) or not exists or exists({parameter.name: value}):
             break
         added[best] = -_EXISTS_BONUS
@@ -183,8 +187,8 @@ def _without_path_word(candidate: Candidate) -> Candidate:
 
 def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argument:
     parameter, span = ranked.parameter, candidate.span
-    pairs = zip(ranked.found, ranked.probabilities.tolist(), strict=True)
-    others = tuple((one.value, sure) for one, sure in pairs if sure >= _LEAST_OTHER and one is not candidate)
+    pairs = zip(ranked.options, ranked.probabilities.tolist(), strict=True)
+    others = tuple((one.value, sure) for one, sure in pairs if sure >= _MIN_OTHER and one is not candidate)
     if candidate is NO_VALUE:
         return Argument(parameter.path, "missing" if parameter.required else "default", probability, others=others)
     place = (span.text, span.start, span.end) if span else ("", 0, 0)
@@ -193,12 +197,12 @@ def _argument(ranked: _Ranked, candidate: Candidate, probability: float) -> Argu
 
 def _unused_mentions(reading: ParsedRequest, used: Sequence[Span], spec: ToolSpec) -> tuple[Span, ...]:
     names = {spec.name.casefold(), spec.upstream_name.casefold(), spec.server.casefold()}
-    found: list[Span] = []
+    unused: list[Span] = []
     for span in reading.mentions:
-        taken = any(one.overlaps(span) for one in [*used, *found])
+        taken = any(one.overlaps(span) for one in [*used, *unused])
         if span.kind in PURPOSEFUL and not taken and span.text.casefold() not in names:
-            found.append(span)
-    return tuple(found)
+            unused.append(span)
+    return tuple(unused)
 
 
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -208,18 +212,18 @@ def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _assign(ranked: Sequence[_Ranked], values: Sequence[Span]) -> list[tuple[Candidate, float]]:
-    """Return (candidate, probability) for each parameter: the likeliest combination, by beam search."""
+    """Return (candidate, probability) for each parameter in the likeliest combination, found by beam search."""
     order = sorted(range(len(ranked)), key=lambda at: -float(ranked[at].probabilities.max()))
     beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     for depth, at in enumerate(order):
-        best = np.argsort(-ranked[at].probabilities, kind="stable")[:KEPT]
+        best = np.argsort(-ranked[at].probabilities, kind="stable")[:MAX_COMBINED]
         if 0 not in best:
             best = np.append(best, 0)
         grown = [
             (
                 score
                 + float(np.log(ranked[at].probabilities[one] + 1e-9))
-                - _conflict_cost(ranked, order[:depth], taken, ranked[at].parameter, ranked[at].found[one]),
+                - _conflict_cost(ranked, order[:depth], taken, ranked[at].parameter, ranked[at].options[one]),
                 (*taken, int(one)),
             )
             for score, taken in beam
@@ -227,17 +231,19 @@ def _assign(ranked: Sequence[_Ranked], values: Sequence[Span]) -> list[tuple[Can
         ]
         beam = sorted(grown, key=lambda state: -round(state[0], DIGITS))[:_BEAM]
     ways = [taken for _, taken in beam]
-    shares = softmax(np.array([score - _UNUSED * _unused(ranked, order, taken, values) for score, taken in beam]))
+    shares = softmax(
+        np.array([score - _UNUSED_COST * _unused_count(ranked, order, taken, values) for score, taken in beam])
+    )
     chosen = ways[int(shares.round(DIGITS).argmax())]
-    found = {}
+    assigned = {}
     for place, at in enumerate(order):
         share = float(sum(share for way, share in zip(ways, shares, strict=True) if way[place] == chosen[place]))
-        found[at] = (ranked[at].found[chosen[place]], min(1.0, round(share, DIGITS)))
-    return [found[at] for at in range(len(ranked))]
+        assigned[at] = (ranked[at].options[chosen[place]], min(1.0, round(share, DIGITS)))
+    return [assigned[at] for at in range(len(ranked))]
 
 
-def _unused(ranked: Sequence[_Ranked], order: Sequence[int], taken: Sequence[int], values: Sequence[Span]) -> int:
-    spans = [ranked[at].found[index].span for at, index in zip(order, taken, strict=True)]
+def _unused_count(ranked: Sequence[_Ranked], order: Sequence[int], taken: Sequence[int], values: Sequence[Span]) -> int:
+    spans = [ranked[at].options[index].span for at, index in zip(order, taken, strict=True)]
     return sum(not any(span and span.overlaps(value) for span in spans) for value in values)
 
 
@@ -246,15 +252,15 @@ def _conflict_cost(
 ) -> float:
     cost = 0.0
     for at, index in zip(before, taken, strict=True):
-        earlier, old = ranked[at].parameter, ranked[at].found[index]
+        earlier, old = ranked[at].parameter, ranked[at].options[index]
         if old.span is None or new.span is None:
-            cost += _SKIPPED * _skips_required(earlier, parameter, old, new)
+            cost += _SKIP_COST * _skips_required(earlier, parameter, old, new)
         elif old.way == new.way == "part" and old.value != new.value:
             continue
         elif old.span.overlaps(new.span):  # a cue of a choice may be part of a value
-            cost += _TWICE / 6 if {old.way, new.way} & {"yes", "no", "choice", "hinted"} else _TWICE
+            cost += _OVERLAP_COST / 6 if {old.way, new.way} & {"yes", "no", "choice", "hinted"} else _OVERLAP_COST
         elif old.span.kind == new.span.kind != "phrase" and earlier.type == parameter.type:
-            cost += _SWAPPED * ((old.span.first < new.span.first) != (earlier.order < parameter.order))
+            cost += _ORDER_COST * ((old.span.first < new.span.first) != (earlier.order < parameter.order))
     return cost
 
 
@@ -266,30 +272,31 @@ def _skips_required(one: Parameter, other: Parameter, old: Candidate, new: Candi
 
 
 def fill_per_path(spec: ToolSpec, text: str, *, now: datetime | None = None) -> list[Filling]:
-    """Return one filling, or one for each path if several are named and the tool takes one path at a time."""
+    """Return one filling, or one for each path if the request names several and the tool takes one at a time."""
     filling = fill_parameters(spec, text, now=now)
     paths = {(span.start, span.end): span for span in parse_request(text).mentions if span.kind == "path"}
     taken = [one for one in filling.arguments if one.state == "filled" and (one.start, one.end) in paths]
     spare = [span for span in filling.unused if span.kind == "path"]
     if len(taken) != 1 or not spare or isinstance(taken[0].value, list):
         return [filling]
-    every = sorted({paths[taken[0].start, taken[0].end], *spare}, key=lambda span: span.first)
-    sure = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(every))  # other paths caused it
+    all_paths = sorted({paths[taken[0].start, taken[0].end], *spare}, key=lambda span: span.first)
+    # the other paths are the reason for a lower probability, and each of them gets its own filling
+    certain = replace(taken[0], probability=1 - (1 - taken[0].probability) / len(all_paths))
     fillings = []
-    for span in every:
-        new = replace(sure, value=span.text, text=span.text, start=span.start, end=span.end)
+    for span in all_paths:
+        new = replace(certain, value=span.text, text=span.text, start=span.start, end=span.end)
         arguments = tuple(new if one is taken[0] else one for one in filling.arguments)
         params: dict[str, Any] = {}
         for one in arguments:
             if one.state == "filled":
                 set_value(params, one.path, one.value)
-        unused = tuple(one for one in filling.unused if one not in every)
+        unused = tuple(one for one in filling.unused if one not in all_paths)
         fillings.append(replace(filling, params=params, arguments=arguments, unused=unused))
     return fillings
 
 
 def fill_query(filling: Filling, name: str, value: str, probability: float) -> Filling:
-    """Return a filling with a value for a parameter, unless its value is already more likely right than wrong."""
+    """Return a filling with this value for a parameter, unless the parameter already has a likely value."""
     old = next((one for one in filling.arguments if one.path == (name,)), None)
     if old is None or not value or (old.state == "filled" and old.probability >= LIKELY):
         return filling
@@ -306,7 +313,11 @@ def fill_query(filling: Filling, name: str, value: str, probability: float) -> F
 def value_from_answer(
     spec: ToolSpec, name: str, text: str, now: datetime | None = None, *, decides: bool = False
 ) -> Any:
-    """Return the value of one parameter in the user's answer, or None; `decides`: the answer is yes, no or skip."""
+    """Return the value of a parameter in the user's answer; None if the answer contains none.
+
+    Args:
+        decides: whether the answer reads as a decision: yes, no or skip.
+    """
     parameter = next((one for one in parameters_of(spec) if one.path == (name,)), None)
     if parameter is None or (decides and parameter.type in {"string", "any"}):
         return None
@@ -338,7 +349,7 @@ def value_from_answer(
 
 
 def is_bare(text: str) -> bool:
-    """Return whether words are one value and nothing else: `b.txt`, `on 3 January`."""
+    """Return whether a text is one value without other words, such as `b.txt` or `on 3 January`."""
     reading = parse_request(text)
     return len(reading.tokens) == 1 or _only_value(reading, text, _BARE) is not None
 
@@ -353,12 +364,12 @@ def _only_value(reading: ParsedRequest, text: str, kinds: Set[str] = _VALUES - {
 
 
 def takes_path(spec: ToolSpec) -> bool:
-    """Return whether a parameter of a tool takes a path."""
+    """Return whether any parameter of a tool takes a path."""
     return any({*one.words} & _PATHS for one in parameters_of(spec))
 
 
 def is_narrow(spec: ToolSpec, name: str) -> bool:
-    """Return whether a parameter takes a path, an address or a text of a pattern or format."""
+    """Return whether a parameter takes a path, an address, or a text that its schema limits by pattern or format."""
     return any(_is_narrow(one) for one in parameters_of(spec) if one.path == (name,))
 
 

@@ -1,4 +1,4 @@
-"""Spans of a request that may be values: typed mentions, names and stretches of words."""
+"""Find the spans of a request that may be values: typed mentions, names, and sequences of words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from packetgate.deciders.values.dates import find_time_spans
 from packetgate.deciders.values.tokens import Token, number_parts, tokenize
 from packetgate.tools.text.words import stem_of, words_of
 
-_MAX_TOKENS = 160  # most tokens in which stretches of words are searched
-_MAX_WORDS = 8  # words of a stretch that does not reach the end of its sentence
+_MAX_TOKENS = 160  # sequences of words are searched in this number of tokens
+_MAX_WORDS = 8  # words of a sequence that does not reach the end of its sentence
 KINDS = "quoted code url email path number date time duration identifier name phrase rest".split()
 TYPED = frozenset(KINDS) - {"name", "phrase", "rest"}
 EDGES = frozenset(
@@ -46,19 +46,19 @@ _SYNONYMS = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a request that may be a value."""
+    """A sequence of tokens that may be a value."""
 
     first: int  # index of its first token
     last: int  # index after its last token
     kind: str
     text: str  # without quotes around it
-    start: int  # character offset
-    end: int
+    start: int  # offset of its first character
+    end: int  # offset after its last character
     number: float | None = None
     unit: str = ""
 
     def overlaps(self, other: "Span") -> bool:
-        """Return whether both share a token."""
+        """Return whether the spans share a token."""
         return self.first < other.last and other.first < self.last
 
 
@@ -77,7 +77,7 @@ class ParsedRequest:
         self.mentions = tuple(sorted(_mentions(self), key=lambda span: (span.first, -span.last)))
         """Typed spans and names, in order."""
         self.spans = tuple(_spans(self))
-        """All spans, each stretch once."""
+        """All spans, without duplicates."""
 
     def span(self, first: int, last: int, kind: str, number: float | None = None, unit: str = "") -> Span:
         """Return the span of the tokens from `first` up to `last`."""
@@ -86,7 +86,7 @@ class ParsedRequest:
         return Span(first, last, kind, text, start, end, number, unit)
 
     def unit_of(self, span: Span) -> str:
-        """Return the unit of a number: attached to it, or the next word."""
+        """Return the unit of a number: the unit attached to it, or the next word; may be empty."""
         if span.unit or span.last >= len(self.tokens):
             return span.unit
         following = self.tokens[span.last]
@@ -95,12 +95,12 @@ class ParsedRequest:
 
 @lru_cache(maxsize=256)
 def parse_request(text: str) -> ParsedRequest:
-    """Return the parsed request."""
+    """Return the tokens and spans of a text; cached."""
     return ParsedRequest(text)
 
 
 def unify_synonym(stem: str) -> str:
-    """Return one stem for all synonyms: `first` for `top` and `head`."""
+    """Return the common stem of a stem's synonyms, such as `first` for `top` and `head`."""
     return _SYNONYMS.get(stem, stem)
 
 
@@ -234,7 +234,7 @@ def _spans(reading: ParsedRequest) -> Iterator[Span]:
 
 
 def _rests(reading: ParsedRequest, seen: set[tuple[int, int]]) -> Iterator[Span]:
-    """Yield what follows an edge word or a colon, to the end of its sentence and of the request."""
+    """Yield the spans after an edge word or a colon, to the end of the sentence and of the request."""
     count = len(reading.tokens)
     ends = [at for at in range(1, count + 1) if reading.breaks[at] or at == count]
     yielded = 0

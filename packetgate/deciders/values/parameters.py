@@ -1,4 +1,4 @@
-"""Parameters of a tool, and conversion of text to values that their schemas accept."""
+"""Read the parameters of a tool from its schema, and convert texts to values that the schema accepts."""
 
 import json
 import re
@@ -53,18 +53,18 @@ class Parameter:
 
     path: tuple[str, ...]  # names from the outside in; `[]` is the one item of a list of objects
     schema: dict[str, Any]
-    required: bool  # whether it and all objects around it are required
-    order: int
+    required: bool  # whether the parameter and all objects around it are required
+    order: int  # position in the schema
     words: tuple[str, ...] = ()  # stems of its name
 
     @property
     def name(self) -> str:
-        """The innermost name."""
+        """The innermost name of the path."""
         return next((part for part in reversed(self.path) if part != _ITEM), "")
 
     @cached_property
     def type(self) -> str:
-        """The JSON type; `enum` with listed choices, `any` without a type."""
+        """The JSON type; `enum` if the schema lists choices, `any` if it has no type."""
         return _type_of(self.schema)
 
     @cached_property
@@ -75,7 +75,7 @@ class Parameter:
 
     @cached_property
     def about(self) -> frozenset[str]:
-        """Stems of the description, without stop words and the name's."""
+        """Stems of the description, without stop words and the words of the name."""
         words = (word for word in words_of(self.description)[:40] if word not in STOP_WORDS)
         return frozenset(unify_synonym(stem_of(word)) for word in words) - {*self.words}
 
@@ -90,12 +90,12 @@ class Parameter:
 
     @cached_property
     def choices(self) -> tuple[Any, ...]:
-        """The values of its `enum`."""
+        """The values of the schema's `enum`."""
         return tuple(_listed(self.schema.get("enum")))
 
     @cached_property
     def items(self) -> "Parameter":
-        """An item of a list, as a parameter."""
+        """A parameter for one item of this parameter's list."""
         inner = self.schema.get("items")
         schema = {"description": self.description} | (_resolved(inner) if isinstance(inner, dict) else {})
         return Parameter(self.path, schema, self.required, self.order, self.words)
@@ -112,7 +112,7 @@ class Parameter:
             return validator_for(kind)
 
     def accepts(self, value: Any) -> bool:
-        """Return whether a value has the schema's type and keeps its choices, bounds, lengths, format and pattern."""
+        """Return whether the schema allows a value: type, choices, bounds, lengths, format and pattern."""
         if isinstance(choices := self.schema.get("enum"), list):
             return value in choices
         form = _FORMATS.get(str(self.schema.get("format")))
@@ -138,13 +138,13 @@ class Parameter:
 
     @cached_property
     def time_format(self) -> str:
-        """The expected date format, such as `YYYY-MM-DD`; or empty."""
+        """The expected date format, such as `YYYY-MM-DD`; empty if there is none."""
         return expected_date_format(str(self.schema.get("format", "")), self.description)
 
 
 @lru_cache(maxsize=1_024)
 def parameters_of(spec: ToolSpec) -> tuple[Parameter, ...]:
-    """Return the leaves of a tool's schema in its order."""
+    """Return the parameters of a tool, in the order of its schema. Objects are replaced by their properties."""
     root = {**spec.input_schema, "properties": spec.parameters, "required": [*spec.required]}
     leaves = _leaves(root, (), True, spec.input_schema, 0)
     return tuple(
@@ -207,7 +207,7 @@ def _type_of(schema: dict[str, Any]) -> str:
 
 
 def set_value(params: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    """Set a value at a parameter's path, creating the objects and the list around it."""
+    """Set a value at a parameter's path, and create the missing objects and lists around the value."""
     at: Any = params
     for name, following in zip(path, [*path[1:], None], strict=True):
         if name == _ITEM:
@@ -225,7 +225,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def convert(text: str, parameter: Parameter, now: datetime | None = None) -> Any:
-    """Return the value that a whole text means, valid for the parameter; None if there is none."""
+    """Return a whole text as a value that the parameter accepts; None if the text is no such value."""
     value = _converted(text.strip(), parameter, now)
     return value if value is not None and parameter.accepts(value) else None
 
@@ -277,7 +277,7 @@ def _parsed(text: str, kind: type) -> Any:
 
 
 def as_number(value: float, *, integer: bool) -> int | float | None:
-    """Return a number, as an integer if it must be one; None if it is not whole."""
+    """Return a number; with `integer`, as an integer, or None if the number is not whole."""
     if float(value).is_integer() and abs(value) < 1e15 and (integer or isinstance(value, int)):
         return int(value)
     return None if integer else value

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from packetgate.tools.risk.sql import statement_in
 
-_MAX_CHARS = 100_000  # characters of a request that are split into words; quoted text is found beyond them too
-_MAX_PIECE = 300  # a longer run of characters without spaces is one word or URL
+_MAX_CHARS = 100_000  # only these characters of a request are split into words; quoted text is also found after them
+_MAX_PIECE = 300  # a longer sequence of characters without spaces is one word or URL
 
 CJK = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u3000-\u3003\uff01-\uff20"
 _CHUNK = re.compile(rf"(?<!\S)[{CJK}]{{1,30}}\.[A-Za-z]\w{{0,7}}(?![\w.])|[{CJK}]|[^\s{CJK}]+")
@@ -66,20 +66,20 @@ _INNER = re.compile(r"[,;:()\[\]{}|=<>\"“”…]+|(?<=\w)/(?=\w)|–|—")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An indivisible piece of a request."""
+    """A word, number, path or other smallest part of a request."""
 
     start: int
     end: int
     text: str  # without quotes around it
-    kind: str  # `word`, `number`, `path`, `url`, `email`, `date`, `time`, `identifier`, `quoted`, `code`
-    before: str = ""  # the characters between the previous token and this one, without spaces
+    kind: str  # `word`, `number`, `path`, `url`, `email`, `date`, `time`, `identifier`, `quoted` or `code`
+    before: str = ""  # the characters after the previous token, without spaces
 
 
 def tokenize(text: str) -> list[Token]:
     """Return the tokens of a request in order, in linear time."""
     found: list[Token] = []
     last = 0
-    for start, end, inner_start, inner_end, kind in _unsplit(text):
+    for start, end, inner_start, inner_end, kind in _quotes_and_statements(text):
         found.extend(_plain(text, last, start))
         found.append(Token(start, end, text[inner_start:inner_end], kind))
         last = end
@@ -87,7 +87,7 @@ def tokenize(text: str) -> list[Token]:
     return [*_with_gaps(text, found)]
 
 
-def _unsplit(text: str) -> Iterator[tuple[int, int, int, int, str]]:
+def _quotes_and_statements(text: str) -> Iterator[tuple[int, int, int, int, str]]:
     quotes, statement = [*_quotes(text)], statement_in(text)
     if statement is None or any(start <= statement[0] < end for start, end, *_ in quotes):
         yield from quotes
