@@ -1,4 +1,4 @@
-"""What counts the tokens of tools for the model that selects."""
+"""The token counter for the selecting model."""
 
 from pathlib import Path
 

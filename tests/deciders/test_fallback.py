@@ -1,4 +1,4 @@
-"""Reflexes stand in where a model could not decide, and only then."""
+"""`reflex` decides if, and only if, the model cannot decide."""
 
 from dataclasses import dataclass
 

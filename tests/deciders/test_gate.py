@@ -1,4 +1,4 @@
-"""What a review means for a call: a table of the gate."""
+"""The status of a call after its review."""
 
 import pytest
 from support.packets import CONTEXT, done, needs
@@ -30,10 +30,10 @@ def judged(confidence: float, risk: Risk, *, approved: bool = True, can_ask: boo
         (0.69, Risk.READ, True, {}, S.AWAITING_CONFIDENCE),
         (0.69, Risk.READ, False, {}, S.SKIPPED),
         (0.69, Risk.READ, True, {"on_low_confidence": "skip"}, S.SKIPPED),
-        # switched off: passes only to be dry run, and is not worth a question below the threshold
+        # writes are switched off: above the threshold the call is a dry run; below, it is skipped without a question
         (0.70, Risk.WRITE, True, {}, S.APPROVED),
         (0.69, Risk.WRITE, True, {}, S.SKIPPED),
-        # switched on: needs approval however sure the review is
+        # writes are switched on: a call above the threshold needs approval, even with confidence 1
         (1.00, Risk.WRITE, True, ON, S.AWAITING_APPROVAL),
         (1.00, Risk.EXECUTE, True, ON, S.AWAITING_APPROVAL),
         (1.00, Risk.WRITE, False, ON, S.SKIPPED),
@@ -53,7 +53,7 @@ def test_the_status_of_a_reviewed_call(
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 0.7])
 @pytest.mark.parametrize("stated", [0.0, 0.5, 1.0])
 def test_a_call_without_approval_never_runs(stated: float, threshold: float):
-    """However low the threshold, and however sure the review is that it does not approve."""
+    """No threshold lets a call pass that the review did not approve, whatever its confidence."""
     for risk, context in [(Risk.READ, {}), (Risk.WRITE, {}), (Risk.WRITE, ON)]:
         call = judged(stated, risk, approved=False, confidence_threshold=threshold, **context)
         assert call.status is not S.APPROVED

@@ -1,4 +1,4 @@
-"""A tool of the wrong kind is objected to once a turn, and only while the right kind is not in use."""
+"""A tool of the wrong category is objected to once in a turn, if no tool of the right category was used."""
 
 import pytest
 from support.packets import CONTEXT, packet, tool

@@ -1,4 +1,4 @@
-"""What is wanted is checked against palette, schema and what was done before; nothing unchecked gets through."""
+"""A selection becomes calls only after checks of palette, schema and earlier calls."""
 
 import pytest
 from support.origins import words
@@ -30,7 +30,7 @@ def test_a_valid_call_is_recorded():
 
 
 def test_each_confidence_has_its_source():
-    """Of two calls, the model's tokens could be read for one."""
+    """Only one of two calls has a measured confidence."""
     read = wanted("files.read_file", path="a.txt").model_copy(update={"confidence": 0.6})
     selection = calls(read, wanted("files.list_directory", path="a.txt"))
     stated = selection.model_copy(update={"confidence_source": ConfidenceSource.STATED})
@@ -56,7 +56,7 @@ def test_a_call_is_repaired_before_it_is_checked():
 
 
 @pytest.mark.parametrize("name", ["files.no_such_tool", "files_read_file", ""])
-def test_a_check_by_the_decider_is_repeated(name: str):
+def test_a_call_that_the_decider_checked_is_checked_again(name: str):
     claimed = wanted(name, path="a.txt").model_copy(update={"checked": CheckedCall(name, {"path": "a.txt"})})
     assert settled(calls(claimed)).calls == ()
     sound = wanted("x").model_copy(update={"checked": CheckedCall("files.read_file", {"path": 5})})

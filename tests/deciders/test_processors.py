@@ -1,4 +1,4 @@
-"""What is decided is the same on every processor: natively, and emulated without the instructions of newer ones."""
+"""Decisions are the same on every processor: native, and emulated without newer instructions."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from support.programs import require
 ROOT = Path(__file__).parents[2]
 DECIDED = ROOT / "tests" / "support" / "decided.py"
 PROCESSORS = ("Haswell", "Nehalem")
-"""With AVX2 and without VNNI, where sums of sixteen bits saturate; and with neither AVX nor fused multiplication."""
+"""Haswell: AVX2 without VNNI, so that 16-bit sums saturate. Nehalem: no AVX and no fused multiplication."""
 REQUESTS = 60
-APART = 1
-"""Requests that may be decided differently."""
+MAX_DIFFERENCES = 1
+"""Number of requests whose decisions may differ."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
@@ -29,8 +29,8 @@ def native() -> list[list[Any]]:
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_an_emulated_processor_decides_the_same(processor: str, native: list[list[Any]]) -> None:
     emulated = _decided(require("qemu-x86_64"), "-cpu", processor)
-    apart = [(here, there) for here, there in zip(native, emulated, strict=True) if here != there]
-    assert len(apart) <= APART, apart
+    differences = [(here, there) for here, there in zip(native, emulated, strict=True) if here != there]
+    assert len(differences) <= MAX_DIFFERENCES, differences
 
 
 def _decided(*emulator: str) -> list[list[Any]]:

@@ -1,4 +1,4 @@
-"""The judge with its own weights: plain requests with tools of no data set."""
+"""The judge with the shipped weights, on requests and tools that are in no data set."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""What the user attached reaches the model, as fenced data and nothing else."""
+"""Attached texts reach the model only as fenced data."""
 
 from support.packets import CONTEXT, FILES, asking
 from support.prompts import last, sent

@@ -1,4 +1,4 @@
-"""Calls by the worst models there are: random weights, temperature 1, held by a grammar."""
+"""A grammar keeps the calls of a model with random weights valid, at temperature 1."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ async def test_a_grammar_allows_only_valid_selections(part: int, llama_cpp_insta
     for tools in list(palettes())[part::PARTS]:
         sampling = {**SAMPLING, "seed": sum(counts.values())}
         offered = [OfferedTool(tool.name, tool.full, arguments_schema(tool)) for tool in tools]
-        # a model without sense hardly ever calls, and it is calls that matter here
+        # a model with random weights rarely makes a call, so a call is required
         answer = await model.call(
             MESSAGES, [*offered, ASK_USER_TOOL], max_calls=MAX_CALLS, sampling=sampling, must_call=True
         )
@@ -43,7 +43,7 @@ async def test_a_grammar_allows_only_valid_selections(part: int, llama_cpp_insta
 
 
 def judged(answer: CallAnswer, tools: list[ToolSpec]) -> Iterator[str]:
-    """Check one answer, and yield what is to be counted."""
+    """Check one answer, and yield the kinds of its content."""
     yield "selections"
     if answer.cut_off:
         yield "cut off"

@@ -1,4 +1,4 @@
-"""Selection through an endpoint that takes tools: its own calls, and its words as the turn's answer."""
+"""Selection through an endpoint that accepts tools: its calls, and its text as the turn's answer."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ JSON = HttpError(400, "scripted does not support tools")
 
 
 def called(*calls: tuple[str, Any], content: str | None = None, finish_reason: str = "tool_calls") -> Message:
-    """Return an answer of calls, their arguments as they are on the wire."""
+    """Return an answer with calls; arguments are texts, as in the protocol."""
     made = [
         {"id": f"id{at}", "type": "function", "function": {"name": name, "arguments": arguments}}
         for at, (name, arguments) in enumerate(calls)

@@ -1,4 +1,4 @@
-"""What others wrote, in prompts exactly as they are sent: in fences, and without tokens that end a turn."""
+"""Prompts contain untrusted text only in fences, and without control tokens."""
 
 import json
 import re
@@ -22,7 +22,7 @@ BARE = re.compile(r"<\||</?s>|\[/?INST\]|<start_of_turn>|<<SYS>>")
 
 
 def inside(prompt: str) -> str:
-    """Return what stands in the last fence that opens and closes on lines of its own."""
+    """Return the content of the last fence whose marks are on lines of their own."""
     return re.findall(r"^(`{3,})\n(.*?)\n\1$", prompt, re.DOTALL | re.MULTILINE)[-1][1]
 
 

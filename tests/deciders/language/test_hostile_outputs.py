@@ -1,4 +1,4 @@
-"""Whatever a model writes: the call it plainly made, a question, nothing, or reflexes that say so. Never a guess."""
+"""Any output of a model becomes its evident call, a question, no call, or the fallback; nothing is guessed."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ CALLS = (done("files.read_file", PENDING, path="b.txt"), done("files.list_direct
 
 
 class _Writer:
-    """A model that writes these texts, one after the other."""
+    """A model that writes these texts in order."""
 
     def __init__(self, *texts: str) -> None:
         self._left = [AIMessage(text) for text in reversed(texts)]
@@ -69,7 +69,7 @@ async def test_accepted_selections(row: Hostile):
 
 @pytest.mark.parametrize("row", [row for row in SELECTIONS if row.expected.kind == "refused"], ids=lambda row: row.id)
 async def test_rejected_selections(row: Hostile):
-    """Once, the model mends it; twice, reflexes decide as if there had been no model."""
+    """After one invalid output the model corrects it; after two, `reflex` decides."""
     repaired = await select(_Writer(row.text, READ))
     assert outcome(settled(repaired)) == outcome(settled(await select(_Writer(READ))))
     assert not repaired.is_fallback
@@ -81,7 +81,7 @@ async def test_rejected_selections(row: Hostile):
 
 @pytest.mark.parametrize("row", REVIEWS, ids=lambda row: row.id)
 async def test_hostile_reviews_approve_nothing(row: HostileReview):
-    """What counts as no review closes the gate at 0.0 for every call."""
+    """An invalid review gives every call the confidence 0.0."""
     model = _Writer(row.text, row.text)
     try:
         review = await language_deciders(model, model).reviewer(packet("Read", *CALLS), FILES, CONTEXT)

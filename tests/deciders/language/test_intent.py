@@ -1,4 +1,4 @@
-"""Intent where a model selects: what is certain is said, the rest is left to selection, and no model is asked."""
+"""The intent stage with a selecting model: it decides certain cases, and asks no model."""
 
 import pytest
 from support.packets import CONTEXT, Shelf, asking, done, packet, with_output

@@ -1,4 +1,4 @@
-"""Selection by a model that is offered tools: what it writes in its own syntax, and what comes of it."""
+"""Selection by a model in this process that is offered tools."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ Writing = Callable[[str], LlamaCppModel]
 
 @pytest.fixture
 def writing(llama_cpp_installed: None, tmp_path: Path) -> Writing:
-    """Return a model that writes a text, whatever it is asked."""
+    """Return a model that always writes the same text."""
     return lambda text: LlamaCppModel.load(str(write_tiny_gguf(tmp_path / "writing.gguf", text)), {"n_threads": 1})
 
 
@@ -46,7 +46,7 @@ async def select(
 
 
 UNCLEAR = "What was it again that I put into a.txt, can you tell me?"
-"""A request that is not read surely without a model."""
+"""A request for which `reflex` is not sure of a call."""
 
 
 async def test_a_call_has_its_arguments_and_probabilities(writing: Writing):

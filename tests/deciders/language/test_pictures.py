@@ -1,4 +1,4 @@
-"""Which models are shown which pictures, at which stages, and what the others are told."""
+"""Which models receive which pictures, at which stages; other models receive descriptions."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -46,7 +46,7 @@ def with_cat(kept: ResultStore, packet: CognitionPacket | None = None) -> Cognit
 
 
 def with_chart(kept: ResultStore, packet: CognitionPacket) -> CognitionPacket:
-    """Return a packet of which a tool returned a picture."""
+    """Return a packet in which a tool returned a picture."""
     chart = {"kind": "image", "mime_type": "image/png", **about(CHART, kept)}
     result = ToolResult(success=True, output="drawn", attachments=(ResultAttachment.model_validate(chart),))
     call = ToolCall(tool_name="plot.draw", status=ToolExecutionStatus.EXECUTED, result=result)
@@ -93,7 +93,7 @@ async def test_a_tools_picture_is_shown_only_to_a_model_known_to_see(
     assert shown(scripted_openai) == expected
     assert "returned by plot.draw, untrusted: image image/png" in told(scripted_openai)
     assert ("not shown to you" in told(scripted_openai)) is not bool(expected)
-    assert answer.text == "A chart."  # nobody attached it: nothing is said of it below
+    assert answer.text == "A chart."  # no note below, because the user did not attach the picture
 
 
 REFUSALS = {

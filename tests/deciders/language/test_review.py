@@ -1,4 +1,4 @@
-"""Review by a real chat model: all calls in one question, and nothing to fall back on."""
+"""Review by a chat model: one request for all calls, without a fallback."""
 
 import json
 

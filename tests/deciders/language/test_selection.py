@@ -1,4 +1,4 @@
-"""Selection in a form, by a model that is offered no tools: one repair round with the correction, then reflexes."""
+"""Selection in JSON by a model without tools: one correction, then the fallback."""
 
 import pytest
 from support.openai_models import model_at
@@ -20,7 +20,7 @@ ASK = packet("Read a.txt")
 
 @pytest.fixture
 def model(scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch) -> ModelSource:
-    """A real chat model that is offered no tools."""
+    """A chat model that is offered no tools."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
 
     async def source() -> OpenAICompatible:
@@ -33,7 +33,7 @@ async def select(model: ModelSource, given=ASK, context: RoutingContext = CONTEX
     return await select_by_model(model, given, FILES, context)
 
 
-async def test_a_call_is_selected(model: ModelSource, scripted_openai: ScriptedOpenAI):
+async def test_a_valid_call_is_selected(model: ModelSource, scripted_openai: ScriptedOpenAI):
     both = [{"tool": "files.read_file", "params": {"path": name}} for name in ("a.txt", "b.txt")]
     scripted_openai.script(selection("call", calls=both))
     chosen = await select(model)
@@ -142,7 +142,7 @@ async def test_repairable_calls_need_no_second_request(
 async def test_an_unknown_tool_is_not_corrected_by_the_model(
     model: ModelSource, scripted_openai: ScriptedOpenAI, name: str
 ):
-    """It goes on as it is, and widens the palette."""
+    """The call is not corrected; it widens the palette."""
     scripted_openai.script(call(name, path="a.txt"))
     chosen = await select(model)
     assert [one.tool_name for one in chosen.calls] == [name]

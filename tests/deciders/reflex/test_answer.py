@@ -1,4 +1,4 @@
-"""The answer without a model: results as they are, and plainly what did not happen."""
+"""The answer without a language model: results unchanged, and the reasons for calls that did not run."""
 
 import pytest
 from support.packets import CONTEXT, FILES, asking, done, packet, with_error, with_output

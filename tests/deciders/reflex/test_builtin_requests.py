@@ -1,4 +1,4 @@
-"""How people ask for the built-in tools: what was learned tells them apart, and says nothing of others' tools."""
+"""The classifier of requests for built-in tools knows only these tools."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How probably a call is right, whoever made it."""
+"""The probability that a call is right, whichever decider selected it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How closely tools are looked at: the judge is asked of those it may bring to the front, and so are arguments."""
+"""Which tools are judged, and which are excluded, for a request."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ NOW = datetime(2026, 1, 15, 9, tzinfo=UTC)
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note of which tools the judge is asked."""
+    """Record the tools that the judge is asked about."""
     names: list[str] = []
 
     def noting(request: str, specs: Sequence[ToolSpec]) -> list[float]:
@@ -61,7 +61,7 @@ def test_the_judge_cannot_lift_a_tool_that_is_not_judged():
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Catalogue:
-    """The built-in tools of a folder with a folder in it."""
+    """The built-in tools for a folder that contains a subfolder."""
     (tmp_path / "src" / "2024").mkdir(parents=True)
     (tmp_path / "src" / "util.py").touch()
     (tmp_path / "config.json").touch()

@@ -1,4 +1,4 @@
-"""What a request means that follows on another."""
+"""Follow-up requests are completed from the previous turn."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether a request needs a tool, judged by words alone."""
+"""The intent stage without a language model."""
 
 import pytest
 from support.packets import CONTEXT, FILES, Shelf, asking, done, packet, tool

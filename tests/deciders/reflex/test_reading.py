@@ -1,4 +1,4 @@
-"""Reading a request by its words: tables of what is seen in it."""
+"""Tables of what is read from the words of a request."""
 
 import pytest
 

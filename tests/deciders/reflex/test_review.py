@@ -1,4 +1,4 @@
-"""Review without a model: how surely a call fits, and what does not hold, which lowers that and is said."""
+"""Review without a language model: confidence and objections."""
 
 import pytest
 from support.origins import origins

@@ -1,4 +1,4 @@
-"""Choosing a tool by words, the verb, and what the request holds."""
+"""Selection without a language model."""
 
 from pathlib import Path
 from typing import Any
@@ -99,13 +99,13 @@ async def test_the_users_correction_replaces_the_argument():
 
 
 async def test_a_tool_named_by_the_user_need_not_be_on_the_palette():
-    """A tool off the palette is named, so that the miss widens it; it is not swapped for another."""
+    """A tool that the request names is selected even if it is not on the palette, which then widens."""
     given = packet("Delete a.txt", catalogue=Catalogue([FILES["files.search_files"]]))
     assert made(await select(given)) == [("files.delete_file", {"path": "a.txt"})]
 
 
 async def test_a_requested_change_selects_no_tool_for_another_action():
-    """Nothing here renames: neither the reading nor the deleting tool is a stand-in."""
+    """No tool renames files, and a tool that reads or deletes is no replacement."""
     selection = await select(packet("Rename a.txt"))
     assert (selection.action, selection.calls) == ("none", ())
 

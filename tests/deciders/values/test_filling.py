@@ -1,4 +1,4 @@
-"""Filling parameters from a request, by the tool's schema: nothing is made up."""
+"""A tool's arguments are read from a request, and no value is invented."""
 
 from typing import Any
 

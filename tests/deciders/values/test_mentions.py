@@ -1,4 +1,4 @@
-"""What a request mentions: typed things, wherever they stand and in whatever language the words around them are."""
+"""Typed values are found in a request, at any place and in several languages."""
 
 from datetime import datetime
 
