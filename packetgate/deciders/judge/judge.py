@@ -1,4 +1,4 @@
-"""Probability that a tool serves a request, by a small encoder that reads both together."""
+"""Estimate the probability that a tool serves a request, with a small encoder that reads both together."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JUDGE_WEIGHTS = Path(__file__).parent / "weights"
 _THREADS = 2
-CLS, SEP, MARKER = 101, 102, 103  # BERT's [CLS], [SEP] and [MASK], which precedes each parameter
+CLS, SEP, MARKER = 101, 102, 103  # BERT's [CLS], [SEP] and [MASK]; [MASK] precedes each parameter
 REQUEST_TOKENS = 160
 _TOOL_TOKENS = 36
 _PARAMETER_TOKENS = 26
@@ -31,18 +31,18 @@ MAX_PARAMETERS, _MAX_CHOICES = 12, 6
 
 @dataclass(frozen=True)
 class JudgeEncoder:
-    """Weights and vocabulary; safe to share between threads."""
+    """The judge's weights and vocabulary. Threads can share an encoder."""
 
     session: "InferenceSession"
     tokenizer: Tokenizer
-    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)  # a run uses all cores
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)  # concurrent runs would compete for cores
 
     def judge(self, request: str, specs: Sequence[ToolSpec]) -> list[float]:
         """Return the probability of each tool, judged one by one. Blocking."""
-        asked = encode_request(request, self.tokenizer)
-        return [self._judged(*joined_tokens(asked, encode_tool(spec, self.tokenizer))) for spec in specs]
+        encoded = encode_request(request, self.tokenizer)
+        return [self._probability(*joined_tokens(encoded, encode_tool(spec, self.tokenizer))) for spec in specs]
 
-    def _judged(self, ids: list[int], segments: list[int], markers: list[int]) -> float:
+    def _probability(self, ids: list[int], segments: list[int], markers: list[int]) -> float:
         rows = {"ids": ids, "mask": [1] * len(ids), "segments": segments, "markers": markers or [0]}
         with self._lock:
             (scores,) = self.session.run(["serves"], {name: np.array([row], np.int64) for name, row in rows.items()})
@@ -50,12 +50,12 @@ class JudgeEncoder:
 
 
 def judge(request: str, specs: Sequence[ToolSpec]) -> list[float]:
-    """Return the probability that each tool serves the request, or part of it. Blocks for pairs that are not cached."""
-    known = _judgements(request)
-    new = [spec for spec in specs if spec not in known]
+    """Return the probability that each tool serves the request, or a part of it. Cached; otherwise blocking."""
+    cached = _judgements(request)
+    new = [spec for spec in specs if spec not in cached]
     if new:
-        known |= zip(new, load_encoder(JUDGE_WEIGHTS).judge(request, new), strict=True)
-    return [known[spec] for spec in specs]
+        cached |= zip(new, load_encoder(JUDGE_WEIGHTS).judge(request, new), strict=True)
+    return [cached[spec] for spec in specs]
 
 
 @lru_cache(maxsize=64)
@@ -82,20 +82,20 @@ class EncodedTool:
 
 
 def encode_request(text: str, tokenizer: Tokenizer) -> Encoding:
-    """Encode the beginning of a request."""
+    """Return the tokens of a request, at most 160."""
     encoding = tokenizer.encode(without_surrogates(text), add_special_tokens=False)
     encoding.truncate(REQUEST_TOKENS)
     return encoding
 
 
 def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> EncodedTool:
-    """Encode a tool: server, name and description, then its parameters, required ones first."""
+    """Return the tokens of a tool: server, name and description, then its parameters, required parameters first."""
     headline = f"{' '.join(words_of(spec.upstream_name))}. {spec.full}"
     headline = f"{spec.server}: {headline}" if spec.server else headline
     ids = list(_ids(headline, tokenizer)[:_TOOL_TOKENS])
     names, markers = [], []
     for name in sorted(spec.parameters, key=lambda name: name not in spec.required)[:MAX_PARAMETERS]:
-        parameter = _parameter(name, spec.parameters[name], required=name in spec.required)
+        parameter = _parameter_text(name, spec.parameters[name], required=name in spec.required)
         tokens = _ids(parameter, tokenizer)[:_PARAMETER_TOKENS]
         if len(ids) + len(tokens) + 2 > MAX_TOOL_TOKENS:
             break
@@ -108,11 +108,11 @@ def encode_tool(spec: ToolSpec, tokenizer: Tokenizer) -> EncodedTool:
 def joined_tokens(request: Encoding, tool: EncodedTool) -> tuple[list[int], list[int], list[int]]:
     """Return (tokens, segments, positions of the markers) of a request with a tool."""
     ids = [CLS, *request.ids, SEP, *tool.ids]
-    before = len(request.ids) + 2
-    return ids, [0] * before + [1] * len(tool.ids), [before + at for at in tool.markers]
+    offset = len(request.ids) + 2
+    return ids, [0] * offset + [1] * len(tool.ids), [offset + marker for marker in tool.markers]
 
 
-def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> str:
+def _parameter_text(name: str, schema: Mapping[str, Any], *, required: bool) -> str:
     values, kind = schema.get("enum"), schema.get("type", "any")
     kind = " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
     if isinstance(values, list):

@@ -130,7 +130,7 @@ def test_a_step_is_split_into_parts(step: str, parts: list[str]):
         ("Open https://example.com/a.html.", "urls", ("https://example.com/a.html",)),
         ("Write \"hello world\" and 'bye'", "quoted", ("hello world", "bye")),
         ("It's Ada's dog", "quoted", ()),
-        ("Run `ls -l`", "ticked", ("ls -l",)),
+        ("Run `ls -l`", "backquoted", ("ls -l",)),
         ("first 5 of 12.5 and -3", "has_value", True),
         ("version 1.2.3, a1, 2024-01-01, file2.txt at 14:30", "has_value", False),
         ("use name = 'two words'", "has_value", True),
