@@ -38,7 +38,7 @@ def routing_after_selection(
         case "call":
             return _routing_with_calls(routing, selection, packet, catalogue, context.max_parallel_calls)
         case "clarify" if len(packet.content.clarifications) < MAX_CLARIFICATIONS:
-            return routing.with_question(selection.question, selection.asks_for)
+            return routing.with_question(selection.question, selection.asked_argument)
         case "describe" if routing.describe_rounds < MAX_DESCRIBE_ROUNDS:
             return _routing_with_descriptions(routing, selection.tool_names, packet, catalogue)
         case "clarify":

@@ -86,7 +86,7 @@ class Selection(StageDecision):
     text: str = ""  # for `none`: the answer, if the selecting model wrote it
     message_id: str | None = None  # id of the message that streamed the answer
     question: str = ""  # for `clarify`
-    asks_for: tuple[str, ...] = ()  # for `clarify`: tool and parameter, if the question asks for one argument
+    asked_argument: tuple[str, ...] = ()  # for `clarify`: tool and parameter, if the question asks for one argument
     alternatives: tuple[Alternative, ...] = ()
     corrections: tuple[Correction, ...] = ()
     call_probability: float | None = None  # measured probability that the model calls a tool

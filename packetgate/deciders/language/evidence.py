@@ -146,7 +146,7 @@ def evidence_from_request(
         odds = log_odds(reflex_call_probability(reflex_call_signals(call, packet, catalogue)[0]))
     else:
         odds = call_log_odds(signals)
-    names = {other.tool_name for other in reflex.calls} | {*reflex.asks_for[:1]}
+    names = {other.tool_name for other in reflex.calls} | {*reflex.asked_argument[:1]}
     words = packet.content.user_words
     from_reflex = {
         "practised": float(is_same and is_known_builtin(catalogue[call.tool_name])),

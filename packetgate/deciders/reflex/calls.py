@@ -98,7 +98,7 @@ def _select_for_part(part: _Part, palette: frozenset[str], catalogue: Catalogue)
         return _selection(
             action="clarify",
             question=_question(best.spec, missing_name),
-            asks_for=(name, missing_name),
+            asked_argument=(name, missing_name),
             confidence=likely,
             reasoning=f"{name} needs a value for {missing_name}",
         )

@@ -77,7 +77,7 @@ def _classify(text: str, packet: CognitionPacket, catalogue: Catalogue) -> Typed
     message = _Message(text.strip(), packet, catalogue)
     if packet.routing.outcome != "clarify":
         return _classify_for_calls(message, [call for call in packet.routing.calls if call.status.awaits_user])
-    name, parameter = packet.routing.asks_for or ("", "")
+    name, parameter = packet.routing.asked_argument or ("", "")
     spec = catalogue.get(name)
     return _classify_for_argument(message, spec, parameter) if spec else TypedReply("reply", text)
 
