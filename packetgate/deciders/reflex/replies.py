@@ -157,7 +157,7 @@ def _classify_for_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
         return undecided if is_bare_value else reply
     if lead is ApprovalOutcome.DENIED and len({*verdicts}) == 1 and _NO_AND_MORE.match(text):
         return TypedReply("reply", {"type": "reject", "message": text})
-    if message.selected_by_model and not message.hesitates and (not verdicts or LIMITS & {*tokens_of(text)}):
+    if message.selected_by_model and not message.hesitates and (not verdicts or LIMITING_WORDS & {*tokens_of(text)}):
         return reply
     if lead is None and len(text.split()) > 1 and message.fits_other_tool(text, *names, probability=_SURE):
         return request
@@ -217,7 +217,9 @@ def _classify_for_argument(message: _Message, spec: ToolSpec, parameter: str) ->
 def _changes_argument(message: _Message, text: str, call: ToolCall) -> bool:
     spec = message.catalogue.get(call.tool_name)
     values = message.arguments_in(text, spec) if spec and call.started_at is None else {}
-    return any(call.params.get(name) != value and str(value).casefold() not in ALL for name, value in values.items())
+    return any(
+        call.params.get(name) != value and str(value).casefold() not in ALL_WORDS for name, value in values.items()
+    )
 
 
 def _is_about(text: str, calls: list[ToolCall]) -> bool:
