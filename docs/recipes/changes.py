@@ -1,4 +1,4 @@
-"""A change waits for a decision: approve, edit or reject. A missing value is asked for."""
+"""A change waits for a decision: approve, edit or reject. If a value is missing, the router asks for it."""
 
 from packetgate import create_router
 

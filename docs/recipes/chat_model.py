@@ -1,4 +1,4 @@
-"""A model: by its name, or any LangChain chat model."""
+"""A model by its name, or any LangChain chat model."""
 
 from langchain_openai import ChatOpenAI
 

@@ -31,5 +31,5 @@ with create_router(tools=[late_orders], prime=Cautious()) as router:
 
 gate = GateDecisionModel(model="openai:gpt-5-mini")
 wet = Noul(instructions="Is it wet outside?")
-found = gate.invoke({"state": "It has rained all day.", "questions": {"wet": wet}})
-print(f"wet: {found.nouls['wet'].noul:.2f}")
+response = gate.invoke({"state": "It has rained all day.", "questions": {"wet": wet}})
+print(f"wet: {response.nouls['wet'].noul:.2f}")

@@ -1,4 +1,4 @@
-"""Plain functions as tools. `reads` marks a function that changes nothing; every other one counts as a change."""
+"""Plain functions as tools. `reads` marks a function that changes nothing; every other function counts as a change."""
 
 from packetgate import create_router, reads
 

@@ -14,6 +14,6 @@ def cancel_order(order: str) -> str:
 
 settings = {"allow_write_tools": True, "confidence_threshold": 0.6}
 with create_router(tools=[cancel_order], policy="packetgate.toml", settings=settings) as router:
-    print(router.invoke("Cancel order T-1").answer)  # a rule allows it: nobody is asked
-    print(router.invoke("Cancel order A-17").answer)  # a rule denies it
-    print(router.invoke("Cancel order B-4").question.calls)  # no rule: you are asked
+    print(router.invoke("Cancel order T-1").answer)  # a rule allows the call: no question
+    print(router.invoke("Cancel order A-17").answer)  # a rule denies the call
+    print(router.invoke("Cancel order B-4").question.calls)  # no rule matches: a question

@@ -1,4 +1,4 @@
-"""A pydantic-ai agent whose tools come from `packetgate proxy`: you are asked about each change."""
+"""A pydantic-ai agent whose tools come from `packetgate proxy`: each change needs your approval."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Aegra, a LangGraph-API server on PostgreSQL and Redis, set up as docs/scaling.md says: in a separate environment."""
+"""Run Aegra, a LangGraph-API server on PostgreSQL and Redis, in a separate environment as docs/scaling.md describes."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from support.programs import require
 CHECKOUT = Path(__file__).parents[2]
 WANTED = "aegra-api==0.11.*"
 START_TIMEOUT_S = 300
-SOON = {  # a server that died is given up after seconds, not a minute
+SOON = {  # waiting for a server that died ends after seconds instead of a minute
     "LEASE_DURATION_SECONDS": "6",
     "HEARTBEAT_INTERVAL_SECONDS": "1",
     "REAPER_INTERVAL_SECONDS": "1",

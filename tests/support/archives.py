@@ -1,4 +1,4 @@
-"""Past turns: run on the real graph and stored in a SQLite file."""
+"""Past turns that ran on the real graph, stored in a SQLite file."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

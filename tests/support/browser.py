@@ -1,4 +1,4 @@
-"""Headless Chromium: open local pages and press keys."""
+"""Headless Chromium, which opens local pages and presses keys."""
 
 import json
 from collections.abc import Iterator

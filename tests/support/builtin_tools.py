@@ -1,4 +1,4 @@
-"""The built-in tools, by what they may do."""
+"""The names of the built-in tools, by risk."""
 
 READS = "ai.count ai.find ai.list ai.read ai.search embedding.query".split()
 WRITES = "ai.append ai.copy ai.delete ai.edit ai.make_folder ai.move ai.write".split()

@@ -77,7 +77,7 @@ def _leave(file: Path, line: str) -> None:
 
 
 if __name__ == "__main__":
-    from plain_server import PlainServer  # it lies beside this script
+    from plain_server import PlainServer  # in the folder of this script
 
     server = PlainServer("clock")
     server.reading(get_process_number)

@@ -166,7 +166,7 @@ async def finished(settings: Settings, session: str, hotel: Hotel, room: str, te
             elif state.is_unfinished:
                 turn = Continue()
             elif not state.packet.content.original_prompt:
-                turn = Say(text)  # it was killed before anything was kept
+                turn = Say(text)  # the process was killed before it stored anything
             else:
                 return End(Finished(state.packet), doubts)
             told = [event async for event in run_turn(sessions, turn, session, WRITES)]

@@ -1,4 +1,4 @@
-"""A program: what the encoder, the judge and what fills arguments decide for short requests, as JSON.
+"""Print the decisions of the encoder, the judge and the reader of values for short requests, as JSON.
 
 `test_processors.py` runs it natively and emulated, where it takes seconds a request: it imports no more than it needs.
 """

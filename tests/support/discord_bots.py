@@ -1,4 +1,4 @@
-"""The real bot, with the real client, on the stand-in of Discord."""
+"""The real bot with the real client, connected to the stand-in for Discord."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ class Workshop:
                 yield bot
             return
         async with PacketBot(sessions, self.settings, DiscordConfig.model_validate(config)) as bot:
-            bot._connection.guild_ready_timeout = 0.0  # there is one server, and it is there at once
+            bot._connection.guild_ready_timeout = 0.0  # there is one server, which is available at once
             running = asyncio.create_task(bot.start(TOKEN))
             running.add_done_callback(lambda _: self.discord.tell())
             await self.discord.until(lambda: self.discord.gateway.is_connected or running.done())

@@ -1,4 +1,4 @@
-"""The gateway's side of a bot's connection: hello, identify, heartbeats, events in order, and resuming."""
+"""Discord's gateway for a bot's connection: hello, identify, heartbeats, events in order, and resuming."""
 
 import json
 import zlib
@@ -81,7 +81,7 @@ class _Connection:
         self.socket = socket
         self._packer: Any = zlib.compressobj()
         self._flush = zlib.Z_SYNC_FLUSH
-        if compression == "zstd-stream":  # the client asks for it only where it is installed
+        if compression == "zstd-stream":  # the client requests it only if zstd is installed
             import zstandard
 
             self._packer, self._flush = zstandard.ZstdCompressor().compressobj(), zstandard.COMPRESSOBJ_FLUSH_BLOCK

@@ -1,4 +1,4 @@
-"""Payloads as Discord sends them: users, a server with channels, messages, button presses."""
+"""Payloads in Discord's format: users, a server with channels, messages, button presses."""
 
 from itertools import count
 from typing import Any
@@ -83,7 +83,9 @@ def message(author: int, where: int, content: str, **more: Any) -> Payload:
     reply: Payload = {}
     if to is not None:
         reference = {"message_id": to["id"], "channel_id": to["channel_id"], "type": 0}
-        earlier = {name: value for name, value in to.items() if name != "referenced_message"}  # Discord gives no more
+        earlier = {
+            name: value for name, value in to.items() if name != "referenced_message"
+        }  # Discord sends only one level of references
         reply = {"type": 19, "message_reference": reference, "referenced_message": earlier}
     place = {} if where in DIRECT else {"guild_id": str(GUILD), "member": {**member(author), "user": None}}
     return {

@@ -1,8 +1,8 @@
-"""A process that has imported the command line, and forks for every command to save the imports.
+"""A process that has imported Packetgate, and forks for every command to save the imports.
 
 A forked process has its own arguments, folder, environment, network,
-standard streams, terminal, signals and exit status. Only what Python and the imported packages read of the environment
-as they start is the fork server's: a command that depends on it needs a true start.
+standard streams, terminal, signals and exit status. Python and the
+imported packages read the fork server's environment when they start. A command that depends on this needs `cli.start`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What `fork_server.py` starts: given its socket and the path of the command, it forks for each request."""
+"""The process of `fork_server.py`: given its socket and the path of the command, it forks for each request."""
 
 import ctypes
 import gc
@@ -23,7 +23,7 @@ aiosqlite anyio._backends._asyncio fastmcp.server.context griffe langgraph.store
 
 def preload() -> None:
     """Import every module of ours, but the graph that a server makes of its environment, and what they import later."""
-    os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # as the command does before it imports anything
+    os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # the command also sets it before its imports
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no threads before a fork
     for module in walk_packages(packetgate.__path__, "packetgate."):
         if module.name != "packetgate.graph.app":
@@ -106,7 +106,7 @@ def _become(request: dict[str, Any], network: int, *streams: int) -> None:
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.argv[1:] = request["args"]
-    if path := os.environ.get("PYTHONPATH"):  # which a true start heeds as well
+    if path := os.environ.get("PYTHONPATH"):  # a command that is not forked reads it too
         sys.path[1:1] = path.split(os.pathsep)
         with suppress(ModuleNotFoundError):
             import_module("sitecustomize")
@@ -117,7 +117,7 @@ if __name__ == "__main__":
     sys.argv[0] = sys.argv[2]
     sys.path[0] = str(Path(sys.argv[0]).parent)
     preload()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes in between
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the intermediate processes
     serve(channel)
     from packetgate.connectors.command_line import main
 

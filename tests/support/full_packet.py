@@ -1,4 +1,4 @@
-"""A packet in which no field of any section is left as it starts."""
+"""A packet in which every field of every section has a value that is not the default."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""Malformed input: JSON of every shape, documents with one part replaced, and the same as files."""
+"""Malformed input: JSON values of every shape, documents with one part replaced, and both as files."""
 
 import json
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""A notebook whose reads wait until a test opens the gate."""
+"""A notebook server whose reads wait until the test opens a gate."""
 
 import asyncio
 

@@ -98,7 +98,7 @@ def _weights(tokens: list[str], pieces: list[str], seed: int, *, terse: bool) ->
     if terse:
         output[tokens.index("<0x22>"), 0] = 13
         output[tokens.index("</s>"), 0] = 14
-    if pieces:  # each token of the chain points at the next, far more loudly than anything random
+    if pieces:  # each token of the answer makes the next token far more likely than any random token
         chain = [tokens.index("<|assistant|>"), *range(len(tokens) - len(pieces), len(tokens)), tokens.index("</s>")]
         for slot, (token, following) in enumerate(pairwise(chain), start=RANDOM.stop):
             embedding[token, slot] = 100

@@ -1,4 +1,4 @@
-"""Writing at random what a grammar allows."""
+"""Write random texts that a grammar allows."""
 
 from random import Random
 

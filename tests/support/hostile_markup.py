@@ -1,4 +1,4 @@
-"""Outputs in the markup of model families, with thoughts, and with echoes of what tools returned."""
+"""Model outputs in the markup of model families, with thoughts and echoed tool results."""
 
 import json
 

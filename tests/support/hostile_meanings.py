@@ -1,4 +1,4 @@
-"""Outputs whose JSON is sound and whose content is wrong, foreign, or an attack."""
+"""Model outputs with valid JSON and wrong, foreign or malicious content."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Rows of malformed and hostile model outputs, and the decision each must end in."""
+"""Malformed and hostile model outputs, each with the decision that must follow."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A packet in which every free text, names of arguments included, is replaced by the same text."""
+"""A packet in which the same text replaces every free text, including names of arguments."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Outputs of a model that reviews two calls, and the confidence each call must be left with."""
+"""Outputs of a model that reviews two calls, with the confidence that each call must get."""
 
 import json
 from dataclasses import dataclass

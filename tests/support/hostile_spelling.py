@@ -1,4 +1,4 @@
-"""Outputs whose JSON is surrounded, misspelled, cut off, or broken."""
+"""Model outputs whose JSON is misspelled, cut off, broken, or surrounded by text."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Parse HTML: its elements, its text, and what it would load."""
+"""Parse HTML: its elements, its text, and the resources that it would load."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""Reading prompts with a real context, and comparing with one that has read nothing else."""
+"""Read prompts with a real context, and compare its logits with those of a new context."""
 
 import threading
 from collections.abc import Sequence

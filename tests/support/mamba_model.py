@@ -1,4 +1,4 @@
-"""A GGUF model without attention, whose memory of a prompt cannot be cut back: random weights, a byte vocabulary."""
+"""A GGUF model without attention, whose prompt cache cannot be cut: random weights, a vocabulary of bytes."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""What models let slip, with what must be left of it and how many pieces go; and texts that must stay."""
+"""Texts with leaked markup, each with the remaining text and the number of removed pieces; texts that must stay."""
 
 LEAKS = {
     "It is so.<|im_end|> ": ("It is so.", 1),
     "It is so. <|im_end|> ": ("It is so.", 1),
-    # family: <tool_call> and its kin
+    # family: <tool_call> and similar marks
     "A<tool_call>{'name': 'x'}</tool_call>B": ("AB", 1),
     "A<tool_call>\n{}\n</tool_call>\nB": ("A\nB", 1),
     "A <TOOL_CALL>x</TOOL_CALL> B": ("A  B", 1),
@@ -45,7 +45,7 @@ LEAKS = {
     # family: [TOOL_CALLS]
     'A[TOOL_CALLS][{"name": "x"}][/TOOL_CALLS]B': ("AB", 1),
     'A[TOOL_CALLS][{"name": "x"}]': ("A", 1),
-    # a call and nothing else
+    # only a call
     '{"tool": "x", "params": {}}': ("", 1),
     ' [{"name": "x", "arguments": {}}] ': ("", 1),
     '{"selected_tool": "x", "input": {}}': ("", 1),
@@ -58,7 +58,7 @@ LEAKS = {
     "- A:\n  ```\n  x\n  ```\n<think>x</think>B": ("- A:\n  ```\n  x\n  ```\nB", 1),
     "```json\n{}```\n[f(a=1)]\nB": ("```json\n{}```\n\nB", 1),
     "A\n[f(a=1)]\nB": ("A\n\nB", 1),
-    # nested, and put together by cutting
+    # nested marks, and marks that a removal completes
     "A<tool_<think>x</think>call>{}</tool_call>B": ("AB", 2),
     "A<<think></think>tool_call>{}</tool_call>B": ("AB", 2),
     'A `code` <think>x</think><tool_call>{"text": "```\\n`"}</tool_call> and `<think>`': ("A `code`  and `<think>`", 2),
@@ -84,7 +84,7 @@ PLAIN = [
     'The config is {"tool": "x", "params": {}}, as you see.',
     "Use `tool_call` in [brackets].",
     "a\n\n\n\nb",
-    # the author's: in a line of code
+    # written by the author: in a line of code
     "Use `<think>` to start and `</think>` to end a thought.",
     'Hermes writes `<tool_call>{"name": "x", "arguments": {}}</tool_call>` around calls.',
     "Mistral writes `[TOOL_CALLS]` first, ChatML ``<|im_start|>`user``.",

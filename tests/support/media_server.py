@@ -1,4 +1,4 @@
-"""A server that answers with pictures, sounds and files, on standard input and output; some are not what they seem."""
+"""A stdio server that answers with pictures, sounds and files; some have a wrong type."""
 
 import base64
 import random
@@ -62,7 +62,7 @@ async def get_archive() -> Any:
 
 
 if __name__ == "__main__":
-    from plain_server import PlainServer  # it lies beside this script
+    from plain_server import PlainServer  # in the folder of this script
 
     server = PlainServer("media")
     for function in (get_picture, get_sound, get_blob, get_page, get_map, get_poster, get_archive):

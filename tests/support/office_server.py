@@ -35,7 +35,7 @@ def _note(tool: str, what: str) -> None:
 
 
 if __name__ == "__main__":
-    from plain_server import PlainServer  # it lies beside this script
+    from plain_server import PlainServer  # in the folder of this script
 
     server = PlainServer("office")
     server.reading(read_mail)

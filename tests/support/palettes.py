@@ -1,4 +1,4 @@
-"""Palettes of real servers' tools, for models that choose from them at random: a thousand by night, 200 by day."""
+"""Palettes of real servers' tools, for models with random weights: 1,000 in nightly runs, otherwise 200."""
 
 import os
 import random

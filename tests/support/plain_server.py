@@ -1,4 +1,4 @@
-"""An MCP server on standard input and output, written out: FastMCP takes seconds to import, and a test starts many."""
+"""An MCP server on standard input and output without FastMCP, whose import takes seconds."""
 
 import asyncio
 import inspect

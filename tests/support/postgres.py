@@ -17,7 +17,9 @@ USER = "postgres"
 def serve_postgres() -> Iterator[str]:
     """Start a server and yield its URL; without PostgreSQL, skip, but fail in CI."""
     binaries = _binaries()
-    with tempfile.TemporaryDirectory(prefix="pg-") as folder:  # short: a socket's path may have about 100 characters
+    with tempfile.TemporaryDirectory(
+        prefix="pg-"
+    ) as folder:  # short, because a socket's path may have at most about 100 characters
         data = Path(folder, "data")
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             shutil.chown(folder, USER)

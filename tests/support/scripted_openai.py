@@ -112,7 +112,9 @@ class ScriptedOpenAI:
 @contextmanager
 def serve_scripted_openai(more: Sequence[Route] = ()) -> Iterator[ScriptedOpenAI]:
     """Run a server on a free loopback port for as long as the context lasts; `more` is what it serves besides."""
-    listener = socket.create_server(("127.0.0.1", 0))  # listens already: nobody need wait for uvicorn
+    listener = socket.create_server(
+        ("127.0.0.1", 0)
+    )  # the socket listens already, so clients need not wait for uvicorn
     scripted = ScriptedOpenAI(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
     routes = [
         Route("/v1/models", scripted.list_models),

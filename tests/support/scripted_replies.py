@@ -1,4 +1,4 @@
-"""Answers of the scripted server, and their form on the wire."""
+"""Replies of the scripted server, and their format in HTTP responses."""
 
 import asyncio
 import json
@@ -127,7 +127,7 @@ class Stall:
         while self.drip:
             await asyncio.sleep(0.02)
             yield " "
-        await asyncio.Event().wait()  # starlette cancels this when the client is gone
+        await asyncio.Event().wait()  # starlette cancels this when the client disconnects
 
 
 @dataclass(frozen=True)

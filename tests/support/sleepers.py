@@ -1,4 +1,4 @@
-"""Programs that try to outlive whoever started them."""
+"""Programs that try to outlive the process that started them."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The events of a turn, as they come over LangGraph's custom stream."""
+"""The events of a turn in LangGraph's custom stream."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A server on standard input and output. Run with the folder in which it leaves its traces."""
+"""A stdio server. Its argument is the folder of its log files."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from plain_server import PlainServer  # it lies beside this script
+from plain_server import PlainServer  # in the folder of this script
 
 folder = Path(sys.argv[1])
 server = PlainServer("stdio")

@@ -1,4 +1,4 @@
-"""Tools of the tests' own, without a server behind them."""
+"""Specifications of tools for tests, without a server."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tools whose schemas use what JSON Schema offers, one feature after the other: what real servers publish."""
+"""Tools whose schemas use every feature of JSON Schema that real servers use, one at a time."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Turns in this process or on a running server, with the same tools and scripted model."""
+"""Run turns in this process or on a running server, with the same tools and scripted model."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager

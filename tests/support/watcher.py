@@ -1,4 +1,4 @@
-"""Waits until standard input ends with the test run, and kills the run's remaining processes."""
+"""A process that waits until the test run ends, and then kills the run's remaining processes."""
 
 import os
 import signal

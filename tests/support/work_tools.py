@@ -1,4 +1,4 @@
-"""A server with forty office tools: tasks, projects, calendar, web and product documentation."""
+"""A server with 40 office tools: tasks, projects, calendar, web and product documentation."""
 
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
