@@ -50,7 +50,10 @@ class ModelPool:
         """
         specs: dict[Role, ModelSpec] = {"lite": parse_model(lite), "prime": parse_model(prime)}
         if specs["lite"].provider == "decisions":
-            raise ModelError(f"{lite!r} is a decision model, which can only review calls: set it as prime, not as lite")
+            raise ModelError(
+                f"the decision model {lite!r} only reviews calls and cannot be the lite model: "
+                "set this model with --prime or PACKETGATE_PRIME"
+            )
         tables, files = from_file or {}, _Files({}, threading.Lock())
         self._reviewer: _RoleModel | None = None
         if specs["prime"].provider == "decisions":

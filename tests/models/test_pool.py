@@ -172,7 +172,7 @@ async def test_with_a_decision_endpoint_the_lite_model_answers(monkeypatch: pyte
 
 
 async def test_a_decision_endpoint_cannot_be_lite():
-    with pytest.raises(ModelError, match="set it as prime"):
+    with pytest.raises(ModelError, match="with --prime or PACKETGATE_PRIME"):
         ModelPool("decisions:d")
     with pytest.raises(ModelError, match="decisions:NAME"):
         await ModelPool().reviewer()

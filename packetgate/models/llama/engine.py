@@ -16,7 +16,7 @@ import numpy.typing as npt
 from packetgate.models.decoding import begins_call
 from packetgate.models.llama.context import LlamaContext
 from packetgate.models.llama.grammar import CallForm, Grammar, Grammars
-from packetgate.models.llama.prompt import Chat, PromptWriter, Tools
+from packetgate.models.llama.prompt import Chat, PromptWriter, ToolDefinitions
 from packetgate.models.llama.sampling import Logits, Mask, Sampler, ends_in_loop, logits_of, lower_repeated
 from packetgate.models.llama.weights import LlamaWeights
 from packetgate.state.errors import DecisionError
@@ -43,7 +43,7 @@ class Request:
     measured_words: tuple[str, ...] = ()
     """If not empty, the engine writes no answer, but measures the probability that it begins with each word."""
     words_only: bool = False
-    tools: Tools = ()
+    tools: ToolDefinitions = ()
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Event that stops the request at its next token, or at the next batch of the prompt."""
     on_text: Callable[[str], None] = lambda _: None

@@ -22,7 +22,7 @@ with suppress(ImportError):  # `check_installed` reports a missing package
 
 Chat = Sequence[dict[str, Any]]
 """Messages with `role` and `content`; those of the assistant may have `tool_calls` with arguments as objects."""
-Tools = Sequence[dict[str, Any]]
+ToolDefinitions = Sequence[dict[str, Any]]
 """Tools in the format of OpenAI's API."""
 
 CHATML = (
@@ -74,7 +74,9 @@ class PromptWriter:
         """The template's call syntax, or the default."""
         return self.template_syntax or DEFAULT_SYNTAX
 
-    def write(self, chat: Chat, tools: Tools = (), *, thinking: bool = True, open_thought: bool = False) -> Prompt:
+    def write(
+        self, chat: Chat, tools: ToolDefinitions = (), *, thinking: bool = True, open_thought: bool = False
+    ) -> Prompt:
         """Return the prompt up to where the answer begins.
 
         Args:
@@ -119,7 +121,7 @@ class PromptWriter:
         begin, end = self._weights.edges
         return Jinja2ChatFormatter(self._weights.template or CHATML, eos_token=end, bos_token=begin)
 
-    def _render(self, chat: Chat, tools: Tools, *, thinking: bool) -> str:
+    def _render(self, chat: Chat, tools: ToolDefinitions, *, thinking: bool) -> str:
         for turns in (chat, _alternating(chat)):  # many templates accept no system message, or only alternating roles
             try:
                 return self._formatter(
