@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from packetgate.connectors.clients import ServeConfig, load_clients
 from packetgate.connectors.http import GRACE_S, bind_socket
-from packetgate.connectors.options import checked, context_for_others, run_settings_from, settings_from
+from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 from packetgate.connectors.serve.command import TOKEN_VARIABLE, open_app, serve
 from packetgate.state.base import new_id
 
@@ -66,7 +66,9 @@ async def serving(cli: CommandLine, *args: str, **variables: str) -> AsyncIterat
     """Serve the endpoint in this process, with the options and variables of the command, on a free port."""
     with _as_in(cli, variables):
         given = get_command(_ALONE).make_context("serve", [*args]).params
-        settings = checked(settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}, local=True))
+        settings = check_settings(
+            settings_from(**{name: given[name] for name in ("mcp_config", "lite", "prime")}, local=True)
+        )
         config = load_clients(ServeConfig, settings.preferences_path)
         switches = (given["overrides"], given["allow_writes"], given["allow_commands"])
         context = context_for_others(run_settings_from(settings, *switches))
