@@ -23,7 +23,7 @@ USES_NAMESPACE = ("packetgate", "learned")
 MAX_RECORDS = 10_000
 MAX_USES = 1_000
 """Number of a user's newest uses that are read."""
-CACHE_S = 60.0
+USES_CACHE_S = 60.0
 """Seconds for which a user's uses are cached: another process may have stored more."""
 _NO_LIMIT = 1_000_000
 _BATCH_SIZE = 1_000
@@ -102,7 +102,7 @@ async def store_use(store: BaseStore, header: Header, key: str, use: ConfirmedUs
 async def read_learned(store: BaseStore, header: Header) -> LearnedUses:
     """Return the confirmed uses of the turn's user."""
     user, cache = _user_key(header), _CACHE.setdefault(store, {})
-    for other in [other for other, (read_at, _) in cache.items() if monotonic() - read_at >= CACHE_S]:
+    for other in [other for other, (read_at, _) in cache.items() if monotonic() - read_at >= USES_CACHE_S]:
         del cache[other]
     if user not in cache:
         uses = _valid_items(ConfirmedUse, await store.asearch(namespace(USES_NAMESPACE, user), limit=_NO_LIMIT))
