@@ -24,7 +24,7 @@ async def respond(
 
         clean = strip_markup(answer.text, packet.session_words)
         text, violations = clean.text or ONLY_MARKUP, clean.violations
-    dropped = "".join(f"Dropped: {note}.\n\n" for note in packet.governance.unanswered_questions)
+    dropped = "".join(f"Dropped: {note}.\n\n" for note in packet.governance.dropped_notes)
     notes = _result_notes(packet)
     shown = with_inert_links(dropped + (answer.markdown or text) + answer.appendix, packet.session_words) + notes
     model_text = {MODEL_TEXT: text} if answer.appendix else {}

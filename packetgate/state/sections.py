@@ -436,8 +436,8 @@ class Governance(Section):
     audit: tuple[AuditEntry, ...] = ()
 
     @property
-    def unanswered_questions(self) -> tuple[str, ...]:
-        """Questions of earlier turns that the user did not answer."""
+    def dropped_notes(self) -> tuple[str, ...]:
+        """Notes on questions without an answer and on interrupted changes that this turn closed."""
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
 
     def as_dry_run(self) -> "Governance":

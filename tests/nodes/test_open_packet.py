@@ -87,10 +87,10 @@ async def test_changes_of_an_interrupted_turn_are_reported(ends: list[Entry], sa
     message = HumanMessage("Hi")
     given = OpeningPacket.model_validate(dict(before.model_copy(update={"messages": [message]})))
     journal = MemoryJournal()
-    assert (await open_packet(given, RUNTIME, journal=journal))["governance"].unanswered_questions == ()
+    assert (await open_packet(given, RUNTIME, journal=journal))["governance"].dropped_notes == ()
     for entry in (Entry(STARTED, detail={"attempt": 1}), *ends):
         at = {"packet_id": given.header.packet_id, "call_id": write.call_id}
         await journal.record(dataclasses.replace(entry, **at))
-    (told,) = (await open_packet(given, RUNTIME, journal=journal))["governance"].unanswered_questions
+    (told,) = (await open_packet(given, RUNTIME, journal=journal))["governance"].dropped_notes
     assert told.startswith("files.delete_file: ")
     assert says in told
