@@ -129,8 +129,8 @@ def test_the_gates_model_is_a_decision_model(tiny_gguf: Path):
     picture: Any = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
     many = Choice(instructions="Which?", criteria={str(number): None for number in range(63)})
     bad: list[tuple[Any, Question, str]] = [
-        ({"messages": [HumanMessage([picture])]}, QUESTIONS["wet"], "pictures"),
-        ({"seen": picture}, QUESTIONS["wet"], "pictures"),
+        ({"messages": [HumanMessage([picture])]}, QUESTIONS["wet"], "image"),
+        ({"seen": picture}, QUESTIONS["wet"], "image"),
         ({"when": object()}, QUESTIONS["wet"], "object"),
         ("long " * 50_000, QUESTIONS["wet"], "exceed the context"),
         ("It rains.", Box(instructions="the umbrella"), "box"),

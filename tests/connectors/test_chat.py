@@ -44,7 +44,7 @@ def test_the_history_is_private(cli: CommandLine) -> None:
         child.expect("Hello from before")
         child.send(KEYS["Ctrl-C"])
         child.send("/qu")
-        child.expect("leave; the session is kept")
+        child.expect("leave the chat and keep")
         child.send(KEYS["Tab"])
         child.expect("/quit")
         child.send("\r")

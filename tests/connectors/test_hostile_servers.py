@@ -30,7 +30,7 @@ def test_hostile_servers_do_not_affect_a_good_one(cli: CommandLine):
     for done in (listed, examined, asked):
         said = " ".join((done.out + done.err).split())
         assert "unfit" in said
-        assert "not offered: 'get_\\x1b[2Jnews': a tool's name may have" in said
+        assert "not offered: 'get_\\x1b[2Jnews': a name may have" in said
         assert "the environment variable NOT_SET_HERE is not set" in said
         assert "logs/dying.log" in said
     said = " ".join(examined.out.split())

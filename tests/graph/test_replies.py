@@ -104,10 +104,10 @@ async def test_an_expired_question_runs_nothing(notebook: Notebook):
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        ({"decisions": []}, "not a reply"),
-        (7, "not a reply"),
-        (False, "not a reply"),
-        ([], "not a reply"),
+        ({"decisions": []}, "no decision in the reply"),
+        (7, "no decision in the reply"),
+        (False, "no decision in the reply"),
+        ([], "no decision in the reply"),
         ({"decisions": [{"type": "perhaps"}]}, "unknown decision 'perhaps'"),
         ({"decisions": [{"type": ["approve"]}]}, "unknown decision"),
         ({"decisions": [3]}, "unknown decision"),

@@ -14,7 +14,7 @@ PICTURE = "![x](https://evil.example/p.png)"
 
 
 class FakeToolbox:
-    known: object = None
+    last_catalogue: object = None
 
 
 class FakeRuntime:

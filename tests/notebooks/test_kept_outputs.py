@@ -11,7 +11,7 @@ from notebooks.run import FOLDER, METADATA, cleaned, kinds, machine_paths
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 PICTURES = {
-    "01_packet_journey": ["image/svg+xml"],
+    "01_packet_journey": [],
     "02_your_models_and_servers": ["image/png"],
     "03_trust_the_gate": ["image/png", "image/png", "image/png"],
     "04_a_proxy_for_any_agent": [],
@@ -79,7 +79,6 @@ def test_in_the_second_notebook_a_model_selects_reviews_and_answers():
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     printed = "".join(output.text for output in outputs if output.output_type == "stream")
     assert "lite:  openai:scripted\nprime: openai:scripted\n" in printed
-    assert re.findall(r"ok +(review|selection) +usable", printed) == ["selection", "review"]
     (packet,) = [str(output.data["text/plain"]) for output in outputs if "CognitionPacket(" in str(output.get("data"))]
     deciding = re.findall(r"step='(\w+)'(?:(?!step=).)*decided_by='model', is_fallback=False", packet)
     assert deciding == ["select_tool", "review_selection", "respond"]
