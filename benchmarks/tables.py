@@ -51,8 +51,8 @@ CALLS = {
 SHARES = {"prompt": "share", "cached": "cached_share"}
 MODEL_GOALS = {
     "calls": "at most 3",
-    "prompt": "at most an eighth",
-    "cached": "at most its price",
+    "prompt": "at most 12.5 % of `create_agent`",
+    "cached": "at most 100 % of `create_agent`",
     "output": "at most 106",
 }
 
@@ -110,7 +110,7 @@ def models(result: Result) -> Iterator[str]:
 
 def _share(ours: Mapping[str, Any], figure: str) -> str:
     share = ours.get(SHARES.get(figure, ""))
-    return f"{ours[figure]:,.0f}" + (f" ({_percent(share)} of the other)" if share else "")
+    return f"{ours[figure]:,.0f}" + (f" ({_percent(share)} of `create_agent`)" if share else "")
 
 
 def ratios(result: Result) -> Iterator[str]:

@@ -342,7 +342,7 @@ class _Conversation:
             for call, message in [*_earlier_calls(self.messages)][-MAX_SOURCES:]
         )
 
-    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
+    def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
         return CognitionPacket(
             header=Header(packet_id=self.packet_id, session_id=self.thread, origin=SERVER, person=self.thread),
             context=Context(palette=(entry,)),

@@ -57,7 +57,7 @@ class Client:
     settings: RoutingContext
     sources: tuple[ToolCall, ...] = ()
 
-    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
+    def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
         """Return the packet of one more call."""
         return CognitionPacket(
             header=Header(packet_id=new_id(), session_id="benchmark"),

@@ -62,11 +62,11 @@ class Caller(Protocol):
         """Earlier calls. The values of a call are traced to the outputs of these calls."""
         ...
 
-    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
+    def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
         """Return the packet of a call with the user's words; the palette contains only `entry`.
 
         Args:
-            own_thread: use a new thread, where the call can wait for an answer beside other calls.
+            own_session: use a new session, where the call can wait for an answer beside other calls.
         """
         ...
 
@@ -95,12 +95,12 @@ class Pipeline:
         return AllowedTools(self.tools, settings, self.channel)
 
     async def propose_call(
-        self, requested: RequestedCall, caller: Caller, settings: RoutingContext, *, own_thread: bool = False
+        self, requested: RequestedCall, caller: Caller, settings: RoutingContext, *, own_session: bool = False
     ) -> CognitionPacket:
         """Return the packet of a checked, reviewed and journaled call; it may wait for an answer.
 
         Args:
-            own_thread: nobody can be asked during the request, so a call that may need an answer gets a new thread.
+            own_session: nobody can be asked during the request, so a call that may need an answer gets a new session.
 
         Raises:
             CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
@@ -108,7 +108,9 @@ class Pipeline:
         toolbox = self.toolbox(settings)
         catalogue = await toolbox.catalogue()
         hint = self.not_found_hint
-        packet, proposal = await asyncio.to_thread(_proposal, requested, caller, catalogue, hint, own_thread=own_thread)
+        packet, proposal = await asyncio.to_thread(
+            _proposal, requested, caller, catalogue, hint, own_session=own_session
+        )
         runtime = self._runtime(packet, can_ask=True)
         (call,) = packet.routing.calls
         basis = {"confidence_source": ConfidenceSource.UNJUDGED, "reasoning": CHOSEN_BY_CLIENT}
@@ -219,7 +221,7 @@ def _change_entries(packet: CognitionPacket, catalogue: Catalogue) -> tuple[Entr
 
 
 def _proposal(
-    requested: RequestedCall, caller: Caller, catalogue: Catalogue, hint: str, *, own_thread: bool
+    requested: RequestedCall, caller: Caller, catalogue: Catalogue, hint: str, *, own_session: bool
 ) -> tuple[CognitionPacket, PacketUpdate]:
     """Return a packet with the call, and the sections that the call adds. Blocking."""
     checked = repair_call(requested.name, requested.params, catalogue)
@@ -248,8 +250,8 @@ def _proposal(
         hint = f" {confirm_read_hint(call)}" if call.is_unconfirmed_read else ""
         message = f"{call.tool_name} may {call.risk}{reasons}. {requested.refusal_if_changing}{hint}"
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
-    if own_thread and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
-        packet = caller.new_packet(entry, own_thread=True)
+    if own_session and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
+        packet = caller.new_packet(entry, own_session=True)
     routing = ToolRouting(max_reinjections=1).with_corrections(*checked.repairs).with_calls((call,), 1)
     proposal: PacketUpdate = {"header": packet.header, "content": packet.content, "tool_routing": routing}
     return packet.with_update(proposal), proposal

@@ -16,7 +16,7 @@ from packetgate.models.model import HIDDEN, PICTURES_REFUSED, ChatCaller, Model,
 from packetgate.models.pictures import picture_names
 from packetgate.models.requests import join_pieces, record_request, usage_of
 from packetgate.models.stripping import ONLY_MARKUP, MarkupFilter
-from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_room
+from packetgate.models.thoughts import cut_off_in_thought, ended_within_thought, smaller_token_limit
 from packetgate.models.transport import as_decision_errors, check_not_refused, timeout_of
 from packetgate.models.turns import limited_request
 from packetgate.state.base import TokenUsage
@@ -95,18 +95,18 @@ async def complete(
 
     async def texts() -> AsyncIterator[str]:
         nonlocal written, usage, problem
-        room, pieces = model.thoughts.room, list[AIMessage]()
+        thought_limit, pieces = model.thoughts.token_limit, list[AIMessage]()
         markup, links = MarkupFilter(user_words), LinkFilter(user_words)
         while not pieces:
             try:
-                async for piece in stream(model.chat, messages, options | {"max_tokens": max_tokens + room}):
+                async for piece in stream(model.chat, messages, options | {"max_tokens": max_tokens + thought_limit}):
                     pieces.append(piece)
                     yield links.feed(markup.feed(piece.text))
                 break
             except DecisionError as error:
                 if pieces:
                     raise
-                room = smaller_room(room, error)
+                thought_limit = smaller_token_limit(thought_limit, error)
         yield links.feed(markup.close()) + links.close()
         if not pieces:
             raise DecisionError(f"{model.label} returned no text")

@@ -12,7 +12,7 @@ from packetgate.models.choices import MeasuredChoice
 from packetgate.models.decoding import decode_json
 from packetgate.models.model import FormAnswer, Model
 from packetgate.models.schemas import AnswerForm
-from packetgate.models.thoughts import ask_with_room, cut_off_in_thought, ended_within_thought
+from packetgate.models.thoughts import ask_with_token_limit, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -61,7 +61,7 @@ async def structured_answer(
         return await model.answer(asked, form, sampling=sampling | {"max_tokens": most})
 
     while True:
-        answer = await ask_with_room(model.thoughts, max_tokens, ask)
+        answer = await ask_with_token_limit(model.thoughts, max_tokens, ask)
         model.thoughts.record(answer.usage.thought_tokens)
         spent += answer.usage
         try:

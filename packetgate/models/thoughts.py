@@ -10,9 +10,9 @@ from packetgate.models.turns import skip_model
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
-ROOM, LOCAL_ROOM = 8_000, 2_000
+DEFAULT_TOKEN_LIMIT, LOCAL_TOKEN_LIMIT = 8_000, 2_000
 """Thought tokens if no budget is set: at an endpoint, and before calls of a model in this process."""
-_LEAST_ROOM, _SHRINK = 500, 4
+_LEAST_TOKEN_LIMIT, _SHRINK = 500, 4
 CHARS_PER_TOKEN = 4
 
 A = TypeVar("A")
@@ -27,30 +27,30 @@ class Thoughts:
         """None: no answer yet."""
 
     @property
-    def room(self) -> int:
-        """The token limit of a thought."""
-        return self.budget if self.budget is not None else 0 if self.thinks is False else ROOM
+    def token_limit(self) -> int:
+        """The most tokens of thoughts before an answer; 0 if the model does not think."""
+        return self.budget if self.budget is not None else 0 if self.thinks is False else DEFAULT_TOKEN_LIMIT
 
     def record(self, tokens: int) -> None:
         """Record the thought tokens of an answer."""
         self.thinks = tokens > 0 or bool(self.thinks)
 
 
-def smaller_room(room: int, error: DecisionError) -> int:
+def smaller_token_limit(limit: int, error: DecisionError) -> int:
     """Return a smaller thought limit after a server refused the length; raise any other error."""
-    if not room or not is_too_long(error.__cause__):
+    if not limit or not is_too_long(error.__cause__):
         raise error
-    return room // _SHRINK if room > _LEAST_ROOM else 0
+    return limit // _SHRINK if limit > _LEAST_TOKEN_LIMIT else 0
 
 
-async def ask_with_room(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> A:
+async def ask_with_token_limit(thoughts: Thoughts, length: int, ask: Callable[[int], Awaitable[A]]) -> A:
     """Call `ask` with a token limit for thoughts and answer, and again with a lower limit if the server refuses it."""
-    room = thoughts.room
+    limit = thoughts.token_limit
     while True:
         try:
-            return await ask(length + room)
+            return await ask(length + limit)
         except DecisionError as error:
-            room = smaller_room(room, error)
+            limit = smaller_token_limit(limit, error)
 
 
 def ended_within_thought(text: str, usage: TokenUsage, *, cut_off: bool) -> bool:
@@ -61,7 +61,8 @@ def ended_within_thought(text: str, usage: TokenUsage, *, cut_off: bool) -> bool
 def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> DecisionError:
     """Return the error for a model that thought until it was cut off. The turn does not ask it again."""
     skip_model(label)
-    advice = f"raise thinking_budget, which is {thoughts.room:,}, or set reasoning_effort=low or enable_thinking=false"
+    budget = f"raise thinking_budget, which is {thoughts.token_limit:,}"
+    advice = f"{budget}, or set reasoning_effort=low or enable_thinking=false"
     tokens = f"{spent.output_tokens:,} tokens, " if spent.output_tokens else ""
     return DecisionError(f"{label} was cut off while thinking ({tokens}no answer): {advice}", spent)
 

@@ -13,7 +13,7 @@ from packetgate.models.model import Model
 from packetgate.models.openai.connect import OpenAIChat, connect
 from packetgate.models.schemas import CONFIDENCE, AnswerForm, object_schema
 from packetgate.models.structured import StructuredResult, structured_answer
-from packetgate.models.thoughts import ROOM
+from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.prompts.rendering import render
 from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
@@ -55,7 +55,7 @@ async def test_sampling_parameters_are_sent(model: Model, scripted_openai: Scrip
     await ask(model)
     sent = scripted_openai.requests[0]
     limit = "max_completion_tokens" if isinstance(model.chat, OpenAIChat) else "max_tokens"
-    assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50 + ROOM)
+    assert (sent["temperature"], sent["top_p"], sent[limit]) == (0.15, 0.9, 50 + DEFAULT_TOKEN_LIMIT)
 
 
 async def test_a_fenced_answer_is_parsed(model: Model, scripted_openai: ScriptedOpenAI):

@@ -16,11 +16,11 @@ from packetgate.models.answers import Completion, complete
 from packetgate.models.model import Model
 from packetgate.models.options import ModelOptions
 from packetgate.models.structured import StructuredResult, structured_answer
-from packetgate.models.thoughts import ROOM, Thoughts, count_thought_tokens
+from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT, Thoughts, count_thought_tokens
 from packetgate.state.errors import DecisionError
 
 LENGTH = 50
-AT_FIRST = LENGTH + ROOM
+AT_FIRST = LENGTH + DEFAULT_TOKEN_LIMIT
 
 
 class Verdict(BaseModel):
@@ -139,7 +139,7 @@ async def test_room_shrinks_if_the_server_refuses_the_length(
     scripted_openai.script(refusal, Thinks(100, GOOD), Thinks(100, GOOD))
     model = await model_at(scripted_openai)
     await ask(model)
-    assert lengths(scripted_openai) == [AT_FIRST, LENGTH + ROOM // 4]
+    assert lengths(scripted_openai) == [AT_FIRST, LENGTH + DEFAULT_TOKEN_LIMIT // 4]
 
 
 async def test_a_too_long_prompt_is_an_error(scripted_openai: ScriptedOpenAI):

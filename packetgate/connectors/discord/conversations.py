@@ -22,12 +22,12 @@ from packetgate.connectors.discord.questions import (
     NOT_AUTHORISED,
     Action,
     DecisionForm,
-    asker_of,
     decision_buttons,
     has_expired,
     headline,
     question_parts,
     reply_of,
+    requester_id,
 )
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import (
@@ -98,7 +98,7 @@ class DiscordConversations:
         async with self.lock(session), self._report_errors(turn_context):
             state, words = await self.sessions.state(session), words_in_message(message, me)
             question = state.question
-            is_askers = question is not None and words != "" and asker_of(state.packet) == message.author.id
+            is_askers = question is not None and words != "" and requester_id(state.packet) == message.author.id
             may_reply = is_askers and question is not None and not has_expired(question)
             if (
                 question is not None
@@ -147,7 +147,7 @@ class DiscordConversations:
     ) -> None:
         session = session_of(message.channel.id)
         state = await self.sessions.state(session)
-        question, asker = state.question, asker_of(state.packet)
+        question, asker = state.question, requester_id(state.packet)
         if question is None or question.get("question_id") != question_id:
             raise RequestError(QUESTION_CLOSED)
         if not self._config.may_decide(person_of(interaction.user, interaction.channel), asker):
@@ -223,7 +223,7 @@ class DiscordConversations:
         await turn_context.live_message.attach(pictures)
 
     async def _ask(self, question: dict[str, Any], packet: CognitionPacket, turn_context: _TurnContext) -> None:
-        line = headline(question, asker_of(packet) or turn_context.asker)
+        line = headline(question, requester_id(packet) or turn_context.asker)
         sent = await turn_context.live_message.ask(line, decision_buttons(question), **question_parts(question))
         self._shown_questions[turn_context.session] = sent, str(question.get("question_id"))
 

@@ -38,7 +38,7 @@ _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
 }
 
 
-def asker_of(packet: CognitionPacket) -> int:
+def requester_id(packet: CognitionPacket) -> int:
     """Return the id of the Discord user who started the turn; 0 if the turn was started elsewhere."""
     person = packet.header.person
     return int(person) if person.isdecimal() else 0

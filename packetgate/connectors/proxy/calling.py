@@ -139,7 +139,7 @@ async def _decide_outside_client(
     packet = gateway.parked_calls.pop(key, None)
     question = packet.governance.question if packet else None
     if packet is None or (question is not None and question.has_expired):
-        packet = await gateway.pipeline.propose(requested, session, own_thread=True)
+        packet = await gateway.pipeline.propose(requested, session, own_session=True)
         if packet.governance.question is None:
             return packet
         await gateway.pipeline.recorder.park(packet)

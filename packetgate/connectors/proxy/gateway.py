@@ -89,14 +89,14 @@ class ProxyPipeline(Pipeline):
         return self.recorder.store
 
     async def propose(
-        self, requested: RequestedCall, session: ProxySession, *, own_thread: bool = False
+        self, requested: RequestedCall, session: ProxySession, *, own_session: bool = False
     ) -> CognitionPacket:
         """Wait for the server of a call, and return the call's packet. Raise CallRefusedError if it cannot run."""
         await self._wait_for_server(requested.name, session.settings)
         known = await self.toolbox(session.settings).catalogue()
         if requested.name not in known and (reason := self.unavailable_reason(requested.name, session.settings)):
             raise CallRefusedError(reason)
-        return await self.propose_call(requested, session, session.settings, own_thread=own_thread)
+        return await self.propose_call(requested, session, session.settings, own_session=own_session)
 
     async def answer_question(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
         """Wait for the server of a call, and return the packet with the user's reply."""

@@ -95,9 +95,9 @@ class ProxySession:
         """The tools that the client was shown in any way."""
         return frozenset({entry.tool_name for entry in self.palette} | self.found_tools)
 
-    def new_packet(self, entry: PaletteEntry, *, own_thread: bool = False) -> CognitionPacket:
-        """Return the packet of a new call; `own_thread`: in a new thread, where the call can wait for approval."""
-        session_id = f"{self.session_id}-{new_id()[:6]}" if own_thread else self.session_id
+    def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
+        """Return the packet of a new call. With `own_session`, it can wait in a new session."""
+        session_id = f"{self.session_id}-{new_id()[:6]}" if own_session else self.session_id
         return CognitionPacket(
             header=Header(
                 session_id=session_id, parent_packet_id=self.parent_packet_id, origin=PROXY, person=self.client

@@ -71,7 +71,7 @@ async def calibrate(
     elif not better:
         say("not stored: on held-out answers, the curves are not better than the review's own confidence")
     elif stored:
-        say("stored: the curves apply from the next turn; `packetgate calibrate --undo` removes it")
+        say("stored: the curves apply from the next turn; to remove them, run `packetgate calibrate --undo`")
     else:
         say("not stored, because of --dry-run")
     return 0

@@ -32,7 +32,7 @@ from packetgate.models.pictures import Picture
 from packetgate.models.source import ModelSource, is_model_of
 from packetgate.models.stripping import strip_markup
 from packetgate.models.structured import structured_answer
-from packetgate.models.thoughts import Thoughts, ask_with_room, cut_off_in_thought, ended_within_thought
+from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
@@ -261,7 +261,7 @@ class ModelSelector:
                 messages, tools, max_calls=self._max_calls, sampling=sampling, must_call=must_call, caller=self._caller
             )
 
-        answer = await ask_with_room(thoughts, self._sampling["max_tokens"], call)
+        answer = await ask_with_token_limit(thoughts, self._sampling["max_tokens"], call)
         thoughts.record(answer.usage.thought_tokens)
         self.usage += answer.usage
         if not model.is_local and ended_within_thought(answer.text, answer.usage, cut_off=answer.cut_off):

@@ -234,7 +234,7 @@ def _spans(reading: ParsedRequest) -> Iterator[Span]:
 
 
 def _rests(reading: ParsedRequest, seen: set[tuple[int, int]]) -> Iterator[Span]:
-    """Yield the spans after an edge word or a colon, to the end of the sentence and of the request."""
+    """Yield two spans after each edge word or colon: to the end of the sentence, and to the end of the request."""
     count = len(reading.tokens)
     ends = [at for at in range(1, count + 1) if reading.breaks[at] or at == count]
     yielded = 0

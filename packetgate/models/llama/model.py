@@ -32,7 +32,7 @@ from packetgate.models.options import ModelOptions
 from packetgate.models.pictures import without_pictures
 from packetgate.models.requests import usage_of
 from packetgate.models.stripping import MarkupFilter
-from packetgate.models.thoughts import LOCAL_ROOM
+from packetgate.models.thoughts import LOCAL_TOKEN_LIMIT
 from packetgate.state.printing import compact_json
 
 _SAMPLING = frozenset({"temperature", "top_p", "max_tokens", "seed", "enable_thinking", "thinking_budget"})
@@ -151,7 +151,7 @@ class LlamaCppModel(Model):
 
     @property
     def _thinking_budget(self) -> int:
-        return LOCAL_ROOM if self.thoughts.budget is None else self.thoughts.budget
+        return LOCAL_TOKEN_LIMIT if self.thoughts.budget is None else self.thoughts.budget
 
     @property
     def accepts_images(self) -> bool:

@@ -15,7 +15,7 @@ from packetgate.deciders.language.selection import select_by_model
 from packetgate.deciders.protocols import Selection
 from packetgate.models.model import Model
 from packetgate.models.openai.model import OpenAICompatible
-from packetgate.models.thoughts import ROOM
+from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
 from packetgate.state.packet import CognitionPacket
@@ -57,7 +57,7 @@ async def test_the_request_has_tools_sampling_and_prompt(served: OpenAICompatibl
     )
     await select(served, context=context)
     (request,) = scripted_openai.requests
-    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 900 + ROOM)
+    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 900 + DEFAULT_TOKEN_LIMIT)
     assert (request["tool_choice"], request["parallel_tool_calls"]) == ("auto", False)
     assert "response_format" not in request
     tools = offered(scripted_openai)
@@ -87,7 +87,7 @@ async def test_words_of_another_model_than_prime_are_not_the_answer(
     given = packet("What is the capital of France?")
     chosen = await select_by_model(lite, given, FILES, CONTEXT, prime=prime)
     assert (chosen.action, chosen.text) == ("none", "")
-    assert scripted_openai.requests[0]["max_tokens"] == CONTEXT.selection_max_tokens + ROOM
+    assert scripted_openai.requests[0]["max_tokens"] == CONTEXT.selection_max_tokens + DEFAULT_TOKEN_LIMIT
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from support.scripted_openai import HttpError, ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders
 from packetgate.models.source import ModelSource
-from packetgate.models.thoughts import ROOM
+from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
@@ -54,7 +54,7 @@ async def test_the_prompt_has_the_request_and_the_calls(model: ModelSource, scri
     scripted_openai.script(review(0.9, 0.9))
     await judge(model, READ, DELETE, context=RoutingContext(review_temperature=0.25, review_max_tokens=60))
     request = scripted_openai.requests[0]
-    assert (request["temperature"], request["max_tokens"]) == (0.25, 120 + ROOM)
+    assert (request["temperature"], request["max_tokens"]) == (0.25, 120 + DEFAULT_TOKEN_LIMIT)
     text = last(scripted_openai)
     assert "Request:\nRead a.txt and tidy up" in text
     assert '1. files.read_file (read): Read a text file.\n   arguments: {"path":"a.txt"}' in text

@@ -11,7 +11,7 @@ from packetgate.deciders.language.selection import select_by_model
 from packetgate.models.openai.model import OpenAICompatible
 from packetgate.models.options import ModelOptions
 from packetgate.models.source import ModelSource
-from packetgate.models.thoughts import ROOM
+from packetgate.models.thoughts import DEFAULT_TOKEN_LIMIT
 from packetgate.state.context import RoutingContext
 from packetgate.state.routing import Correction
 
@@ -53,7 +53,7 @@ async def test_the_prompt_has_the_palette_and_the_request(model: ModelSource, sc
     )
     await select(model, context=context)
     request = scripted_openai.requests[0]
-    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 99 + ROOM)
+    assert (request["temperature"], request["top_p"], request["max_tokens"]) == (0.2, 0.8, 99 + DEFAULT_TOKEN_LIMIT)
     assert "- files.read_file: Read a text file." in system(scripted_openai)
     assert "\n  arguments: {path: string}" in system(scripted_openai)
     assert "at most 2" in system(scripted_openai)

@@ -67,4 +67,4 @@ async def test_thoughts_get_room_if_the_template_supports_them(
     template: str, room: int, llama_cpp_installed: None, tmp_path: Path
 ):
     file = write_tiny_gguf(tmp_path / "tiny.gguf", template=template)
-    assert LlamaCppModel.load(str(file), {"n_ctx": 256, "n_threads": 1}).thoughts.room == room
+    assert LlamaCppModel.load(str(file), {"n_ctx": 256, "n_threads": 1}).thoughts.token_limit == room
