@@ -115,7 +115,7 @@ class JournalChain:
         return None
 
     def check_end(self, head: ChainHead) -> str | None:
-        """Return what is wrong if the rows end here and `head` is the stored head, or None."""
+        """Compare the end of the rows with the stored `head`. Return the problem, or None."""
         if head != self.head:
             return f"the last row is {self.head.seq}, but the stored head is row {head.seq} ({head.hash[:12]})"
         if self._unexplained:

@@ -30,7 +30,7 @@ def parse_setting(model: type[BaseModel], name: str, text: str, where: str) -> S
 
 
 def check_setting(model: type[BaseModel], name: str, value: Any, where: str, instead: str = "") -> SettingValue:
-    """Return a field's value from a value of a file.
+    """Return a value for the field `name` of `model`, checked. `where` names the source in errors.
 
     Raises:
         ConfigError: the field does not accept the value; the message ends with `instead`.

@@ -35,7 +35,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_of_two_concurrent_approvals_one_counts(
+async def test_only_one_of_two_concurrent_approvals_counts(
     request: pytest.FixtureRequest, settings: Settings, database: str
 ) -> None:
     url = request.getfixturevalue("postgres") if database == "postgres" else None

@@ -76,7 +76,7 @@ class Judgement:
 
     @property
     def apparent_risk(self) -> Risk:
-        """The apparent risk, for matching requests; never used for permission."""
+        """The apparent risk: read for an unconfirmed read. Never used for permission."""
         return Risk.READ if self.is_unconfirmed_read else self.risk
 
 
