@@ -23,7 +23,7 @@ REFUSED = [
     ({"questions": {"x": {"type": "box", "instructions": "the dog"}}}, "box"),
     ({"questions": {"x": {"type": "choice", "criteria": {str(n): None for n in range(63)}}}}, "62"),
     ({"images": ["AAAA"]}, "images"),
-    ({"state": {"seen": [PICTURE]}}, "pictures"),
+    ({"state": {"seen": [PICTURE]}}, "image"),
     ({"state": "long " * 50_000}, "context"),
 ]
 
