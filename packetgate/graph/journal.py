@@ -200,7 +200,7 @@ class DatabaseJournal(Journal):
 
     async def record(self, *entries: Entry) -> bool:
         """Append entries and return True; return False if a key exists."""
-        return await self._run_on_thread(self._append, entries)
+        return not entries or await self._run_on_thread(self._append, entries)
 
     async def forget(self, session_id: str) -> None:
         """Erase the details of a session's rows and append a row that records it, in one transaction."""

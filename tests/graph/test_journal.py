@@ -32,6 +32,7 @@ async def written_to(journal: Journal) -> None:
     entries = [
         Entry("call_started", "s", "p", f"c{number}", {"tool": "a.b", "odd": "\x00\ud800é"}) for number in (1, 2)
     ]
+    assert await journal.record()
     assert await journal.record(*entries)
     assert [await journal.claim("k") for _ in range(3)] == [True, False, False]
     assert not await journal.record(Entry("lost", "s", "p", "c1"), Entry("lost", key="k"))
