@@ -37,10 +37,10 @@ def test_a_write_shows_its_difference(cli: CommandLine) -> None:
     with terminal(cli, "ask", "--allow-writes", 'Overwrite plan.txt with "three"') as child:
         child.expect(r"\[y\]es")
         shown = [line.lstrip(" │┆") for line in said(child).splitlines()]
-        at = shown.index("--- plan.txt now")
+        at = shown.index("--- plan.txt (before)")
         assert shown[at : at + 6] == [
-            "--- plan.txt now",
-            "+++ plan.txt then",
+            "--- plan.txt (before)",
+            "+++ plan.txt (after)",
             "@@ -1,2 +1 @@",
             "-one",
             "-two␛[2J",

@@ -91,7 +91,7 @@ async def test_the_question_shows_the_difference_and_exactly_that_runs(files: Bu
     async with session(scripted(WRITE), files, allow_write_tools=True) as talk:
         asked = await talk.ask("Write new to plan.txt")
         (request,) = asked.question["action_requests"]
-        assert request["preview"].startswith("Would overwrite plan.txt: 1 line, 4 bytes\n--- plan.txt now")
+        assert request["preview"].startswith("Would overwrite plan.txt: 1 line, 4 bytes\n--- plan.txt (before)")
         assert request["preview"].endswith("@@ -1 +1 @@\n-old\n+new")
         assert request["description"].endswith(f"```diff\n{request['preview']}\n```")
         assert request["args"] == {"path": "plan.txt", "content": "new\n", "mode": "overwrite"}

@@ -271,7 +271,7 @@ class _CurrentFile:
             return f"[no difference shown: {error}]"
         if max(len(old), len(text)) > MAX_DIFF_CHARS:
             return f"[no difference shown: {self.name} has more than {MAX_DIFF_CHARS:,} characters]"
-        return difference(old, text, f"{self.name} now" if self.exists else "/dev/null", f"{self.name} then")
+        return difference(old, text, f"{self.name} (before)" if self.exists else "/dev/null", f"{self.name} (after)")
 
 
 def _utf8(text: str, name: str) -> bytes:
