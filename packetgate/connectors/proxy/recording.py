@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -36,7 +37,11 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> AsyncIterator["Recorder"]:
-    """Open the database; at the end, write the waiting records. Raise ConfigError if it cannot be used."""
+    """Open the database and record in the background; at the end, write the waiting records.
+
+    Raises:
+        ConfigError: the database cannot be used.
+    """
     async with (
         open_checkpointer(settings, DATABASE_PATIENCE_S) as checkpointer,
         open_store(settings, DATABASE_PATIENCE_S) as store,
@@ -46,9 +51,21 @@ async def open_recorder(settings: Settings, hub: McpHub, journal: Journal) -> As
             await delete_old_items(store, settings.usage_days, root=USES_NAMESPACE)
         graph = build_graph(reflex_deciders(), hub, journal=journal).compile(checkpointer=checkpointer, store=store)
         recorder = Recorder(Sessions(graph), store if settings.usage_days else None, journal)
-        yield recorder
-        with suppress(TimeoutError):
-            await asyncio.wait_for(recorder.wait_until_written(), EXIT_S)
+        writer = asyncio.create_task(recorder.run(), name="records of proxied calls")
+        try:
+            yield recorder
+            with suppress(TimeoutError):
+                await asyncio.wait_for(recorder.wait_until_written(), EXIT_S)
+        finally:
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+
+
+@dataclass(frozen=True)
+class _EndedCall:
+    packet: CognitionPacket
+    use: ConfirmedUse | None
+    entries: tuple[Entry, ...]
 
 
 class Recorder:
@@ -57,8 +74,7 @@ class Recorder:
     def __init__(self, sessions: Sessions, store: BaseStore | None, journal: Journal) -> None:
         """`store` holds the record of uses; None if the settings keep none."""
         self._sessions, self.store, self._journal = sessions, store, journal
-        self._waiting: set[asyncio.Task[None]] = set()
-        self._writing = asyncio.Lock()
+        self._waiting: asyncio.Queue[_EndedCall] = asyncio.Queue(MAX_WAITING)
         self._parked: set[str] = set()
         """Ids of parked packets. The process that answers the question records these packets."""
 
@@ -67,12 +83,10 @@ class Recorder:
         if packet.header.packet_id in self._parked:
             self._parked.discard(packet.header.packet_id)
             return
-        if len(self._waiting) >= MAX_WAITING:
+        try:
+            self._waiting.put_nowait(_EndedCall(packet, use, entries))
+        except asyncio.QueueFull:
             log.warning("packet %s is not recorded: too many calls at once", packet.header.packet_id)
-            return
-        task = asyncio.create_task(self._write(packet, use, entries))
-        self._waiting.add(task)
-        task.add_done_callback(self._waiting.discard)
 
     async def park(self, packet: CognitionPacket) -> None:
         """Store a call that waits for an answer in its own thread, where `packetgate answer` finds it."""
@@ -90,26 +104,35 @@ class Recorder:
 
     async def wait_until_written(self) -> None:
         """Wait until all records are written."""
-        if self._waiting:
-            await asyncio.wait(self._waiting)
+        await self._waiting.join()
 
-    async def _write(self, packet: CognitionPacket, use: ConfirmedUse | None, entries: tuple[Entry, ...]) -> None:
-        await asyncio.sleep(QUIET_S)
-        async with self._writing:
-            for work in (self._journal.record(*entries), self._write_record(packet, use)):
+    async def run(self) -> None:
+        """Write records until cancelled: the journal once for all waiting calls, then each call's packet and use."""
+        while True:
+            ended = [await self._waiting.get()]
+            await asyncio.sleep(QUIET_S)
+            while not self._waiting.empty():
+                ended.append(self._waiting.get_nowait())
+            try:
+                await self._journal.record(*(entry for call in ended for entry in call.entries))
+            except Exception:
+                log.exception("the journal could not be written")
+            for call in ended:
                 try:
-                    await work
+                    await self._write_record(call)
                 except Exception:
-                    log.exception("packet %s could not be recorded", packet.header.packet_id)
+                    log.exception("packet %s could not be recorded", call.packet.header.packet_id)
+                finally:
+                    self._waiting.task_done()
 
-    async def _write_record(self, packet: CognitionPacket, use: ConfirmedUse | None) -> None:
-        header = packet.header
+    async def _write_record(self, call: _EndedCall) -> None:
+        header = call.packet.header
         if self.store is not None:
-            await store_record(self.store, usage_record(packet))
-            if use is not None:
-                await store_use(self.store, header, f"{header.packet_id}-0", use)
+            await store_record(self.store, usage_record(call.packet))
+            if call.use is not None:
+                await store_use(self.store, header, f"{header.packet_id}-0", call.use)
         config = self._sessions.config(header.session_id)
-        await self._sessions.graph.aupdate_state(config, _sections(packet), as_node=LAST_STAGE)
+        await self._sessions.graph.aupdate_state(config, _sections(call.packet), as_node=LAST_STAGE)
 
 
 def _sections(packet: CognitionPacket) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from support.proxies import (
     talking,
 )
 
-from packetgate.connectors.proxy import recording
 from packetgate.graph import records
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.usage.store import USES_NAMESPACE
@@ -114,7 +113,6 @@ async def test_repeated_uses_rank_a_tool_first_for_their_client_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "TIMEOUT_S", 60)
-    monkeypatch.setattr(recording, "QUIET_S", 3)  # uses of a tool that already ranks first would count 0
     async with gateway_over(office_server(), home=tmp_path) as gateway, served(gateway, TOKENS) as url:
         async with talking(gateway, url, token=IDE) as ide:
             assert not await is_first(ide)
