@@ -175,7 +175,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         (done,) = packet.routing.calls
         if done.status is ToolExecutionStatus.EXECUTED and tools.handled is not None:
             return tools.handled
-        text = done.result.output or done.result.error if done.result else done.unfinished_run_text or f"{done.status}"
+        text = done.result.output or done.result.error if done.result else done.unfinished_run_text
         if done.status is ToolExecutionStatus.EXECUTED:  # the journal has the result of an earlier run
             return ToolMessage(text or "", name=call["name"], tool_call_id=str(call["id"]))
         return _refusal_message(call, text or f"not executed: the call is {done.status}")

@@ -272,7 +272,7 @@ def create_router(
         InputError: a tool, a setting or a file cannot be used.
         ModelError: a name is not the name of a model.
     """
-    if journal is None and checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
+    if not journal and checkpointer is not None and not isinstance(checkpointer, InMemorySaver):
         raise ConfigError(
             f"{type(checkpointer).__name__} stores sessions beyond this process, so an interrupted change could run"
             " twice: also set `journal` to a file or a database URL"

@@ -218,7 +218,7 @@ async def test_a_session_with_a_journal_survives_its_process(shop: Shop, tmp_pat
     """Two routers simulate two processes."""
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "sessions.db")) as checkpointer:
         with pytest.raises(InputError, match="AsyncSqliteSaver"):
-            create_router(tools=shop.tools(), checkpointer=checkpointer)
+            create_router(tools=shop.tools(), checkpointer=checkpointer, journal="")
         given: dict[str, Any] = {"settings": WRITES, "checkpointer": checkpointer, "journal": tmp_path / "journal.db"}
         async with create_router(tools=shop.tools(), **given) as router:
             asked = await router.ainvoke("Cancel order A-17", thread="mine")

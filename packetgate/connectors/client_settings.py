@@ -19,6 +19,10 @@ ENTRY = "packetgate"
 """The name of the proxy's entry in a client's settings."""
 
 
+MAX_SETTINGS_BYTES = 64_000_000
+"""Largest settings file; Claude Code keeps its history in the same file."""
+
+
 @dataclass(frozen=True)
 class SettingsPlace:
     """The JSON file and key under which a client keeps its servers."""
@@ -61,6 +65,14 @@ def is_proxy_entry(entry: Any) -> bool:
         return False
 
 
+def is_same_server(entry: Any, other_entry: Any) -> bool:
+    """Whether two entries describe the same server, in whatever form they are written."""
+    try:
+        return entry == other_entry or read_server_entry(entry).server == read_server_entry(other_entry).server
+    except UnusableEntryError:
+        return False
+
+
 @dataclass(frozen=True)
 class SettingsFile:
     """A client's settings file, as read from disk."""
@@ -74,7 +86,10 @@ class SettingsFile:
     def read(cls, path: Path) -> "SettingsFile":
         """Read a JSON file, comments allowed; a missing file is an empty document. Raise ConfigError on failure."""
         try:
-            text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+            data = path.read_bytes() if path.exists() else b""
+            if len(data) > MAX_SETTINGS_BYTES:
+                raise ConfigError(f"{path}: larger than {MAX_SETTINGS_BYTES // 10**6} MB: nothing was changed")
+            text = data.decode("utf-8-sig")
             document = read_json_text(text) if text.strip() else {}
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: cannot be read: {error}") from error
@@ -142,15 +157,17 @@ def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
     staying: dict[str, Any] = {}
     lines: list[str] = []
     for name, entry in before.items():
+        if name == ENTRY:
+            continue
         try:
             read_server_entry(entry)
         except UnusableEntryError as error:
             staying[name] = entry
             lines.append(f"{theirs.path}: {name!r} was not moved: {error}")
             continue
-        if name in known and name != ENTRY and known[name] != entry:
+        if name in known and not is_same_server(known[name], entry):
             raise ConfigError(f"{ours.path}: {name!r} differs from the client's server of that name: rename one")
-        if name not in known and name != ENTRY:
+        if name not in known:
             new[name] = json.loads(json.dumps(entry, default=str))
     ours_changed = ours.text_with("mcpServers", {**ours.servers("mcpServers"), **new})
     entry = entry_for(client, settings, has_servers=bool(new))

@@ -13,7 +13,10 @@ from typer.main import get_command
 from packetgate.connectors.running import run
 
 COMMANDS = {
-    "init": ("terminal.init", "Find models and MCP servers on this machine, and write packetgate.toml and mcp.json."),
+    "init": (
+        "terminal.init",
+        "Find models and MCP servers on this machine, and write packetgate.toml and mcp.json for this folder.",
+    ),
     "ask": ("terminal.turns", "Run one turn: print the answer and the packet's trace."),
     "answer": ("terminal.turns", "Answer a session's open question, or continue an interrupted turn."),
     "chat": ("terminal.chat", "Run turn after turn."),

@@ -161,7 +161,7 @@ async def _last(archive: Archive, session: str | None) -> SessionState:
 
 
 async def _session_of(archive: Archive, packet_ref: str) -> str:
-    for record in (await read_usage(archive.store)).records:
+    for record in reversed((await read_usage(archive.store)).records):
         if record.packet_id.startswith(packet_ref):
             return record.session_id
     raise PacketError(f"no packet {packet_ref} is on record; if it still waits for an answer, add --session NAME")

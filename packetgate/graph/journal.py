@@ -339,12 +339,17 @@ class _PostgresJournal(DatabaseJournal):
             if self._connection is None or is_stale(self._connection):
                 self._close()
                 options = keepalive_options(url)
-                self._connection = connection = psycopg.connect(url, autocommit=True, options=options)
+                connection = psycopg.connect(url, autocommit=True, options=options)
+                try:
+                    with connection.transaction():
+                        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
+                        if connection.execute("SELECT to_regclass('journal_head')").fetchone() == (None,):
+                            connection.execute(_TABLES + _POSTGRES_TRIGGERS, prepare=False)
+                except BaseException:
+                    connection.close()
+                    raise
                 weakref.finalize(self, _close_in_process, connection, os.getpid())
-                with connection.transaction():
-                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
-                    if connection.execute("SELECT to_regclass('journal_head')").fetchone() == (None,):
-                        connection.execute(_TABLES + _POSTGRES_TRIGGERS, prepare=False)
+                self._connection = connection
             yield self._execute
 
     @contextmanager

@@ -247,8 +247,8 @@ def _proposal(
     )
     if requested.refusal_if_changing and call.risk is not Risk.READ:
         reasons = f": {'; '.join(call.risk_reasons)}" if call.risk_reasons else ""
-        hint = f" {confirm_read_hint(call)}" if call.is_unconfirmed_read else ""
-        message = f"{call.tool_name} may {call.risk}{reasons}. {requested.refusal_if_changing}{hint}"
+        read_hint = f" {confirm_read_hint(call)}" if call.is_unconfirmed_read else ""
+        message = f"{call.tool_name} may {call.risk}{reasons}. {requested.refusal_if_changing}{read_hint}"
         raise CallRefusedError(message, code=Code.NOT_READ_ONLY)
     if own_session and (call.risk is not Risk.READ or call.is_flagged or spec.rules):
         packet = caller.new_packet(entry, own_session=True)

@@ -65,9 +65,8 @@ class ModelPool:
         self._models: dict[Role, _RoleModel] = {}
         for role in specs:
             player = real[0] if len(real) == 1 else role
-            named: Role = (
-                "lite" if self._reviewer else role
-            )  # with a reviewer, the options of prime belong to the reviewer
+            # with a reviewer, the options of prime belong to the reviewer
+            named: Role = "lite" if self._reviewer else role
             self.given[role] = parsed_options(named, specs[player], tables.get(named, {}))
             self._models[role] = _RoleModel(specs[player], player, effective_options(self.given[role]), files)
         if self._models["lite"].key == self._models["prime"].key:

@@ -52,6 +52,12 @@ _MARK = regex.compile(
   | (?P<token>{CONTROL})""",
     regex.VERBOSE | regex.IGNORECASE,
 )
+_LIST_OF_CALLS = regex.compile(
+    r"""\[(?:\s*+[^\W\d][\w.]*+(?P<group>[(\[{](?:[^()\[\]{}'"]|'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|(?&group))*+[)\]}])"""
+    r"\s*+(?:,|(?=\])))++\s*+\]"
+)
+"""A list of Python calls and nothing else."""
+_TOOL_FENCE = re.compile(r"\s*```tool(?:_code|_calls?)?\s")
 _LINE_OF_CALLS = regex.compile(r"\[\s*+[^\W\d][\w.]{0,199}+\(\s*+(?:\w{1,100}+\s*+=|\))[^\n]{0,4000}\n")
 """Pattern of a line that begins with Python calls, such as `[weather(city='Oslo')]`."""
 _CANDIDATE = re.compile(r"[<\[\u25c1`]")
@@ -321,12 +327,11 @@ def _block_of(found: regex.Match[str]) -> _Block | None:
 
 
 def _is_line_of_calls(line: str) -> bool:
-    return bool(_LINE_OF_CALLS.match(line)) and re.sub(CONTROL, "", line).rstrip().endswith(")]")
+    return bool(_LINE_OF_CALLS.match(line) and _LIST_OF_CALLS.fullmatch(re.sub(CONTROL, "", line).strip()))
 
 
 def _is_only_calls(text: str) -> bool:
-    is_tool_code = text.lstrip().startswith("```tool")
-    return is_tool_code or _is_line_of_calls(text.strip() + "\n") or is_only_calls(text)
+    return bool(_TOOL_FENCE.match(text)) or _is_line_of_calls(text.strip() + "\n") or is_only_calls(text)
 
 
 def _may_begin_mark(text: str) -> bool:

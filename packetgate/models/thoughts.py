@@ -11,7 +11,7 @@ from packetgate.state.base import TokenUsage
 from packetgate.state.errors import DecisionError
 
 DEFAULT_TOKEN_LIMIT, LOCAL_TOKEN_LIMIT = 8_000, 2_000
-"""Thought tokens if no budget is set: at an endpoint, and before calls of a model in this process."""
+"""Thought tokens if no budget is set: before an answer, and before calls of a model in this process."""
 _LEAST_TOKEN_LIMIT, _SHRINK = 500, 4
 CHARS_PER_TOKEN = 4
 
@@ -61,7 +61,9 @@ def ended_within_thought(text: str, usage: TokenUsage, *, cut_off: bool) -> bool
 def cut_off_in_thought(label: str, thoughts: Thoughts, spent: TokenUsage) -> DecisionError:
     """Return the error for a model that thought until it was cut off. The turn does not ask it again."""
     skip_model(label)
-    budget = f"raise thinking_budget, which is {thoughts.token_limit:,}"
+    budget = "set thinking_budget or use a larger context"
+    if thoughts.budget is not None:
+        budget = f"raise thinking_budget, which is {thoughts.budget:,}"
     advice = f"{budget}, or set reasoning_effort=low or enable_thinking=false"
     tokens = f"{spent.output_tokens:,} tokens, " if spent.output_tokens else ""
     return DecisionError(f"{label} was cut off while thinking ({tokens}no answer): {advice}", spent)

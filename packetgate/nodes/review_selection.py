@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
@@ -46,12 +47,13 @@ async def review_selection(
         return await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
     try:
         review = await decider(packet, catalogue, packet.governance.settings)
+        review = calibrate_review(review, await calibration(packet, runtime.store)) if calibration else review
+    except GraphBubbleUp:  # an interrupt of the user's own decider
+        raise
     except Exception as error:  # noqa: BLE001  from a model, or from the user's own decider
         reason = str(error) if isinstance(error, PacketgateError) else f"{type(error).__name__}: {error}"
         usage = error.usage if isinstance(error, DecisionError) else TokenUsage()
         review = FAILED_REVIEW.changed(fallback_reason=f"the review failed: {reason}", usage=usage)
-    else:
-        review = calibrate_review(review, await calibration(packet, runtime.store)) if calibration else review
     return await apply_review(packet, runtime, review, catalogue, toolbox=toolbox, journal=journal)
 
 

@@ -307,7 +307,7 @@ class ToolRouting(Section):
 
     @property
     def first_call(self) -> ToolCall | None:
-        """The first call of this pass. If the pass has no calls and earlier results answer the request: of the turn."""
+        """The first call of this pass; of the turn, if this pass has no calls because earlier results answer."""
         answered = self.outcome == "none" and not self.note
         calls = self.calls or (self.past_calls if answered else ())
         return calls[0] if calls else None

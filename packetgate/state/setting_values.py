@@ -1,6 +1,7 @@
 """Read and validate settings that users write as text or as values of a file."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -49,6 +50,9 @@ def _decoded(text: str, annotation: Any) -> Any:
         return text
     if tuple in kinds and not text.startswith("["):
         return [part.strip() for part in text.split(",")]
+    if float in kinds:
+        with suppress(ValueError):
+            return float(text)  # JSON does not allow `.7`
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):  # no JSON, or thousands of brackets

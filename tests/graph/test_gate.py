@@ -1,7 +1,9 @@
 """Nothing runs below the threshold, and a review that fails closes the gate."""
 
 import pytest
-from support.graphs import run_once
+from langchain_core.messages import HumanMessage
+from langgraph.types import interrupt
+from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
 
@@ -46,6 +48,17 @@ class _Raising:
         raise self._error
 
 
+class _Unusable:
+    async def __call__(self, packet, catalogue, context) -> Review:
+        return None  # type: ignore[return-value]
+
+
+class _Interrupting:
+    async def __call__(self, packet, catalogue, context) -> Review:
+        interrupt({"ask": "a colleague"})
+        raise AssertionError
+
+
 @pytest.mark.parametrize(
     "error", [DecisionError("rubbish"), RuntimeError("boom"), ValueError("x"), TimeoutError("late"), KeyError("k")]
 )
@@ -79,3 +92,17 @@ async def test_a_call_missing_from_the_review_counts_zero(notebook: Notebook, st
     assert [one.review_confidence for one in packet.routing.calls] == [1.0, 0.0]
     assert [one.status for one in packet.routing.calls] == [ToolExecutionStatus.EXECUTED, ToolExecutionStatus.SKIPPED]
     assert [one.score for one in packet.reasoning.evaluations] == [1.0, 0.0]
+
+
+async def test_an_unusable_review_closes_the_gate(notebook: Notebook):
+    packet = await run_once(scripted(READ_A, reviewer=_Unusable()), "Read a", notebook)
+    assert notebook.calls == []
+    assert packet.routing.calls[0].review_confidence == 0.0
+
+
+async def test_an_interrupt_of_the_reviewer_reaches_the_caller(notebook: Notebook):
+    async with session(scripted(READ_A, reviewer=_Interrupting()), notebook) as talk:
+        config = {"configurable": {"thread_id": "one"}}
+        state = await talk.graph.ainvoke({"messages": [HumanMessage("Read a")]}, config, context=talk.context)
+    assert [waiting.value for waiting in state["__interrupt__"]] == [{"ask": "a colleague"}]
+    assert notebook.calls == []

@@ -92,7 +92,7 @@ class Endless:
 
 ENDLESS = [
     Endless(Thinks(90_000, GOOD), [AT_FIRST], "set reasoning_effort=low"),
-    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST], "raise thinking_budget, which is 8,000"),
+    Endless(Thinks(90_000, GOOD, most=1_000), [AT_FIRST], "use a larger context"),
     Endless(Thinks(90_000, GOOD, "marks"), [LENGTH + 300], "raise thinking_budget, which is 300", 300),
 ]
 

@@ -16,7 +16,10 @@ async def discord(
     url: Url = None,
     overrides: Set = None,
 ) -> int:
-    """Answer on Discord until stopped. The bot's token is read only from the environment: DISCORD_TOKEN."""
+    """Answer on Discord until stopped.
+
+    The bot's token is read only from the environment: DISCORD_TOKEN.
+    """
     from packetgate.connectors.discord.config import load_discord_config
     from packetgate.connectors.options import check_settings, context_for_others, run_settings_from, settings_from
 

@@ -80,6 +80,8 @@ def call_result(
             "corrections": [correction.message for correction in packet.routing.corrections if correction.is_repaired],
         }
     elif output_schema and not is_error and (flaw := result_error(output_schema, structured)):
+        if structured is None and result and result.truncated:
+            flaw = "too long for one answer"
         content.append(mcp_types.TextContent(text=f"[the tool ran; its structured content is unusable: {flaw}]"))
         is_error = True
     return ToolResult(content=content, structured_content=structured, meta=meta or None, is_error=is_error)

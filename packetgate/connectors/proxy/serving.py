@@ -10,7 +10,9 @@ from typing import Any
 import mcp_types
 from fastmcp import FastMCP
 from fastmcp.exceptions import NotFoundError
+from fastmcp.prompts.base import Prompt
 from fastmcp.resources.base import Resource, ResourceContent, ResourceResult
+from fastmcp.resources.template import ResourceTemplate
 from fastmcp.server.auth import AccessToken, AuthProvider, TokenVerifier
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.http import StarletteWithLifespan
@@ -102,8 +104,22 @@ class UpstreamProvider(ProxyProvider):
             raise MCPError(mcp_types.METHOD_NOT_FOUND, f"server {self._server!r} is not connected")
         return client
 
+    def _offers(self, capability: str) -> bool:
+        # a server may never answer a request for something that it does not declare
+        client = self._gateway.hub.clients().get(self._server)
+        return client is not None and getattr(client.session.server_capabilities, capability, None) is not None
+
     async def _list_tools(self) -> Sequence[Tool]:
         return []
+
+    async def _list_resources(self) -> Sequence[Resource]:
+        return await super()._list_resources() if self._offers("resources") else []
+
+    async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
+        return await super()._list_resource_templates() if self._offers("resources") else []
+
+    async def _list_prompts(self) -> Sequence[Prompt]:
+        return await super()._list_prompts() if self._offers("prompts") else []
 
     async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
         resource = await super()._get_resource(uri, version)
@@ -174,7 +190,8 @@ class UpstreamMiddleware(Middleware):
         """Wait for the servers that a prompt's name or a resource's address contains, then continue."""
         hub = self._gateway.hub
         hub.maintain_servers()
-        await hub.wait_for_servers(*(server for server in hub.names if server in name))
+        named = [server for server in hub.names if name.startswith(f"{server}_") or f"://{server}/" in name]
+        await hub.wait_for_servers(*named)
         return await call_next(context)
 
     def _remember(self, source: str, texts: Sequence[str]) -> None:

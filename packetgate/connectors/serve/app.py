@@ -89,7 +89,11 @@ class ServeEndpoint:
         """Answer typed questions with probabilities."""
         self._client_of(request)
         parsed = read_request(DecisionRequest, await _read_body(request))
-        return JSONResponse(await answer_questions(parsed, await self._model_source()))
+
+        async def answer() -> Response:
+            return JSONResponse(await answer_questions(parsed, await self._model_source()))
+
+        return await _cancel_on_disconnect(request, answer())
 
     async def _answer(self, request: Request, request_type: type[AnswerRequest]) -> Response:
         client = self._client_of(request)

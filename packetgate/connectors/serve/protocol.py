@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from time import time
 from typing import Annotated, Any, Literal, TypeVar
@@ -156,7 +157,7 @@ class ResponsesRequest(AnswerRequest):
     input: str | list[dict[str, Any]] = Field(min_length=1)
     instructions: str | None = None
 
-    @property
+    @cached_property
     def wire_messages(self) -> list[WireMessage]:
         """All messages, including the instructions. Other items are left out."""
         items = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input

@@ -10,7 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from packetgate.connectors import rendering
-from packetgate.connectors.client_settings import CLIENTS, ENTRY, SettingsFile, is_proxy_entry, settings_place, write
+from packetgate.connectors.client_settings import (
+    CLIENTS,
+    ENTRY,
+    SettingsFile,
+    is_proxy_entry,
+    is_same_server,
+    settings_place,
+    write,
+)
 from packetgate.connectors.options import settings_from
 from packetgate.connectors.rendering import safe_text
 from packetgate.connectors.terminal.reading import LineReader, is_at_terminal, reader
@@ -89,7 +97,8 @@ def _client_servers() -> dict[str, Any]:
             except UnusableEntryError as error:
                 _say(f"{file}: {name!r} is left out: {error}")
                 continue
-            if usable and name != ENTRY and not is_proxy_entry(entry) and entry not in servers.values():
+            is_known = any(is_same_server(entry, other) for other in servers.values())
+            if usable and name != ENTRY and not is_proxy_entry(entry) and not is_known:
                 servers[f"{name}-{client}" if name in servers else name] = entry
     return servers
 
@@ -148,7 +157,7 @@ def _write_model(path: Path, model: str) -> None:
     if path.exists() and "models" in read_config_file(path):
         _say(f"{path} already names models and was not changed. To use this model, write: {' '.join(table.split())}")
         return
-    before = f"{path.read_text(encoding='utf-8')}\n" if path.exists() else ""
+    before = f"{path.read_bytes().decode()}\n" if path.exists() else ""
     write(path, before + table)
     _say(f"{path}: set the model to {model}. `packetgate evaluate` measures it on eighty cases")
     for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):

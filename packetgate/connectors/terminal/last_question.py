@@ -1,5 +1,6 @@
 """Remember the question that a session showed last: words such as `yes` answer only that question."""
 
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -32,8 +33,9 @@ class LastQuestion:
         """Remember the question that is shown now, and delete the oldest entries."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._file(session).write_text(f"{question_id}\n{session}")
-        for old in self._files()[MAX_SESSIONS:]:
-            old.unlink(missing_ok=True)
+        with suppress(OSError):  # another process may delete the same files
+            for old in self._files()[MAX_SESSIONS:]:
+                old.unlink()
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("*"), key=lambda file: file.stat().st_mtime, reverse=True)

@@ -165,17 +165,20 @@ async def _run_turn(
     settings = check_settings(settings_from(**process_options))
     context = run_settings_from(settings, *run_options).context
     last = LastQuestion(settings)
+    shown_id = last.question_id(session) if session else ""  # before opening, which takes time
     options = [
         (f"--{name.replace('_', '-')}", str(value)) for name, value in process_options.items() if value is not None
     ]
     async with open_sessions(settings) as sessions:
-        session = session or await only_open_session(sessions, last)
+        if session is None:
+            session = await only_open_session(sessions, last)
+            shown_id = last.question_id(session)
         terminal = Terminal(
             *(sessions, session, context, last, result_store(settings), as_json),
             interactive=is_at_terminal() and not as_json,
             options=tuple(part for option in options for part in option),
         )
-        return await terminal.run(turn(last.question_id(session)))
+        return await terminal.run(turn(shown_id))
 
 
 def turn_request(context_type: str | None, hints: SwitchHints) -> TurnRequest:

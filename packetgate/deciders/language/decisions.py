@@ -141,9 +141,9 @@ async def _option_probabilities(
     model: Model, about: str, question: str, options: Sequence[bool | str]
 ) -> tuple[list[float], TokenUsage]:
     """Return the probability of each option, and the tokens used."""
-    form = "the value alone" if model.is_local else 'one JSON object and nothing else: {"answer": ...}'
+    wording = "the value alone" if model.is_local else 'one JSON object and nothing else: {"answer": ...}'
     user = render("decision_user", about=fenced_text(about), question=question)
-    messages = [SystemMessage(render("decision_system", form=form)), HumanMessage(user)]
+    messages = [SystemMessage(render("decision_system", form=wording)), HumanMessage(user)]
     if not await model.fits(messages, _MAX_TOKENS):
         raise RequestError(f"the input and the question exceed the context of {model.label}: shorten the input")
     if model.is_local:
@@ -152,8 +152,8 @@ async def _option_probabilities(
         return [*probabilities.by_word.values()], probabilities.usage
     schema = schemas.object_schema(answer={"type": "boolean"} if options[0] is True else {"enum": [*options]})
     choice = schemas.Choice.from_values("answer", values=options)
-    form_of_answer = schemas.AnswerForm("decision", schema, choices=(choice,))
-    answer = await model.answer(messages, form_of_answer, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
+    form = schemas.AnswerForm("decision", schema, choices=(choice,))
+    answer = await model.answer(messages, form, sampling={"temperature": 0.0, "max_tokens": _MAX_TOKENS})
     among = answer.choices[0].probabilities if answer.choices else {}
     total = sum(among.values())
     if not total:

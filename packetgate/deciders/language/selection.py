@@ -268,9 +268,8 @@ class ModelSelector:
             raise cut_off_in_thought(model.label, thoughts, self.usage)
         text = answer.text.strip()
         if text and not answer.calls and not strip_markup(text, self._packet.content.user_words).text:
-            return replace(
-                answer, calls=(WrittenCall("", {}, invalid_arguments=text),)
-            )  # markup without text is a broken call
+            # markup without text is a broken call
+            return replace(answer, calls=(WrittenCall("", {}, invalid_arguments=text),))
         return answer
 
     def _checked_call(self, call: WrittenCall) -> CheckedCall:

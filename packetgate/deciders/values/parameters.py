@@ -106,10 +106,12 @@ class Parameter:
 
         kind = {} if self.type in {"any", "enum"} else {"type": self.type}
         limits = {name: limit for name, limit in self.schema.items() if type(limit) in _LIMITS.get(name, ())}
-        try:
-            return validator_for(kind | limits)
-        except ValueError:  # a limit or the pattern is broken
-            return validator_for(kind)
+        for ignored in ({"pattern"} - limits.keys(), {"pattern"}):
+            try:
+                return validator_for(kind | {name: limit for name, limit in limits.items() if name not in ignored})
+            except ValueError:  # the pattern or a limit is broken
+                continue
+        return validator_for(kind)
 
     def accepts(self, value: Any) -> bool:
         """Return whether the schema allows a value: type, choices, bounds, lengths, format and pattern."""

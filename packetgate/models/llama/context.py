@@ -50,9 +50,8 @@ class LlamaContext:
         params.n_threads = options.get("n_threads", max(1, cores // 2))
         # llama.cpp's threads spin while they wait: leave one core to the event loop and the MCP servers
         params.n_threads_batch = options.get("n_threads", max(1, cores - 1))
-        if (
-            not llama_cpp.llama_supports_gpu_offload()
-        ):  # on a CPU, flash attention is slower for tokens that a grammar forces
+        # on a CPU, flash attention is slower for several tokens at once
+        if not llama_cpp.llama_supports_gpu_offload():
             params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         with logged_loading(weights.path):
             self.handle: Any = llama_cpp.llama_init_from_model(weights.handle, params)
@@ -85,9 +84,8 @@ class LlamaContext:
             )
         known = self._open_slot(prompt)
         self.append(prompt[known:], cancelled)
-        llama_cpp.llama_synchronize(
-            self.handle
-        )  # llama_decode returns before a GPU has finished, and callers measure time
+        # llama_decode returns before a GPU has finished, and callers measure time
+        llama_cpp.llama_synchronize(self.handle)
         return known
 
     def append(self, tokens: Sequence[int], cancelled: threading.Event | None = None) -> None:
@@ -143,9 +141,8 @@ class LlamaContext:
         best = max(self._slots, key=lambda slot: slot.shared_with(prompt))
         shared = min(best.shared_with(prompt), len(prompt) - 1)
         slot, keeps = best, self._weights.can_cut_cache
-        if 2 * shared < len(best.tokens) or (
-            not keeps and shared < len(best.tokens)
-        ):  # the rest of that slot may be needed again
+        # the rest of that slot may be needed again
+        if 2 * shared < len(best.tokens) or (not keeps and shared < len(best.tokens)):
             slot = min(self._slots, key=lambda one: one.used_at)
             if slot is not best:
                 self._cut(slot, 0)

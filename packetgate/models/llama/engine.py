@@ -2,6 +2,7 @@
 
 import codecs
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -106,7 +107,7 @@ class LlamaEngine:
         self._context = LlamaContext(self.weights, options)
         self.prompts = PromptWriter(self.weights)
         self._grammars = Grammars(self.weights)
-        self._word_tokens: dict[tuple[str, ...], list[list[int]]] = {}
+        self._word_tokens: dict[tuple[str, ...], dict[str, list[int]]] = {}
         self.context_size = self._context.size
         """Context size in tokens, for prompt and answer together."""
         self.reading_speed: float | None = None
@@ -201,32 +202,28 @@ class LlamaEngine:
 
     def _word_probabilities(self, options: tuple[str, ...]) -> dict[str, float]:
         if options not in self._word_tokens:
-            self._word_tokens[options] = [self._tokens_of(option, options) for option in options]
+            self._word_tokens[options] = self._first_tokens(options)
         logits = logits_of(self._context, self.weights).astype(np.float64)
         weights = np.exp(logits - logits.max())
-        sums = [float(weights[tokens].sum()) for tokens in self._word_tokens[options]]
+        sums = [float(weights[self._word_tokens[options][option]].sum()) for option in options]
         return {option: weight / (sum(sums) or 1.0) for option, weight in zip(options, sums, strict=True)}
 
-    def _tokens_of(self, option: str, options: tuple[str, ...]) -> list[int]:
-        """Return the tokens that can begin this option and no other option."""
-
-        def spellings(word: str) -> list[bytes]:
-            ways = {word, word.capitalize()} if len(word) > 1 else {word}
-            return [f"{space}{way}".encode() for way in ways for space in ("", " ")]
-
-        def begins(piece: bytes, word: str) -> bool:
-            return any(
-                text.startswith(piece) or (piece.startswith(text) and piece[len(text) :].startswith(_AFTER_WORD))
-                for text in spellings(word)
-            )
-
-        firsts = tuple({text[:1] for text in spellings(option)})
-        others = [one for one in options if one != option]
-        return [
-            token
-            for token, piece in enumerate(self.weights.pieces)
-            if piece.startswith(firsts) and begins(piece, option) and not any(begins(piece, one) for one in others)
-        ]
+    def _first_tokens(self, options: tuple[str, ...]) -> dict[str, list[int]]:
+        """Return, for each option, the tokens that can begin this option and no other option."""
+        beginnings, endings = defaultdict[bytes, set[str]](set), defaultdict[bytes, set[str]](set)
+        for option in options:
+            ways = {option, option.capitalize()} if len(option) > 1 else {option}
+            for text in (f"{space}{way}".encode() for way in ways for space in ("", " ")):
+                for length in range(1, len(text) + 1):
+                    beginnings[text[:length]].add(option)
+                for after in _AFTER_WORD:
+                    endings[text + after].add(option)
+        lengths, tokens = {*map(len, endings)}, {option: list[int]() for option in options}
+        for token, piece in enumerate(self.weights.pieces):
+            fitting = {*beginnings.get(piece, ())}.union(*(endings.get(piece[:length], ()) for length in lengths))
+            if len(fitting) == 1:
+                tokens[fitting.pop()].append(token)
+        return tokens
 
     @cached_property
     def _may_begin_call(self) -> npt.NDArray[np.bool_]:

@@ -89,6 +89,5 @@ class Mask:
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         allowed = np.unpackbits(bits, bitorder="little", count=self._without_text.size).astype(bool)
         written = allowed & ~self._without_text
-        logits[
-            ~(written if written.any() else allowed)
-        ] = -np.inf  # a call may begin with a control token, which has no text
+        # a call may begin with a control token, which has no text
+        logits[~(written if written.any() else allowed)] = -np.inf

@@ -178,9 +178,8 @@ def connect(name: str, endpoint: Endpoint, options: ModelOptions | None = None) 
         timeout=endpoint.timeout,
         max_retries=MAX_RETRIES,
         stream_chunk_timeout=endpoint.timeout,
-        use_responses_api=None
-        if endpoint.is_openai
-        else False,  # False: some model names would enable the Responses API
+        # False: some model names would enable the Responses API
+        use_responses_api=None if endpoint.is_openai else False,
         # An open connection belongs to one event loop, and the model is used from several.
         default_headers={"Connection": "close", **(options.headers or {})},
         reasoning_effort=options.reasoning_effort,

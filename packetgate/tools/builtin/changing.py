@@ -60,9 +60,9 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         text = file.text + content if action == "append" else content
         size = f"{counted(len(lines_of(content)), 'line')}, {counted(len(_utf8(content, file.name)), 'byte')}"
         change = f"{size} to {file.name}" if action == "append" else f"{file.name}: {size}"
+        file.write(text, operations, dry_run=dry_run)
         if dry_run:
             return f"Would {action} {change}\n{_WITHHELD if file.is_withheld else file.diff_to(text)}"
-        operations.write(file.real_path, file.encode(text), file.data)
         return f"{_DONE[action]} {change}"
 
     def append(
@@ -80,8 +80,7 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         start = file.newline if file.text and not file.text.endswith("\n") else ""
         added = file.with_file_newlines(text if text.endswith("\n") else f"{text}\n")
         whole = file.text + start + added
-        if not dry_run:
-            operations.write(file.real_path, file.encode(whole), file.data)
+        file.write(whole, operations, dry_run=dry_run)
         size = counted(len(lines_of(added)), "line")
         if file.exists:
             summary = f"{'Would append' if dry_run else 'Appended'} {size} to {file.name}"
@@ -119,8 +118,7 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
                 "around it, or set every=true"
             )
         text = file.text.replace(old, new)
-        if not dry_run:
-            operations.write(file.real_path, file.encode(text), file.data)
+        file.write(text, operations, dry_run=dry_run)
         action = "Would change" if dry_run else "Changed"
         return f"{action} {counted(places, 'place')} in {file.name}\n{file.diff_to(text)}"
 
@@ -256,13 +254,14 @@ class _CurrentFile:
     def with_file_newlines(self, text: str) -> str:
         return text.replace("\r\n", "\n").replace("\n", self.newline)
 
-    def encode(self, text: str) -> bytes:
-        """Return a new text as bytes, with the file's byte order mark if it has one."""
+    def write(self, text: str, operations: FileOperations, *, dry_run: bool) -> None:
+        """Replace the file's text, with its byte order mark if it has one; a dry run only checks the text."""
         mark = BOM_UTF8 if self.data and self.data.startswith(BOM_UTF8) else b""
         data = mark + _utf8(text, self.name)
         if len(data) > MAX_READ_BYTES:
             raise ToolFailure(f"{self.name} would have {len(data):,} bytes: the limit is {MAX_READ_BYTES:,}")
-        return data
+        if not dry_run:
+            operations.write(self.real_path, data, self.data)
 
     def diff_to(self, text: str) -> str:
         try:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packetgate.tools.builtin.files import Root, ToolFailure, lines_of
-from packetgate.tools.builtin.tree import BEYOND_LIMITS, NOT_TEXT, TOO_LARGE, TreeEntry, read_entry, walk
+from packetgate.tools.builtin.tree import BEYOND_LIMITS, NOT_TEXT, TOO_LARGE, UNREADABLE, TreeEntry, read_entry, walk
 from packetgate.tools.text.words import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -84,19 +84,23 @@ class Corpus:
                     skipped[TOO_LARGE] += 1
                 elif len(scanned) >= MAX_SEARCHED_FILES or total + size > MAX_TOTAL_BYTES:
                     skipped[BEYOND_LIMITS] += 1
-                else:
-                    scanned[entry.path], total = self._scan_file(entry), total + size
+                elif file := self._scan_file(entry, skipped):
+                    scanned[entry.path], total = file, total + size
             self._scanned = scanned
             files = {path: file for path, file in scanned.items() if file.is_text}
             skipped[NOT_TEXT] += len(scanned) - len(files)
             return files, skipped
 
-    def _scan_file(self, entry: TreeEntry) -> TextFile:
+    def _scan_file(self, entry: TreeEntry, skipped: Counter[str]) -> TextFile | None:
         stamp = entry.status.st_mtime_ns, entry.status.st_size
         earlier = self._scanned.get(entry.path)
         if earlier is not None and earlier.stamp == stamp:
             return earlier
-        text = read_entry(entry, MAX_FILE_BYTES, Counter())
+        failures = Counter[str]()
+        text = read_entry(entry, MAX_FILE_BYTES, failures)
+        if failures[UNREADABLE]:  # not stored, so that the next scan tries again
+            skipped[UNREADABLE] += 1
+            return None
         return TextFile(stamp, tuple(split_into_chunks(entry.path, text or "")), is_text=text is not None)
 
     def search_words(self, files: Files, query: str, top_k: int) -> list[Passage]:

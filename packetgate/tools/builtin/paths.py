@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
@@ -88,13 +88,8 @@ class PathParameter:
         return 0.5 * any(map(self._is_right_kind, same_stem))
 
     def _is_right_kind(self, real_path: Path) -> bool:
-        return (
-            real_path.is_file()
-            if self.kind == "file"
-            else real_path.is_dir()
-            if self.kind == "folder"
-            else real_path.exists()
-        )
+        checks = {"file": real_path.is_file, "folder": real_path.is_dir}
+        return checks.get(self.kind or "any", real_path.exists)()
 
     def _resolved_name(self, path: str, *, must_exist: bool) -> str:
         real_path = self.root.real_path(path, follow=self.follow)
@@ -172,12 +167,30 @@ class _ComparedPath:
     def __init__(self, path: str) -> None:
         self.path, self.whole = path, path.casefold()
         self.base = self.whole.rpartition("/")[2]
-        self.stem = PurePosixPath(self.whole).stem
-        self.plain_stem = alphanumerics_of(self.stem)
-        self.words = _words([*_SEPARATOR.split(self.whole), self.plain_stem])
-        self.base_words = _words([*_SEPARATOR.split(self.base), self.plain_stem])
-        self.stem_words = _words(_SEPARATOR.split(self.stem))
-        self.numbers = sorted(_NUMBERS.findall(self.base))
+
+    @cached_property
+    def stem(self) -> str:
+        return PurePosixPath(self.whole).stem
+
+    @cached_property
+    def plain_stem(self) -> str:
+        return alphanumerics_of(self.stem)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return _words([*_SEPARATOR.split(self.whole), self.plain_stem])
+
+    @cached_property
+    def base_words(self) -> frozenset[str]:
+        return _words([*_SEPARATOR.split(self.base), self.plain_stem])
+
+    @cached_property
+    def stem_words(self) -> frozenset[str]:
+        return _words(_SEPARATOR.split(self.stem))
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        return sorted(_NUMBERS.findall(self.base))
 
 
 def matching_paths(root: Root, path: str, kind: PathKind, *, strict: bool = False) -> PathMatches:

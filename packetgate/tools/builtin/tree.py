@@ -120,12 +120,14 @@ def _is_generated(folder: str) -> bool:
 
 
 def read_entry(entry: TreeEntry, limit: int, skipped: Counter[str]) -> str | None:
-    """Return the text of a file; None if it is not text or too large, which is counted in `skipped`. Blocking."""
+    """Return the text of a file; None if it has none that can be read, which is counted in `skipped`. Blocking."""
     try:
         return decode(read_in_folder(entry.name, entry.folder, limit), entry.path)
     except TooLargeError:
         skipped[TOO_LARGE] += 1
-    except (ToolFailure, OSError):
+    except OSError:
+        skipped[UNREADABLE] += 1
+    except ToolFailure:
         skipped[NOT_TEXT] += 1
     return None
 

@@ -99,12 +99,8 @@ def _placeholder_value(name: str, params: Mapping[str, JsonValue], results: Mapp
         value: Any = json.loads(result.output) if result.fields is None else result.fields
         for part in path:
             value = value[int(part)] if isinstance(value, list) else value[part]
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):  # also if the output is not JSON, or is nested too deeply
+    # also if the output is not JSON, or is nested too deeply
+    except (LookupError, TypeError, ValueError, RecursionError):
         raise ToolCallError(f"the result of step {number} has no field {'.'.join(path)!r}") from None
     field: JsonValue = value
     return field

@@ -236,7 +236,7 @@ class _Normalizer:
 
     def _reference(self, read: _Schema, value: Any, raw: _Schema, place: str) -> None:
         target = self._target(value)
-        if target is None or target is raw:
+        if target is None or self._leads_back(target, raw):
             problem = "has no target" if target is None else "refers to itself"
             self._leave_out(place, "$ref", f"{ascii(value)[:80]} {problem}")
             return
@@ -248,6 +248,16 @@ class _Normalizer:
             self._names[id(target)] = _pointer("$defs", name)
         reference = {"$ref": self._names[id(target)]}
         read |= {"allOf": [*read.get("allOf", ()), reference]} if "$ref" in read else reference
+
+    def _leads_back(self, target: Any, raw: _Schema) -> bool:
+        """Whether a chain of references, from `target` on, reaches `raw` or goes in a circle."""
+        passed = [raw]
+        while isinstance(target, dict):
+            if any(target is schema for schema in passed):
+                return True
+            passed.append(target)
+            target = self._target(target.get("$ref"))
+        return False
 
     def _target(self, reference: Any) -> Any:
         """Return the schema to which a reference points, else the definition of this name; None if there is neither."""

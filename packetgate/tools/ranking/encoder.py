@@ -174,7 +174,7 @@ class Vectors:
     def of(self, texts: Sequence[str]) -> Floats | None:
         """Return the vectors of texts, one row per text; None while they are computed in the background. May block.
 
-        Raise `WeightsError` if the encoder's files are missing or broken.
+        Raise `WeightsError` if the encoder's files are missing or broken; a failure in the background is only logged.
         """
         keys = [_key(self.encoder.name, text) for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}

@@ -108,9 +108,8 @@ class Space:
         return names, features(names, request, lexical, Cosines(whole[places], part[places]))
 
     def _cosines(self, text: str) -> Floats:
-        cosines: Floats = np.einsum(
-            "ij,j->i", self._rows, self._vectors.of_request(text)
-        )  # unlike `@`, einsum starts no threads
+        # unlike `@`, einsum starts no threads
+        cosines: Floats = np.einsum("ij,j->i", self._rows, self._vectors.of_request(text))
         return cosines.round(DIGITS)
 
 

@@ -39,7 +39,7 @@ _CUTS = re.compile(
     r"[,;.?!]?\s+(?:and (?:tell|show|then)|so that|because|they|it|we|i)\b|[;.?!]\s|`|,\s", re.IGNORECASE
 )
 _POLITE = re.compile(r"[,.;]?\s+(?:please|pls|plz|thanks?|thx|for me|right now|now)\b.*", re.IGNORECASE | re.DOTALL)
-_COMMENT_END = re.compile(r"(?:\*/|--[^\n]*\n)\s*")
+_COMMENT_END = re.compile(r"(?:\*/|\n)\s*")
 _EXPLAIN = re.compile(r"^\s*explain\s+(?:query\s+plan\s+)?(?=(?:select|with)\b)", re.IGNORECASE)
 
 _PLAIN_FUNCTIONS = word_lists("sql")["plain_functions"]
@@ -69,7 +69,7 @@ _LANGUAGES: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
 def looks_like_sql(text: str) -> bool:
     """Return whether a text begins with a statement of SQL, possibly after comments.
 
-    After a leading comment, a statement may begin at the end of any comment, because some databases nest comments.
+    After a leading comment, a statement may begin after any `*/` or line end, because some databases nest comments.
     """
     text = text[:_MAX_CHARS].lstrip()
     comments = _COMMENT_END.finditer(text) if text.startswith(("--", "/*")) else ()

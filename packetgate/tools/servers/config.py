@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
@@ -53,6 +53,12 @@ _EntryTexts = Annotated[list[_EntryText], BeforeValidator(_without_nulls)]
 _EntryTextsByName = Annotated[dict[str, _EntryText], BeforeValidator(_without_nulls)]
 
 
+def _check_url(url: str) -> str:
+    if not url.startswith(("http://", "https://", "${")):
+        raise ValueError(f"must start with http:// or https://, not {url[:60]!a}")
+    return url
+
+
 class _EntryFields(BaseModel):
     """The fields of an entry that Packetgate reads. Other fields stay unchanged."""
 
@@ -62,7 +68,7 @@ class _EntryFields(BaseModel):
     args: _EntryTexts = []
     env: _EntryTextsByName = {}
     cwd: _EntryText | None = None
-    url: Annotated[str, Field(pattern=r"^(https?://|\$\{)")] | None = None
+    url: Annotated[str, AfterValidator(_check_url)] | None = None
     headers: _EntryTextsByName = {}
     transport: Literal["http", "sse"] | None = None
     timeout: int | None = None
@@ -118,7 +124,9 @@ def read_server_entry(raw: Any) -> ServerEntry:
         fields = _EntryFields.model_validate({key: value for key, value in raw.items() if key not in unused})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise UnusableEntryError(f'"{".".join(map(str, first["loc"]))}": {first["msg"]}') from error
+        raise UnusableEntryError(
+            f'"{".".join(map(str, first["loc"]))}": {first["msg"].removeprefix("Value error, ")}'
+        ) from error
     used = {key: value for key, value in fields.model_dump(exclude_defaults=True).items() if value not in ([], {})}
     enabled = raw.get("enabled", True) is True and raw.get("disabled", False) is False
     return ServerEntry(

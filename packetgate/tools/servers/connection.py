@@ -240,7 +240,8 @@ class Connection(Server):
             if not clock.expired():
                 raise
             self._may_hang = True
-            raise TimedOutCallError(f"server {self.name!r} gave no answer within {timeout_s:g} s") from error
+            waited_s = MAX_TIMEOUTS * timeout_s if now() >= latest else timeout_s
+            raise TimedOutCallError(f"server {self.name!r} gave no answer within {waited_s:g} s") from error
 
     async def _raise_if_unanswered(self, client: Client[BoundedTransport], error: MCPError) -> None:
         """Raise if the call got no answer; return if the server answered it with an error."""

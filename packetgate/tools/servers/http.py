@@ -2,7 +2,10 @@
 
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
@@ -48,9 +51,8 @@ class BoundedHttp(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request and return the response. A JSON-RPC request always gets a JSON-RPC answer."""
         request_id = _request_id(request)
-        if (
-            request_id is not None or request.method == "GET"
-        ):  # the session limits the time of calls; event streams have no limit
+        # the session limits the time of calls; event streams have no limit
+        if request_id is not None or request.method == "GET":
             request.extensions["timeout"] = {**request.extensions.get("timeout", {}), "read": None}
         if request_id is None:
             return await super().send(request, **options)
@@ -101,11 +103,18 @@ async def _read_answer(response: httpx2.Response, request: RequestId) -> JSONRPC
         return message
     line = _first_line(body)
     why = f"HTTP {status} {response.reason_phrase}".rstrip() + (f": {line}" if line else "")
-    wait = response.headers.get("retry-after", "").strip()
-    retry_after_s = float(wait) if wait.isdecimal() else None
+    retry_after_s = _retry_after_s(response.headers.get("retry-after", "").strip())
     if status < 400:
         return failure_message(request, f"the answer is not JSON-RPC: {why}", TransportFailure("unreadable", status))
     return failure_message(request, why, TransportFailure("http", status, retry_after_s))
+
+
+def _retry_after_s(header: str) -> float | None:
+    if header.isdecimal():
+        return float(header)
+    with suppress(ValueError, OverflowError):
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    return None
 
 
 def _first_line(body: bytes) -> str:

@@ -188,8 +188,8 @@ def auroc(decisions: Sequence[tuple[float, bool]]) -> float | None:
     None if all decisions are right or all are wrong.
     """
     right, wrong = ([confidence for confidence, is_right in decisions if is_right is kind] for kind in (True, False))
-    pairs = [(one > other) + (one == other) / 2 for one in right for other in wrong]
-    return fmean(pairs) if pairs else None
+    wins = sum((one > other) + (one == other) / 2 for one in right for other in wrong)
+    return wins / (len(right) * len(wrong)) if right and wrong else None
 
 
 def wilson_interval(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:

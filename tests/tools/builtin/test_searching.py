@@ -1,4 +1,13 @@
+from errno import EMFILE
+from pathlib import Path
+from unittest.mock import Mock
+
 import pytest
+
+from packetgate.tools.builtin import tree
+from packetgate.tools.builtin.corpus import Corpus
+from packetgate.tools.builtin.paths import Root
+from packetgate.tools.builtin.tree import UNREADABLE
 
 POEM = "The owl and the pussycat\nwent to sea\nin a beautiful\npea-green boat.\n"
 
@@ -97,3 +106,12 @@ async def test_occurrences_are_counted(call, library):
 async def test_files_that_cannot_be_counted_are_named(fail, library):
     assert "not UTF-8 text" in await fail("ai.count", path="owl.bin")
     assert "Nearest: todo.txt" in await fail("ai.count", path="todoo.txt")
+
+
+def test_a_file_whose_read_failed_once_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "a.txt").write_text("apples")
+    searched = Corpus(Root(tmp_path))
+    with monkeypatch.context() as failing:
+        failing.setattr(tree, "read_in_folder", Mock(side_effect=OSError(EMFILE, "too many open files")))
+        assert searched.scan()[1][UNREADABLE] == 1
+    assert [*searched.scan()[0]] == ["a.txt"]

@@ -125,6 +125,14 @@ def test_schemas_of_other_dialects_are_normalised(schema: Any, fits: dict[str, A
         (of({"$ref": "#/$defs/gone"}), ["v: $ref left out ('#/$defs/gone' has no target)"]),
         (of({"type": "integer", "enum": ["1"]}), ["v: type left out (none of its values is of type integer)"]),
         (of({"$ref": "#/properties/v"}), ["v: $ref left out ('#/properties/v' refers to itself)"]),
+        (
+            of({"$ref": "#/$defs/x"}) | {"$defs": {"x": {"$ref": "#/$defs/y"}, "y": {"$ref": "#/$defs/x"}}},
+            [
+                "v: $ref left out ('#/$defs/x' refers to itself)",
+                "x: $ref left out ('#/$defs/y' refers to itself)",
+                "y: $ref left out ('#/$defs/x' refers to itself)",
+            ],
+        ),
         (5, ["the input schema is not a JSON object: any arguments are accepted"]),
     ],
 )

@@ -160,6 +160,9 @@ async def test_a_read_is_retried_at_a_busy_server_and_a_write_is_not(tmp_path: P
         with pytest.raises(ServerError, match=r"HTTP 429 Too Many Requests: slow down$"):
             await hub.call("odd.get_plain", {})
         assert len(http.next) == 2
+        http.next = [(503, {"retry-after": "Fri, 31 Dec 2999 23:59:59 GMT"}, "later"), *BUSY]
+        with pytest.raises(ServerError, match=r"HTTP 503 Service Unavailable: later$"):
+            await hub.call("odd.get_plain", {})
         http.next = BUSY[1:]
         with pytest.raises(LostCallError, match=r"HTTP 502 Bad Gateway: Bad gateway$"):
             await hub.call("odd.send_word", {})
