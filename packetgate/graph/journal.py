@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,6 +36,8 @@ from packetgate.tools.spec.tool_spec import digest_of
 _T = TypeVar("_T")
 
 FORGOTTEN = "session_forgotten"
+TRIGGERS_REPLACED = "triggers_replaced"
+"""Event of a row that records missing or changed triggers, which were created again."""
 _SALT = "salt"
 """Key of a random value in every detail, so that an erased detail cannot be guessed from its digest."""
 
@@ -93,6 +96,8 @@ class JournalChain:
         self.head = ChainHead()
         self.erased = 0
         """Number of erased details."""
+        self.replaced_triggers: JournalRow | None = None
+        """The newest row that records missing or changed triggers."""
         self._unexplained: dict[str, int] = {}
         """First erased row by session, for sessions without a later `FORGOTTEN`."""
 
@@ -111,6 +116,8 @@ class JournalChain:
             return f"the detail of row {row.seq} has been changed"
         elif row.event == FORGOTTEN:
             self._unexplained.pop(row.session_id, None)
+        elif row.event == TRIGGERS_REPLACED:
+            self.replaced_triggers = row
         self.head = ChainHead(row.seq, row.hash)
         return None
 
@@ -143,20 +150,24 @@ _CHANGES_MORE = " OR ".join(
 )
 """Condition of an update that does more than erase the detail."""
 _REFUSAL = "the journal is append-only"
-_SQLITE_TRIGGERS = f"""
-CREATE TRIGGER IF NOT EXISTS journal_kept BEFORE DELETE ON journal BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END;
-CREATE TRIGGER IF NOT EXISTS journal_unchanged BEFORE UPDATE ON journal
-WHEN NEW.detail IS NOT NULL OR {_CHANGES_MORE.replace("IS DISTINCT FROM", "IS NOT")}
-BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END;
+_SQLITE_TRIGGERS = {
+    "journal_kept": "BEFORE DELETE ON journal",
+    "journal_unchanged": "BEFORE UPDATE ON journal WHEN NEW.detail IS NOT NULL OR "
+    + _CHANGES_MORE.replace("IS DISTINCT FROM", "IS NOT"),
+}
+_POSTGRES_BODY = f"BEGIN RAISE EXCEPTION '{_REFUSAL}'; END"
+_POSTGRES_FUNCTION = f"""
+CREATE OR REPLACE FUNCTION journal_refuses() RETURNS trigger LANGUAGE plpgsql AS $$ {_POSTGRES_BODY} $$
 """
-_POSTGRES_TRIGGERS = f"""
-CREATE OR REPLACE FUNCTION journal_refuses() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$;
-CREATE OR REPLACE TRIGGER journal_kept BEFORE DELETE ON journal FOR EACH ROW EXECUTE FUNCTION journal_refuses();
-CREATE OR REPLACE TRIGGER journal_whole BEFORE TRUNCATE ON journal EXECUTE FUNCTION journal_refuses();
-CREATE OR REPLACE TRIGGER journal_unchanged BEFORE UPDATE ON journal FOR EACH ROW
-WHEN (NEW.detail IS NOT NULL OR {_CHANGES_MORE}) EXECUTE FUNCTION journal_refuses();
+_POSTGRES_PRESENT = """
+SELECT tgname, prosrc FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+WHERE tgrelid = 'journal'::regclass AND tgenabled IN ('O', 'A')
 """
+_POSTGRES_TRIGGERS = {
+    "journal_kept": "BEFORE DELETE ON journal FOR EACH ROW",
+    "journal_whole": "BEFORE TRUNCATE ON journal",
+    "journal_unchanged": f"BEFORE UPDATE ON journal FOR EACH ROW WHEN (NEW.detail IS NOT NULL OR {_CHANGES_MORE})",
+}
 _HEAD = "SELECT seq, hash FROM journal_head"
 _INSERT = "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _MOVE_HEAD = (
@@ -281,6 +292,17 @@ def _insert(execute: Execute, entries: Sequence[Entry], head: tuple[int, str] | 
     execute(_MOVE_HEAD, (rows[-1].seq, rows[-1].hash))
 
 
+def _record_replaced_triggers(execute: Execute, names: Sequence[str]) -> None:
+    """Append a row that names the triggers, unless the journal is new."""
+    head = execute(_HEAD).fetchone() if names else None
+    if head:
+        _insert(execute, [Entry(TRIGGERS_REPLACED, detail={"detail": ", ".join(names)})], head)
+
+
+def _sqlite_trigger(name: str) -> str:
+    return f"CREATE TRIGGER {name} {_SQLITE_TRIGGERS[name]} BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+
+
 class _SqliteJournal(DatabaseJournal):
     def __init__(self, path: Path, timeout_s: float | None = None) -> None:
         super().__init__()
@@ -298,12 +320,33 @@ class _SqliteJournal(DatabaseJournal):
                 self._connection = sqlite3.connect(
                     self._path, timeout=self._timeout_s, isolation_level=None, check_same_thread=False
                 )
-                self._connection.executescript(_TABLES + _SQLITE_TRIGGERS)
+                self._connection.executescript(_TABLES)
+                if self._invalid_triggers():
+                    self._replace_triggers()
                 self._file = self._identity()
             yield self._connection.execute
         except (OSError, sqlite3.Error) as error:
             self._close()
             raise ConfigError(f"{self._path}: cannot write the journal: {error}; set PACKETGATE_HOME") from error
+
+    def _invalid_triggers(self) -> list[str]:
+        rows = self._connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        present = dict(rows.fetchall())
+        return [name for name in _SQLITE_TRIGGERS if present.get(name) != _sqlite_trigger(name)]
+
+    def _replace_triggers(self) -> None:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            invalid = self._invalid_triggers()
+            for name in invalid:
+                execute(f"DROP TRIGGER IF EXISTS {name}")
+                execute(_sqlite_trigger(name))
+            _record_replaced_triggers(execute, invalid)
+            execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
 
     @contextmanager
     def _transaction(self, *, durable: bool = True) -> Iterator[Execute]:
@@ -344,7 +387,8 @@ class _PostgresJournal(DatabaseJournal):
                     with connection.transaction():
                         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_POSTGRES_LOCK,))
                         if connection.execute("SELECT to_regclass('journal_head')").fetchone() == (None,):
-                            connection.execute(_TABLES + _POSTGRES_TRIGGERS, prepare=False)
+                            connection.execute(_TABLES, prepare=False)
+                        _replace_postgres_triggers(connection)
                 except BaseException:
                     connection.close()
                     raise
@@ -361,7 +405,22 @@ class _PostgresJournal(DatabaseJournal):
             yield execute
 
     def _execute(self, sql: str, values: Sequence[object] = ()) -> Any:
-        return self._connection.execute(sql.replace("?", "%s"), values)
+        return _execute_in_postgres(self._connection, sql, values)
+
+
+def _execute_in_postgres(connection: Any, sql: str, values: Sequence[object] = ()) -> Any:
+    return connection.execute(sql.replace("?", "%s"), values)
+
+
+def _replace_postgres_triggers(connection: Any) -> None:
+    present = {name for name, body in connection.execute(_POSTGRES_PRESENT) if body.strip() == _POSTGRES_BODY}
+    invalid = [name for name in _POSTGRES_TRIGGERS if name not in present]
+    if invalid:
+        connection.execute(_POSTGRES_FUNCTION)
+    for name in invalid:
+        connection.execute(f"DROP TRIGGER IF EXISTS {name} ON journal")
+        connection.execute(f"CREATE TRIGGER {name} {_POSTGRES_TRIGGERS[name]} EXECUTE FUNCTION journal_refuses()")
+    _record_replaced_triggers(partial(_execute_in_postgres, connection), invalid)
 
 
 def _close_in_process(connection: Any, process: int) -> None:

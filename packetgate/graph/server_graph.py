@@ -12,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateUpdate
 
 from packetgate.state.context import RoutingContext, routing_context
-from packetgate.state.errors import PacketgateError
+from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.packet import CognitionPacket, TurnInput, check_update, request_in
 from packetgate.state.request import TurnRequest, check_reply
 from packetgate.tools.attached.parts import extract_files
@@ -58,8 +58,10 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
         with _raise_value_errors():
             routing_context(context)
             if isinstance(turn_input, Command):
+                if turn_input.goto:
+                    raise RequestError("goto is not supported: send `messages`, or resume with a reply")
                 check_update(turn_input.update)
-                if turn_input.resume is not None or not (turn_input.update or turn_input.goto):
+                if turn_input.resume is not None or not turn_input.update:
                     check_reply(turn_input.resume)
             elif not isinstance(turn_input, dict):
                 check_update(turn_input)

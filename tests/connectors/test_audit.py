@@ -59,7 +59,16 @@ def test_changed_and_deleted_rows_are_found(kept: CommandLine) -> None:
             "DROP TRIGGER journal_kept; DELETE FROM journal WHERE seq = (SELECT max(seq) FROM journal);"
             "UPDATE journal_head SET (seq, hash) = (SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1);"
         )
-    assert kept.run("audit", "--verify").status == 0, "only --head finds deleted last rows"
+    changed = kept.run("audit", "--verify")
+    assert (changed.status, "triggers" in changed.out) == (1, True)
+    confirmed = next(
+        row
+        for row in map(json.loads, kept.run("audit", "--json").out.splitlines())
+        if row["event"] == "triggers_replaced"
+    )
+    assert kept.run("audit", "--verify", "--head", confirmed["hash"][:12]).status == 0, (
+        "only --head finds deleted last rows"
+    )
     cut = kept.run("audit", "--verify", "--head", head[:16])
     assert (cut.status, head[:16] in cut.out) == (1, True)
     with closing(sqlite3.connect(kept.home / "packetgate.db")) as database, database:

@@ -63,6 +63,18 @@ def test_an_invalid_update_changes_nothing(
     assert after["response"]["candidate"]
 
 
+def test_a_run_cannot_start_at_a_node(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> list[str]:
+        thread, _ = await ask(client, 'Write "hello" to started.txt', allow_write_tools=True)
+        commands = ({"goto": "execute_tool"}, {"goto": ["respond"], "update": {}}, {"goto": "x", "resume": "yes"})
+        runs = [client.runs.wait(thread, GRAPH, command=command, raise_error=False) for command in commands]
+        return [str(await run) for run in runs]
+
+    for answer in langgraph_server.talk(conversation):
+        assert "goto is not supported" in answer
+    assert not (langgraph_server.root / "started.txt").exists()
+
+
 def test_an_invalid_request_changes_nothing(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> tuple[str, Any]:
         thread, _ = await ask(client, "Hello")

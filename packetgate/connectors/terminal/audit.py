@@ -64,10 +64,19 @@ async def _verify(settings: Settings, head: str | None) -> int:
         if breach:
             break
         has_head = has_head or row.hash.startswith(head or "")
+        if head and row.hash.startswith(head):
+            chain.replaced_triggers = None
     if not breach and _has_journal(settings):
         breach = chain.check_end(await journal.head())
     if not breach and not has_head:
         breach = f"no row has the hash {head}: rows were deleted, or the whole journal was rewritten"
+    if not breach and chain.replaced_triggers:
+        row = chain.replaced_triggers
+        breach = (
+            f"before row {row.seq} ({row.at[:19]}), triggers that protect it were missing or changed "
+            f"({row.recorded_entry.entry.detail['detail']}). If you know the reason, such as a restored backup, "
+            f"confirm the row with --head {row.hash[:12]}"
+        )
     if breach:
         _print(f"The journal is broken: {breach}.", "red")
         return 1
