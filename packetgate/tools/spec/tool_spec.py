@@ -74,6 +74,14 @@ class ToolSpec:
     idempotent: bool | None = None
     """The server's hint whether a repeated call changes nothing more."""
     meta: dict[str, Any] | None = None
+    outward: bool | None = None
+    """Whether a call sends data to somewhere outside of the user's machine and accounts; None if unknown."""
+    returns_untrusted: bool | None = None
+    """Whether the output may contain text that strangers wrote; None if unknown."""
+    returns_private: bool | None = None
+    """Whether the output may contain the user's private data; None if unknown."""
+    undo_tool: str = ""
+    """The server's tool that undoes a call, by the server's own name; empty if none is known."""
     resolve_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = field(
         default=None, compare=False, repr=False
     )
