@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
 from packetgate.tools.catalogue.config_file import read_config_file
+from packetgate.tools.spec.hosts import host_pattern
 
 BUILT_IN_NAMES = ("ai", "embedding")
 """Names of the built-in servers; other servers cannot have them while the built-in servers are offered."""
@@ -73,6 +74,7 @@ class _EntryFields(BaseModel):
     transport: Literal["http", "sse"] | None = None
     timeout: int | None = None
     trusted: bool | None = None
+    hosts: list[Annotated[str, AfterValidator(host_pattern)]] | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def read_server_entry(raw: Any) -> ServerEntry:
         raise UnusableEntryError(
             f'"{".".join(map(str, first["loc"]))}": {first["msg"].removeprefix("Value error, ")}'
         ) from error
-    used = {key: value for key, value in fields.model_dump(exclude_defaults=True).items() if value not in ([], {})}
+    set_fields = fields.model_dump(exclude_defaults=True)
+    used = {key: value for key, value in set_fields.items() if key == "hosts" or value not in ([], {})}
     enabled = raw.get("enabled", True) is True and raw.get("disabled", False) is False
     return ServerEntry(
         used, enabled, _text_items(raw.get("includeTools")), _text_items(raw.get("excludeTools")), tuple(notes)
@@ -182,6 +185,12 @@ class ServerConfig:
     def trusted(self) -> bool:
         """Whether the server's annotations may lower a tool's risk."""
         return self.entry.get("trusted") is True
+
+    @property
+    def hosts(self) -> tuple[str, ...] | None:
+        """Patterns of the hosts that the server's calls may name; None: any host. See `packetgate.tools.spec.hosts`."""
+        hosts = self.entry.get("hosts")
+        return None if hosts is None else tuple(hosts)
 
     @property
     def timeout_s(self) -> float | None:

@@ -215,3 +215,36 @@ def test_a_missing_variable_is_named(file: Path, monkeypatch: pytest.MonkeyPatch
     (notes,) = write(file, notes={**A, "env": {"KEY": "${NOT_SET_HERE}"}}).servers
     with pytest.raises(ServerError, match="NOT_SET_HERE"):
         notes.resolved_entry()
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (None, None),
+        ([], ()),
+        (["Example.org.", "*.example.org", "*"], ("example.org", "*.example.org", "*")),
+        (["bücher.example", "10.0.0.1", "[::1]"], ("xn--bcher-kva.example", "10.0.0.1", "::1")),
+    ],
+)
+def test_hosts_are_read_in_canonical_form(file: Path, written: Any, read: Any):
+    assert write(file, a={**A, "hosts": written}).servers[0].hosts == read
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "https://example.org",
+        "example.org/x",
+        "example.org:443",
+        "a b",
+        "u@b.example",
+        "*.*.example",
+        "*x.example",
+        "",
+        5,
+    ],
+)
+def test_an_entry_with_an_unreadable_host_is_left_out(file: Path, host: Any):
+    config = write(file, a={**A, "hosts": [host]}, b=B)
+    assert [server.name for server in config.servers] == ["b"]
+    assert '"hosts.0"' in str(config.remarks[0])

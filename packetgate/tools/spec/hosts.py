@@ -1,0 +1,78 @@
+"""Read the host of an address as every program reads it, and compare hosts with patterns."""
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+_ADDRESS = re.compile(r"(?:(?:https?|wss?|ftps?|sftp|ssh|git|smtp|imap)://)?([^/?#@\\]+)(?:[/?#]\S*)?", re.IGNORECASE)
+_PORT = re.compile(r":\d{1,5}$")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?")
+_NUMBER = re.compile(r"0x[0-9a-f]*|\d+")
+_MAX_CHARS = 253
+
+
+def host_in(address: str) -> str:
+    """Return the host of a URL or `host[:port][/path]` in lower case, as ASCII; "" if programs may read another host.
+
+    Names with user information, backslashes, spaces or percent signs, and numbers that some programs read as an IP
+    address, have no certain host.
+    """
+    match = _ADDRESS.fullmatch(address) if address.isprintable() and " " not in address else None
+    if match is None:
+        return ""
+    authority = match[1]
+    if authority.startswith("["):
+        inner, bracket, port = authority[1:].partition("]")
+        return _ip_in(inner) if bracket and ":" in inner and (not port or _PORT.fullmatch(port)) else ""
+    host = _ascii_host(_PORT.sub("", authority).lower().removesuffix("."))
+    labels = host.split(".")
+    if len(host) > _MAX_CHARS or not all(map(_LABEL.fullmatch, labels)):
+        return ""
+    return _ip_in(host) if _NUMBER.fullmatch(labels[-1]) else host
+
+
+def host_pattern(text: str) -> str:
+    """Return a pattern of hosts in canonical form: a host, `*.` with a host for everything below it, or `*`.
+
+    Raises:
+        ValueError: the text is not such a pattern.
+    """
+    wildcard = "*." if text.startswith("*.") else ""
+    host = host_in(text.removeprefix(wildcard))
+    is_bare = "/" not in text and "?" not in text and "#" not in text and not _PORT.search(text.rpartition("]")[2])
+    if text == "*":
+        return text
+    if not host or not is_bare or (wildcard and _is_ip(host)):
+        raise ValueError(
+            f"{text[:60]!a} is not a host: write example.org, *.example.org for the hosts below it, an IP address, or "
+            "* for all hosts; without a scheme, port or path"
+        )
+    return wildcard + host
+
+
+def fits_host(host: str, patterns: Iterable[str]) -> bool:
+    """Return whether a host fits a pattern of `host_pattern`. An unknown host ("") fits only `*`."""
+    return any(
+        pattern in ("*", host) or (pattern.startswith("*.") and host.endswith(pattern[1:])) for pattern in patterns
+    )
+
+
+def _ascii_host(host: str) -> str:
+    if host.isascii():
+        return host
+    try:
+        encoded = host.encode("idna").decode()
+        return encoded if encoded.encode().decode("idna") == host else ""
+    except UnicodeError:
+        return ""
+
+
+def _ip_in(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return ""
+
+
+def _is_ip(host: str) -> bool:
+    return bool(_ip_in(host))
