@@ -127,6 +127,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         kept=result_store(settings),
         meaning=SemanticModel(settings.vectors_path),
         caller_reads_results=caller_reads_results,
+        registry_file=settings.registry_path,
     )
 
 

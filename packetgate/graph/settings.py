@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from packetgate.models.options import model_names_in
 from packetgate.state.errors import ConfigError
 from packetgate.tools.catalogue.config_file import read_config_file
+from packetgate.tools.risk.registry import FILE_NAME as REGISTRY_FILE
 
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
@@ -90,6 +91,11 @@ class Settings(BaseSettings):
     def vectors_path(self) -> Path:
         """Cache of the tools' vectors."""
         return self.home / "vectors.db"
+
+    @property
+    def registry_path(self) -> Path:
+        """The registry of known servers that replaces the shipped one, if it is newer and its signature is valid."""
+        return self.home / REGISTRY_FILE
 
     @property
     def logs_path(self) -> Path:

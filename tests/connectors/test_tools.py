@@ -30,7 +30,7 @@ def test_the_list_shows_risk_category_and_brief_description(cli: CommandLine) ->
     assert (done.status, done.err) == (0, "")
     _, *rows = done.out.splitlines()
     assert {row.split()[0]: row.split()[1] for row in rows} == RISKS
-    assert "embedding.query read knowledge, external: Look it up." in [" ".join(row.split()) for row in rows]
+    assert "embedding.query read built in knowledge, external: Look it up." in [" ".join(row.split()) for row in rows]
     assert all(row.rstrip() == row and "\x1b" not in row for row in rows)
     assert "max_lines" not in done.out
     with terminal(cli, "tools", COLUMNS="80") as child:

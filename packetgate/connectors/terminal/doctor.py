@@ -2,6 +2,7 @@
 
 import platform
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator
 from importlib.metadata import version
 from typing import Literal, NamedTuple
@@ -21,6 +22,7 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
+from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.tools.servers.config import McpConfig, load_config
 
@@ -134,6 +136,11 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield _server_health(server, config)
         for note in notes.get(server.name, ()):
             yield Finding("note", server.name, note)
+    registry = load_registry(settings.registry_path)
+    yield Finding("bad" if registry.problem else "ok", "registry", registry.problem or registry.description)
+    sources = Counter(f"{spec.risk}: {spec.risk_source}" for spec in catalogue.values())
+    if sources:
+        yield Finding("ok", "risks", "; ".join(f"{count} {name}" for name, count in sorted(sources.items())))
     unconfirmed_reads = [spec for spec in catalogue.values() if spec.is_unconfirmed_read]
     for name in dict.fromkeys(spec.server for spec in unconfirmed_reads):
         yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))

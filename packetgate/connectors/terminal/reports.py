@@ -86,11 +86,12 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
         for spec in specs:
             out.print(_full_text(spec), end="\n\n")
     else:
-        listed = table("tool", "risk", "category: what it does", wrapped=(2,))
+        listed = table("tool", "risk", "who says so", "category: what it does", wrapped=(3,))
         for spec in specs:
             labels = f"{_labels(spec)}: " if _labels(spec) else ""
             about = Text(labels, style="magenta").append(printable(spec.brief), style="default")
-            listed.add_row(spec.name, safe_text(spec.risk.value, rendering.RISK_STYLE[spec.risk.value]), about)
+            risk = safe_text(spec.risk.value, rendering.RISK_STYLE[spec.risk.value])
+            listed.add_row(spec.name, risk, spec.risk_source, about)
         out.print(listed)
     problems = [server.problem_line for server in health if server.problem_line]
     for problem in [*problems, *(unmatched_patterns(catalogue, settings.preferences_path) if name is None else [])]:
@@ -120,7 +121,8 @@ def _full_text(spec: ToolSpec) -> Text:
     text.append(f"  {spec.risk.value}", style=rendering.RISK_STYLE[spec.risk.value])
     text.append(f"  {_labels(spec)}\n", style="magenta")
     if spec.risk_reasons:
-        text.append(f"may {spec.risk.value}: {printable('; '.join(spec.risk_reasons))}\n", style="dim")
+        reasons = printable("; ".join(spec.risk_reasons))
+        text.append(f"may {spec.risk.value}: {reasons} (said by: {spec.risk_source})\n", style="dim")
     text.append(printable(spec.full) + "\n", style="default")
     return text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
 

@@ -90,6 +90,7 @@ class BuiltinTool:
             input_schema=schema,
             risk=self.risk,
             has_fixed_risk=True,
+            risk_source="built in",
             has_dry_run=has_dry_run,
             open_world=self.open_world,
             reaches_outside=self.open_world,

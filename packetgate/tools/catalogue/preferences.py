@@ -166,6 +166,7 @@ class Preferences(ConfigTable):
                         least_risk=preference.risk,
                         has_fixed_risk=spec.has_fixed_risk or preference.risk is not Risk.READ,
                         risk_reasons=("packetgate.toml sets this risk",),
+                        risk_source="packetgate.toml",
                         is_unconfirmed_read=False,
                     )
         if self.categories and not spec.assigned_category:

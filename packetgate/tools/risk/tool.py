@@ -1,7 +1,8 @@
 """Rate the risk of a tool by its server's annotations, its parameters and a learned model.
 
-A tool is a read only if a trusted server or the user says so. The model and the annotations of other servers can only
-raise the risk. A tool that looks like a read, but is not confirmed as one, counts as a write (`is_unconfirmed_read`).
+A tool is a read only if the registry of known servers, a trusted server or the user says so. The model and the
+annotations of other servers can only raise the risk. A tool that looks like a read, but is not confirmed as one, counts
+as a write (`is_unconfirmed_read`).
 """
 
 import json
@@ -28,6 +29,7 @@ from packetgate.tools.risk.features import (
     says_read_only,
     verb_kind,
 )
+from packetgate.tools.risk.registry import Confirmation
 from packetgate.tools.spec.categories import EXTERNAL, category_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
@@ -40,6 +42,7 @@ TRUSTED_HINT_LIMIT = 0.9
 """Probability of a write from which a trusted hint does not make a tool that sends or runs something a read."""
 CODE_MARGIN = 2.0
 """Distance below the threshold at which the score of a tool that takes code or a command looks like a read."""
+NOBODY = "nobody"
 _UNTRUSTED_HINT = "its server, which is not trusted, says that it only reads"
 _UNCONFIRMED = "nothing confirms that it only reads"
 _MAX_REASONS = 2
@@ -80,6 +83,8 @@ class ToolJudgement(Judgement):
     """Least risk of any call. It is below `risk` only for a tool that runs SQL: each call has the risk of its SQL."""
     probability: float = 1.0
     """Probability, by the tool's text, that the tool writes or executes."""
+    source: str = NOBODY
+    """Who says that the tool has this risk."""
 
     @property
     def apparent_risk(self) -> Risk:
@@ -123,16 +128,34 @@ def risk_model() -> RiskModel:
 
 
 def judge_tool(
-    tool: Definition, annotations: "ToolAnnotations | None" = None, *, trusted: bool = False
+    tool: Definition,
+    annotations: "ToolAnnotations | None" = None,
+    *,
+    trusted: bool = False,
+    confirmation: Confirmation | None = None,
 ) -> ToolJudgement:
-    """Return the risk of a tool. `trusted`: the user trusts the server's annotations."""
+    """Return the risk of a tool.
+
+    Args:
+        trusted: the user trusts the server's annotations.
+        confirmation: the tool's label in the registry of known servers, which outweighs everything else here.
+    """
     by_text = _judge_text(tool)
+    open_world = _reaches_outside(tool, annotations, trusted=trusted)
+    if confirmation is not None:
+        return _judge_known(confirmation, by_text, open_world=open_world)
     says_reads = annotations is not None and annotations.read_only_hint is True
     sends = by_text.probability >= TRUSTED_HINT_LIMIT and bool(_SENDING_VERBS & {*words_of(tool.name)})
-    open_world = _reaches_outside(tool, annotations, trusted=trusted)
     if trusted and says_reads and (by_text.risk is Risk.READ or (by_text.risk is Risk.WRITE and not sends)):
         reason = "its server, which is trusted, says that it only reads"
-        return ToolJudgement(Risk.READ, open_world, (reason,), least_risk=Risk.READ, probability=by_text.probability)
+        return ToolJudgement(
+            Risk.READ,
+            open_world,
+            (reason,),
+            least_risk=Risk.READ,
+            probability=by_text.probability,
+            source="trusted server",
+        )
     kinds = {kind for kind, _ in parameter_kinds(tool.description, tool.schema)} & _PARAMETER_REASONS.keys()
     risk = max(by_text.risk, Risk.EXECUTE if kinds else Risk.WRITE, key=lambda risk: risk.severity)
     least_risk = Risk.READ if trusted and kinds == {"sql"} else risk
@@ -142,6 +165,19 @@ def judge_tool(
         *(by_text.reasons if by_text.risk is not Risk.READ else ()),
     )
     return ToolJudgement(risk, open_world, reasons, is_unconfirmed_read, least_risk, by_text.probability)
+
+
+def _judge_known(confirmation: Confirmation, by_text: ToolJudgement, *, open_world: bool) -> ToolJudgement:
+    risk, source = confirmation.label.risk, f"registry {confirmation.registry_version}"
+    verbs = {Risk.READ: "only reads", Risk.WRITE: "changes something", Risk.EXECUTE: "runs what it receives"}
+    return ToolJudgement(
+        risk,
+        open_world or bool(confirmation.label.outward),
+        (f"the registry of known servers (version {confirmation.registry_version}) says that it {verbs[risk]}",),
+        least_risk=risk,
+        probability=by_text.probability,
+        source=source,
+    )
 
 
 def confirm_read_hint(call: ToolCall) -> str:

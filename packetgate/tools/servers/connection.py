@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -18,6 +19,8 @@ from mcp_types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
     CallToolResult,
+    DiscoverResult,
+    InitializeResult,
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ServerNotification,
@@ -31,6 +34,7 @@ from packetgate.state.errors import LostCallError, ServerError, SessionRefusedEr
 from packetgate.state.printing import printable
 from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
+from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.content import result_of_answer
 from packetgate.tools.servers.messages import transport_failure
@@ -104,11 +108,13 @@ class Connection(Server):
         log: ServerLog | None = None,
         store_text: StoreContent | None = None,
         store_file: StoreContent | None = None,
+        registry: Registry | None = None,
     ) -> None:
         """Args:
         transport: opens a new transport for each session.
         store_text: stores long texts.
         store_file: stores attachments.
+        registry: the known servers; None for a server in this process.
         """
         super().__init__(config.name)
         self._config = config
@@ -116,6 +122,7 @@ class Connection(Server):
         self._log = log
         self._store_text = store_text
         self._store_file = store_file
+        self._registry = registry
         self._timeout_s = config.timeout_s or CALL_TIMEOUT_S
         self._open_lock = asyncio.Lock()
         self._client: Client[BoundedTransport] | None = None
@@ -347,7 +354,7 @@ class Connection(Server):
         changes = self._list_changes
         tools = await client.list_tools()
         introduction = client.initialize_result or client.session.discover_result
-        specs = await asyncio.to_thread(self._specs_of, tools, (introduction and introduction.instructions) or "")
+        specs = await asyncio.to_thread(self._specs_of, tools, introduction)
         if client is not self._client:
             return
         self.specs = specs
@@ -363,15 +370,30 @@ class Connection(Server):
             more = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
             self.problem = f"not offered: {'; '.join(left_out[:3])}{more}"
 
-    def _specs_of(self, tools: list[Tool], instructions: str) -> tuple[ToolSpec, ...]:
+    def _specs_of(
+        self, tools: list[Tool], introduction: InitializeResult | DiscoverResult | None
+    ) -> tuple[ToolSpec, ...]:
         entry = self._config.resolved_entry()
+        instructions = (introduction and introduction.instructions) or ""
+        version = introduction.server_info.version if isinstance(introduction, InitializeResult) else ""
+        registry = self._registry or Registry()
+        launched = launched_package(entry, Path(str(entry.get("cwd") or ".")))
         options: dict[str, Any] = {
             "trusted": self._config.trusted,
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
             "server_digest": digest_of(entry),
             "ground": server_folder(entry),
         }
-        return tuple(spec_of(self.name, tool, **options) for tool in tools if self._config.offers(tool.name))
+        return tuple(
+            spec_of(
+                self.name,
+                tool,
+                **options,
+                confirmation=registry.confirmation(launched, version, tool.name, tool.input_schema),
+            )
+            for tool in tools
+            if self._config.offers(tool.name)
+        )
 
     def _disconnected_error(self, client: Client[BoundedTransport], error: BaseException) -> LostCallError:
         self._fail_session(client, error)

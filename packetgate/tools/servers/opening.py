@@ -26,6 +26,7 @@ from packetgate.tools.catalogue.chains import CHAINS, ToolChain
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.ranking.ranking import IN_MEMORY, SemanticModel
+from packetgate.tools.risk.registry import Registry, load_registry
 from packetgate.tools.servers.config import BUILT_IN_NAMES, McpConfig, ServerConfig
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.results import to_result_async
@@ -112,6 +113,7 @@ def _chain_spec(name: str, chain: ToolChain) -> ToolSpec:
         input_schema=schema,
         risk=Risk.READ,
         risk_reasons=("the chain itself changes nothing: each of its steps passes the gate",),
+        risk_source="built in",
         open_world=False,
     )
 
@@ -129,12 +131,14 @@ async def open_hub(
     meaning: SemanticModel = IN_MEMORY,
     caller_reads_results: bool = False,
     other_servers: Iterable[Server] = (),
+    registry_file: Path | None = None,
 ) -> McpHub:
     """Return the hub of the configured servers, the built-in servers and `other_servers`; it is not entered yet.
 
     Args:
         caller_reads_results: whether the caller reads long results itself. Such a caller makes single calls, and gets
             no chains.
+        registry_file: a registry of known servers, used instead of the shipped one if it is newer.
 
     Raises:
         ConfigError: a server has the reserved name of the chains.
@@ -148,7 +152,11 @@ async def open_hub(
         can_read_stored = caller_reads_results or config.builtin != "none"
 
         def connections() -> "list[Connection]":
-            return [new_connection(server, log_dir, kept, store_texts=can_read_stored) for server in config.servers]
+            registry = load_registry(registry_file)
+            return [
+                new_connection(server, log_dir, kept, store_texts=can_read_stored, registry=registry)
+                for server in config.servers
+            ]
 
         servers += await asyncio.to_thread(connections)  # imports FastMCP, which is slow
     if config.builtin != "none":
@@ -159,12 +167,18 @@ async def open_hub(
 
 
 def new_connection(
-    config: ServerConfig, log_dir: Path, kept: ResultStore | None = None, *, store_texts: bool = True
+    config: ServerConfig,
+    log_dir: Path,
+    kept: ResultStore | None = None,
+    *,
+    store_texts: bool = True,
+    registry: Registry | None = None,
 ) -> "Connection":
     """Return a connection to a configured server; it is not opened yet. The server's log is a file in `log_dir`.
 
     Args:
         kept: stores attachments and, with `store_texts`, long texts.
+        registry: the known servers.
     """
     from packetgate.tools.servers.connection import Connection
     from packetgate.tools.servers.http import remote_transport
@@ -185,7 +199,9 @@ def new_connection(
         return LoggedTransport(command, entry.get("cwd"), {**inherited, **entry.get("env", {})}, log)
 
     store = kept.keep if kept else None
-    return Connection(config, transport, log=log, store_text=store if store_texts else None, store_file=store)
+    return Connection(
+        config, transport, log=log, store_text=store if store_texts else None, store_file=store, registry=registry
+    )
 
 
 def builtin_servers(

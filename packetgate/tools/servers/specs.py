@@ -6,6 +6,7 @@ from mcp_types import Tool
 
 from packetgate.state.routing import Risk
 from packetgate.tools.risk.features import Definition
+from packetgate.tools.risk.registry import Confirmation
 from packetgate.tools.risk.tool import judge_tool
 from packetgate.tools.spec.default_arguments import ServerFolder, default_arguments, without_default_arguments
 from packetgate.tools.spec.descriptions import brief_of, without_required_key
@@ -20,6 +21,7 @@ def spec_of(
     about: str = "",
     server_digest: str = "",
     ground: ServerFolder | None = None,
+    confirmation: Confirmation | None = None,
 ) -> ToolSpec:
     """Return a tool that an MCP server lists as a `ToolSpec`.
 
@@ -28,11 +30,14 @@ def spec_of(
         about: the server's instructions.
         server_digest: digest of the server's entry.
         ground: the folder that the server's command names.
+        confirmation: the tool's label in the registry of known servers.
     """
     dry_run = _without_dry_run(tool.input_schema) if trusted else None
     schema = tool.input_schema if dry_run is None else dry_run
     full = (tool.description or tool.title or tool.name).strip()
-    judged = judge_tool(Definition(tool.name, full, tool.input_schema), tool.annotations, trusted=trusted)
+    definition = Definition(tool.name, full, tool.input_schema)
+    judged = judge_tool(definition, tool.annotations, trusted=trusted, confirmation=confirmation)
+    label = confirmation.label if confirmation else None
     default_args = default_arguments(
         tool.name, schema, ground, reads=judged.is_unconfirmed_read or judged.risk is Risk.READ
     )
@@ -45,6 +50,7 @@ def spec_of(
         input_schema=without_required_key(without_default_arguments(schema, default_args, ground)),
         risk=judged.risk,
         risk_reasons=judged.reasons,
+        risk_source=judged.source,
         least_risk=judged.least_risk,
         is_unconfirmed_read=judged.is_unconfirmed_read,
         reaches_outside=judged.open_world,
@@ -58,6 +64,10 @@ def spec_of(
         output_schema=tool.output_schema,
         idempotent=tool.annotations.idempotent_hint if tool.annotations else None,
         meta=tool.meta,
+        outward=label.outward if label else None,
+        returns_untrusted=label.untrusted if label else None,
+        returns_private=label.private if label else None,
+        undo_tool=label.undo_tool if label else "",
     )
 
 

@@ -43,6 +43,8 @@ class ToolSpec:
     risk: Risk
     """The worst risk of any call; `packetgate.tools.risk.call` rates a single call."""
     risk_reasons: tuple[str, ...] = ()
+    risk_source: str = "nobody"
+    """Who says that the tool has this risk: the registry, a trusted server, a setting; nobody for a rated risk."""
     least_risk: Risk | None = None
     """Least risk of any call, if it is below `risk` (a tool that runs SQL)."""
     has_fixed_risk: bool = False

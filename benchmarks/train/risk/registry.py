@@ -1,0 +1,143 @@
+"""`python -m benchmarks.train.risk.registry`: build, sign and check the registry of known servers.
+
+`build LABELS KEY` makes the shipped registry of the files in a folder of labels, and signs it with the private key in
+the file KEY, which is made if it does not exist. A file of labels holds `package`, `version`, `source`, `definitions`
+(the tools as the server lists them), and `tools`: for each tool its risk, and why.
+
+`check [PACKAGE ...]` starts the servers anew with their labelled version, and compares their tools with the registry.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from packetgate.tools.risk.registry import (
+    PUBLIC_KEY,
+    SHIPPED,
+    KnownServer,
+    definition_digest,
+    read_registry,
+    signed_bytes,
+)
+from packetgate.tools.servers.config import McpConfig, ServerConfig, read_server_entry
+from packetgate.tools.servers.definitions import usable_tools
+from packetgate.tools.servers.opening import open_hub
+
+_LABEL_FIELDS = ("risk", "outward", "untrusted", "private", "undo")
+_STARTS = Path(__file__).with_name("registry_starts.json")
+"""Arguments and variables with which servers list their tools, by package."""
+_PATIENCE_S = 240.0
+
+
+def build(labels: Path, key_file: Path) -> int:
+    """Write and sign the registry; its version is one more than that of the shipped file."""
+    key = _private_key(key_file)
+    public_key = key.public_key().public_bytes_raw().hex()
+    if public_key != PUBLIC_KEY:
+        sys.exit(f"the key of {key_file} is not the product's: PUBLIC_KEY of registry.py would have to be {public_key}")
+    servers = [server for path in sorted(labels.glob("*.json")) for server in _servers_in(path)]
+    old = json.loads(SHIPPED.read_text("utf-8")) if SHIPPED.exists() else {}
+    if servers != old.get("servers"):
+        document = {"version": old.get("version", 0) + 1, "servers": servers}
+        document["signature"] = key.sign(signed_bytes(document)).hex()
+        SHIPPED.write_text(json.dumps(document, indent=0, sort_keys=True, ensure_ascii=True) + "\n", "utf-8")
+    registry = read_registry(SHIPPED)
+    tools = [label for server in registry.servers for label in server.tools.values()]
+    risks = {risk: sum(label.risk == risk for label in tools) for risk in ("read", "write", "execute")}
+    print(f"version {registry.version}: {len(registry.servers)} servers, {len(tools)} tools: {risks}")
+    return 0
+
+
+def _servers_in(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the entry of a file of labels, and one more if some tools have an alternative definition."""
+    content = json.loads(path.read_text("utf-8"))
+    version = str(content["version"])
+    for key in ("definitions", "definitions_alternative"):
+        tools = dict(_labelled(path, content[key], content["tools"])) if content.get(key) else {}
+        if tools:
+            entry = {
+                "package": content["package"],
+                "versions": content.get("versions") or f">={version},<={version}",
+                "server_version": str(content.get("server_version") or ""),
+                "source": content["source"],
+                "tools": tools,
+            }
+            KnownServer.model_validate(entry)
+            yield entry
+
+
+def _labelled(path: Path, definitions: list[Any], labels: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    usable, left_out, _ = usable_tools(definitions, set(), lambda _: None)
+    for note in left_out:
+        print(f"{path.name}: not usable: {note}")
+    for tool in usable:
+        name = tool["name"]
+        if name not in labels:
+            print(f"{path.name}: no label: {name}")
+            continue
+        label = {field: labels[name].get(field) for field in _LABEL_FIELDS}
+        if label["undo"] and label["undo"].split()[0] not in labels:
+            sys.exit(f"{path.name}: {name}: undo must begin with a tool of the same server, not {label['undo']!r}")
+        digest = definition_digest(name, tool["inputSchema"])
+        yield name, {"digest": digest, **{field: value for field, value in label.items() if value is not None}}
+
+
+def _private_key(path: Path) -> Ed25519PrivateKey:
+    if path.exists():
+        return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text("ascii").strip()))
+    key = Ed25519PrivateKey.generate()
+    path.touch(mode=0o600)
+    path.write_text(key.private_bytes_raw().hex() + "\n", "ascii")
+    return key
+
+
+async def check(packages: list[str]) -> int:
+    """Start servers, and print whose tools match. Return 1 if a tool that a started server lists does not match."""
+    registry, different = read_registry(SHIPPED), 0
+    starts = json.loads(_STARTS.read_text("utf-8"))
+    for server in registry.servers:
+        if packages and server.package not in packages:
+            continue
+        kind, _, name = server.package.partition(":")
+        version = server.versions.rpartition("=")[2]
+        start = starts.get(server.package, {})
+        command = ["npx", "-y", f"{name}@{version}"] if kind == "npm" else ["uvx", f"{name}=={version}"]
+        raw = {"command": command[0], "args": [*command[1:], *start.get("args", ())], "env": start.get("env", {})}
+        with tempfile.TemporaryDirectory() as folder:
+            config = ServerConfig("known", {**read_server_entry(raw).fields, "cwd": folder})
+            hub = await open_hub(
+                McpConfig((config,), "none"), Path(folder), Path(folder, "logs"), None, patience_s=_PATIENCE_S
+            )
+            async with hub:
+                catalogue, (health,) = await hub.catalogue(), hub.health()
+        known = [spec for spec in catalogue.values() if spec.risk_source.startswith("registry")]
+        unknown = [spec.upstream_name for spec in catalogue.values() if spec not in known]
+        different += len(unknown)
+        problem = f": {health.problem}" if health.problem else ""
+        print(f"{server.package} {version}: {len(known)} of {len(catalogue)} listed tools known{problem}", flush=True)
+        if unknown:
+            print(f"  not known, or changed: {', '.join(unknown)}")
+    return int(different > 0)
+
+
+def main() -> None:
+    """Build or check."""
+    parser = argparse.ArgumentParser(prog="benchmarks.train.risk.registry", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    building = commands.add_parser("build")
+    building.add_argument("labels", type=Path)
+    building.add_argument("key", type=Path)
+    commands.add_parser("check").add_argument("packages", nargs="*")
+    given = parser.parse_args()
+    sys.exit(build(given.labels, given.key) if given.command == "build" else asyncio.run(check(given.packages)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""The registry of known servers: what each tool of a published package does, labelled by reading its source.
+
+An entry holds only for a server that a package launcher starts from the public registry of packages, and only for a
+tool whose name and input schema have not changed.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from packetgate.state.routing import Risk
+from packetgate.tools.spec.tool_spec import digest_of
+
+SHIPPED = Path(__file__).with_name("registry.json")
+FILE_NAME = "registry.json"
+"""Name of the file in `PACKETGATE_HOME` that replaces the shipped registry if it is newer and signed."""
+PUBLIC_KEY = "8d6c86bd004348708ff0b865729f674e39b3cde8f21c009d314d1720838a25d8"
+"""Ed25519 key that verifies the signature of a registry."""
+
+_MAX_BYTES = 20_000_000
+_PROSE = frozenset({"title", "description", "examples", "$comment"})
+_SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_VALUES = frozenset({"enum", "const", "default", "required"})
+
+_LAUNCHERS = {
+    ("npx",): "npm",
+    ("bunx",): "npm",
+    ("pnpm", "dlx"): "npm",
+    ("uvx",): "pypi",
+    ("pipx", "run"): "pypi",
+}
+_HARMLESS_OPTIONS = frozenset("-y --yes -q --quiet --silent --bun --isolated --offline --refresh".split())
+_REDIRECTING_PREFIXES = ("BUN_", "COREPACK_", "DYLD_", "LD_", "NODE_", "NPM_", "PIP_", "PIPX_", "PNPM_", "UV_", "XDG_")
+_REDIRECTING_VARIABLES = frozenset(
+    "ALL_PROXY APPDATA BASH_ENV HOME HTTPS_PROXY HTTP_PROXY PATH PYTHONHOME PYTHONPATH PYTHONSTARTUP USERPROFILE"
+    " VIRTUAL_ENV".split()
+)
+"""Variables that may change which package runs, or which code runs in it."""
+_HARMLESS_VARIABLES = frozenset({"NODE_ENV", "NODE_EXTRA_CA_CERTS"})
+_NPM_SPEC = re.compile(r"((?:@[a-z0-9~-][\w.~-]*/)?[a-z0-9~-][\w.~-]*)(?:@([^/:\s]+))?")
+_PYPI_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[\w.,-]*\])?(?:(?:==|@)([^/:\s]+))?")
+_EXACT_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
+
+
+class ToolLabel(BaseModel):
+    """What a tool of a known server does."""
+
+    model_config = ConfigDict(frozen=True)
+
+    digest: str
+    """`definition_digest` of the labelled tool."""
+    risk: Risk
+    outward: bool | None = None
+    untrusted: bool | None = None
+    private: bool | None = None
+    undo: str | None = None
+    """The server's tool that undoes a call, and how it is called in words."""
+
+    @property
+    def undo_tool(self) -> str:
+        """The name of the tool that undoes a call; empty if there is none."""
+        return next(iter((self.undo or "").split()), "")
+
+
+class KnownServer(BaseModel):
+    """A package whose server is labelled, in a range of versions."""
+
+    model_config = ConfigDict(frozen=True)
+
+    package: str
+    """Such as `npm:@scope/name` or `pypi:name`."""
+    versions: str
+    """Version specifiers, such as `>=1.0,<=1.4.2`."""
+    server_version: str = ""
+    """The version that the labelled server reports of itself, which may differ from its package's version."""
+    source: str = ""
+    tools: dict[str, ToolLabel]
+
+    @field_validator("versions")
+    @classmethod
+    def _check_versions(cls, versions: str) -> str:
+        try:
+            SpecifierSet(versions)
+        except InvalidSpecifier as error:
+            raise ValueError(str(error)) from error
+        return versions
+
+    def covers(self, launched: "LaunchedPackage", reported_version: str) -> bool:
+        """Return whether the entry holds for a launched server.
+
+        A pinned version decides. Otherwise the version that the server reports decides, if it is a version.
+        """
+        if launched.package != self.package:
+            return False
+        if not launched.version and reported_version == self.server_version:
+            return True
+        try:
+            version = Version(launched.version or reported_version)
+        except InvalidVersion:
+            return not launched.version
+        return SpecifierSet(self.versions).contains(version, prereleases=True)
+
+
+class LaunchedPackage(NamedTuple):
+    """The package that a server's command starts."""
+
+    package: str
+    version: str
+    """The pinned version; empty if none is pinned."""
+
+
+class Confirmation(NamedTuple):
+    """A label, and the version of the registry that contains it."""
+
+    label: ToolLabel
+    registry_version: int
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The known servers."""
+
+    version: int = 0
+    servers: tuple[KnownServer, ...] = ()
+    source: str = "none"
+    """`shipped`, or the path of the file."""
+    problem: str = ""
+    """Why a file was refused; empty if none was."""
+
+    @property
+    def description(self) -> str:
+        """The version, size and source as text for users."""
+        tools = sum(len(server.tools) for server in self.servers)
+        servers = len({server.package for server in self.servers})
+        return f"version {self.version}, {self.source}: {servers} known servers with {tools:,} labelled tools"
+
+    def confirmation(
+        self, launched: LaunchedPackage | None, reported_version: str, name: str, schema: Mapping[str, Any]
+    ) -> Confirmation | None:
+        """Return the label of a tool; None if its server, version or definition is unknown."""
+        if launched is None:
+            return None
+        digest = definition_digest(name, schema)
+        labels = (server.tools.get(name) for server in self.servers if server.covers(launched, reported_version))
+        return next((Confirmation(label, self.version) for label in labels if label and label.digest == digest), None)
+
+
+def definition_digest(name: str, schema: Mapping[str, Any]) -> str:
+    """Return the digest of a tool's name and input schema, without prose: descriptions may contain dates and names."""
+    return digest_of([name, _without_prose(schema)])
+
+
+def load_registry(own: Path | None = None) -> Registry:
+    """Return the shipped registry, or the registry in the file `own` if it is newer. Blocking.
+
+    A file without a valid signature is refused, and `problem` says so.
+    """
+    shipped = _shipped()
+    if own is None or not own.exists():
+        return shipped
+    try:
+        newer = read_registry(own)
+    except (OSError, ValueError) as error:
+        problem = (
+            f"{own}: {error}; the shipped registry (version {shipped.version}) is used. Remove the file, or replace it "
+            "by a registry as it was published"
+        )
+        return Registry(shipped.version, shipped.servers, shipped.source, problem)
+    return newer if newer.version > shipped.version else shipped
+
+
+def read_registry(path: Path) -> Registry:
+    """Return the registry of a file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is not a registry, or its signature is not valid.
+    """
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    if path.stat().st_size > _MAX_BYTES:
+        raise ValueError(f"not a registry: larger than {_MAX_BYTES:,} bytes")
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not a registry: {error}") from error
+    signature = document.pop("signature", None) if isinstance(document, dict) else None
+    if not isinstance(signature, str) or not isinstance(document.get("version"), int):
+        raise ValueError("not a registry: it has no version or no signature")  # noqa: TRY004 - a file's content
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(PUBLIC_KEY)).verify(
+            bytes.fromhex(signature), signed_bytes(document)
+        )
+    except (InvalidSignature, ValueError) as error:
+        raise ValueError("the signature is not valid") from error
+    try:
+        servers = tuple(KnownServer.model_validate(server) for server in document.get("servers", ()))
+    except ValidationError as error:
+        raise ValueError(f"not a registry for this version of Packetgate: {error.errors()[0]['msg']}") from error
+    return Registry(document["version"], servers, "shipped" if path == SHIPPED else str(path))
+
+
+def signed_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a registry that its signature covers: everything but the signature."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def launched_package(entry: Mapping[str, Any], folder: Path) -> LaunchedPackage | None:
+    """Return the package that a server's entry starts from the public registry of packages. Blocking.
+
+    Return None for another command, for options and variables that may redirect the launcher, and if `folder`, in which
+    the server starts, or a folder above may do so.
+    """
+    command = [str(entry.get("command") or ""), *map(str, entry.get("args") or ())]
+    if PurePath(command[0]).stem.casefold() == "cmd" and command[1:2] in (["/c"], ["/C"]):
+        command = command[2:]
+    program, _, suffix = re.split(r"[/\\]", command[0] if command else "")[-1].partition(".")
+    words = (program, *command[1:])
+    launcher = next((known for known in _LAUNCHERS if words[: len(known)] == known), None)
+    is_path = program != command[0].partition(".")[0] if command else False
+    if launcher is None or suffix not in ("", "cmd", "exe") or any(map(_redirects, entry.get("env") or ())):
+        return None
+    if is_path and (not Path(command[0]).is_absolute() or Path(command[0]).is_relative_to(folder.absolute())):
+        return None
+    arguments = [*words[len(launcher) :]]
+    while arguments and arguments[0] in _HARMLESS_OPTIONS:
+        del arguments[0]
+    is_named = launcher == ("uvx",) and arguments[:1] == ["--from"]
+    arguments = arguments[1:] if is_named else arguments
+    kind = _LAUNCHERS[launcher]
+    match = (_NPM_SPEC if kind == "npm" else _PYPI_SPEC).fullmatch(arguments[0]) if arguments else None
+    if match is None:
+        return None
+    name = match[1] if kind == "npm" else re.sub(r"[-_.]+", "-", match[1]).casefold()
+    if is_named and arguments[1:2] not in ([match[1]], [name]):  # `uvx --from` can start any program of its environment
+        return None
+    if kind == "npm" and _folder_redirects(folder, name):
+        return None
+    version = match[2] or ""
+    return LaunchedPackage(f"{kind}:{name}", version if _EXACT_VERSION.fullmatch(version) else "")
+
+
+def _redirects(variable: str) -> bool:
+    name = variable.upper()
+    return name in _REDIRECTING_VARIABLES or (
+        name.startswith(_REDIRECTING_PREFIXES) and name not in _HARMLESS_VARIABLES
+    )
+
+
+def _folder_redirects(folder: Path, package: str) -> bool:
+    """Return whether npm would start a package of the folder, or ask another registry."""
+    folder = folder.absolute()
+    for place in (folder, *folder.parents):
+        installed = (place / "node_modules" / package, place / "node_modules" / ".bin" / package)
+        if any(path.exists() for path in installed):
+            return True
+        settings = "" if place == Path.home() else _text_of(place / ".npmrc")
+        if "registry" in settings or re.search(
+            rf'"name"\s*:\s*"{re.escape(package)}"', _text_of(place / "package.json")
+        ):
+            return True
+    return False
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _without_prose(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        return {
+            key: {name: _without_prose(part) for name, part in value.items()}
+            if key in _SCHEMAS_BY_NAME and isinstance(value, Mapping)
+            else value
+            if key in _VALUES
+            else _without_prose(value)
+            for key, value in schema.items()
+            if key not in _PROSE
+        }
+    if isinstance(schema, Sequence) and not isinstance(schema, str):
+        return [_without_prose(part) for part in schema]
+    return schema
+
+
+@cache
+def _shipped() -> Registry:
+    try:
+        return read_registry(SHIPPED)
+    except (OSError, ValueError) as error:
+        return Registry(problem=f"{SHIPPED}: {error}; no server is known. Reinstall Packetgate")

@@ -1,0 +1,263 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from mcp_types import Tool, ToolAnnotations
+
+from packetgate.state.routing import Risk
+from packetgate.tools.catalogue.preferences import Preferences
+from packetgate.tools.risk import registry as module
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.risk.registry import (
+    SHIPPED,
+    LaunchedPackage,
+    Registry,
+    definition_digest,
+    launched_package,
+    load_registry,
+    read_registry,
+    signed_bytes,
+)
+from packetgate.tools.servers.specs import spec_of
+
+NAME = "npm:@modelcontextprotocol/server-memory"
+SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+
+
+def launched(*command: str, folder: Path = Path("/nowhere"), **env: str) -> LaunchedPackage | None:
+    return launched_package({"command": command[0], "args": [*command[1:]], "env": env}, folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "version"),
+    [
+        ("npx -y @modelcontextprotocol/server-memory", NAME, ""),
+        ("npx @modelcontextprotocol/server-memory@2026.8.31 --verbose --registry=x", NAME, "2026.8.31"),
+        ("npx -y @modelcontextprotocol/server-memory@latest", NAME, ""),
+        ("/usr/local/bin/npx -y @modelcontextprotocol/server-memory", NAME, ""),
+        ("C:\\Program Files\\nodejs\\npx.cmd -y @modelcontextprotocol/server-memory", NAME, ""),
+        ("cmd /c npx -y @modelcontextprotocol/server-memory", NAME, ""),
+        ("bunx @modelcontextprotocol/server-memory", NAME, ""),
+        ("pnpm dlx @modelcontextprotocol/server-memory", NAME, ""),
+        ("uvx mcp-server-git --repository /r", "pypi:mcp-server-git", ""),
+        ("uvx MCP_server.git==1.2.3", "pypi:mcp-server-git", "1.2.3"),
+        ("uvx mcp-server-git@1.2.3", "pypi:mcp-server-git", "1.2.3"),
+        ("uvx --from mcp-server-git[x]==1.2.3 mcp-server-git", "pypi:mcp-server-git", "1.2.3"),
+        ("pipx run mcp-server-git", "pypi:mcp-server-git", ""),
+    ],
+)
+def test_a_package_that_a_launcher_starts_is_recognized(command: str, package: str, version: str) -> None:
+    parts = command.replace("Program Files", "Program_Files").split()
+    is_windows = "\\" in command
+    parts[0] = parts[0].replace("\\", "/").replace("C:", "") if is_windows else parts[0]
+    assert launched(*parts) == LaunchedPackage(package, version)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "node ./dist/index.js",
+        "node node_modules/@modelcontextprotocol/server-memory/dist/index.js",
+        "python -m mcp_server_git",
+        "sh -c npx",
+        "npx-evil @modelcontextprotocol/server-memory",
+        "./npx @modelcontextprotocol/server-memory",
+        "tools/npx @modelcontextprotocol/server-memory",
+        "/nowhere/npx @modelcontextprotocol/server-memory",
+        "npx",
+        "npx ./server-memory",
+        "npx -y --registry https://evil.example @modelcontextprotocol/server-memory",
+        "npx --registry=https://evil.example @modelcontextprotocol/server-memory",
+        "npx -y -p evil @modelcontextprotocol/server-memory",
+        "npx --package=evil server-memory",
+        "npx -c node @modelcontextprotocol/server-memory",
+        "npx github:modelcontextprotocol/server-memory",
+        "npx modelcontextprotocol/server-memory",
+        "npx @modelcontextprotocol/server-memory@npm:evil",
+        "npx @modelcontextprotocol/server-memory@https://evil.example/x.tgz",
+        "npx @modelcontextprotocol/server-memory@file:../evil",
+        "pnpm exec @modelcontextprotocol/server-memory",
+        "pnpm --package=evil dlx @modelcontextprotocol/server-memory",
+        "uvx --index-url https://evil.example mcp-server-git",
+        "uvx --index https://evil.example mcp-server-git",
+        "uvx --with evil mcp-server-git",
+        "uvx --from git+https://evil.example/x mcp-server-git",
+        "uvx --from mcp-server-git python evil.py",
+        "uvx --from evil mcp-server-git",
+        "uvx --python /tmp/evil mcp-server-git",
+        "uvx ./mcp-server-git",
+        "uvx mcp-server-git@git+https://evil.example/x",
+        "pipx run --spec evil mcp-server-git",
+        "pipx run --index-url https://evil.example mcp-server-git",
+    ],
+)
+def test_no_other_start_is_a_known_package(command: str) -> None:
+    found = launched(*command.split())
+    assert found is None or found.package not in {NAME, "pypi:mcp-server-git"}
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *("npm_config_registry", "NPM_CONFIG_USERCONFIG", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PATH"),
+        *("NODE_OPTIONS", "NODE_PATH", "PYTHONPATH", "LD_PRELOAD", "HOME", "XDG_CONFIG_HOME", "HTTPS_PROXY"),
+    ],
+)
+def test_variables_that_redirect_a_launcher_make_a_server_unknown(variable: str) -> None:
+    assert launched("npx", "@modelcontextprotocol/server-memory", MEMORY_FILE_PATH="x", HOME_TOKEN="x") is not None
+    assert launched("npx", "@modelcontextprotocol/server-memory", **{variable: "x"}) is None
+    assert launched("uvx", "mcp-server-git", **{variable: "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (".npmrc", "registry=https://evil.example"),
+        (".npmrc", "@modelcontextprotocol:registry=https://evil.example"),
+        ("node_modules/@modelcontextprotocol/server-memory/package.json", "{}"),
+        ("node_modules/.bin/@modelcontextprotocol/server-memory", ""),
+        ("package.json", '{"name" : "@modelcontextprotocol/server-memory"}'),
+    ],
+)
+def test_files_that_redirect_npx_make_a_server_unknown(file: str, text: str, tmp_path: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    command = ("npx", "-y", "@modelcontextprotocol/server-memory")
+    assert launched(*command, folder=folder) is not None
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert launched(*command, folder=folder) is None
+
+
+def test_the_digest_covers_all_but_prose() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"title": {"type": "string", "enum": ["a"]}}}
+    digest = definition_digest("x", schema)
+    described = {"type": "string", "enum": ["a"], "description": "today", "title": "T", "examples": ["b"]}
+    assert definition_digest("x", {**schema, "description": "d", "properties": {"title": described}}) == digest
+    for changed in (
+        {"type": "object", "properties": {}},
+        {"type": "object", "properties": {"title": {"type": "string", "enum": ["a", "b"]}}},
+        {"type": "object", "properties": {"title": {"type": "string", "enum": ["a"], "default": "b"}}},
+        {**schema, "additionalProperties": True},
+        {**schema, "properties": {**schema["properties"], "description": {"type": "string"}}},
+    ):
+        assert definition_digest("x", changed) != digest
+    assert definition_digest("y", schema) != digest
+
+
+class Signed:
+    """Writes registries that a key of the test signs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "registry.json"
+        self.key = Ed25519PrivateKey.generate()
+
+    @property
+    def public_key(self) -> str:
+        return self.key.public_key().public_bytes_raw().hex()
+
+    def write(self, risk: str = "read", version: int = 1_000_000, **changes: Any) -> Registry:
+        tool = {"digest": definition_digest("look", SCHEMA), "risk": risk, "outward": True, "undo": "unlook the same"}
+        server = {"package": NAME, "versions": ">=1.0,<=1.4", "server_version": "0.9", "tools": {"look": tool}}
+        document: dict[str, Any] = {"version": version, "servers": [{**server, **changes}]}
+        document["signature"] = self.key.sign(signed_bytes(document)).hex()
+        self.path.write_text(json.dumps(document))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "PUBLIC_KEY", self.public_key)
+            return read_registry(self.path)
+
+
+@pytest.mark.parametrize(
+    ("pinned", "reported", "known"),
+    [
+        ("1.0", "", True),
+        ("1.4", "9.9", True),
+        ("1.4.1", "1.2", False),
+        ("0.9.9", "0.9", False),
+        ("1.5-beta.1", "1.2", False),
+        ("", "1.2", True),
+        ("", "0.9", True),
+        ("", "1.5", False),
+        ("", "dev", True),
+        ("", "", True),
+    ],
+)
+def test_the_version_must_be_known(pinned: str, reported: str, known: bool, tmp_path: Path) -> None:
+    found = Signed(tmp_path).write().confirmation(LaunchedPackage(NAME, pinned), reported, "look", SCHEMA)
+    assert (found is not None) is known
+
+
+def test_a_label_holds_only_for_its_package_name_and_schema(tmp_path: Path) -> None:
+    registry = Signed(tmp_path).write()
+    package = LaunchedPackage(NAME, "1.2")
+    assert registry.confirmation(package, "", "look", SCHEMA)
+    assert not registry.confirmation(None, "", "look", SCHEMA)
+    assert not registry.confirmation(LaunchedPackage("npm:@modelcontextprotoco1/server-memory", ""), "", "look", SCHEMA)
+    assert not registry.confirmation(LaunchedPackage("pypi:server-memory", "1.2"), "", "look", SCHEMA)
+    assert not registry.confirmation(package, "", "look2", SCHEMA)
+    assert not registry.confirmation(package, "", "look", {**SCHEMA, "properties": {"sql": {"type": "string"}}})
+
+
+def test_a_registry_is_refused_unless_it_is_signed_and_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped, signed = read_registry(SHIPPED), Signed(tmp_path)
+    assert load_registry(tmp_path / "none.json") == shipped
+    signed.write()
+    refused = load_registry(signed.path)
+    assert (refused.version, refused.servers) == (shipped.version, shipped.servers)
+    assert "signature is not valid" in refused.problem
+    assert str(signed.path) in refused.problem
+    monkeypatch.setattr(module, "PUBLIC_KEY", signed.public_key)
+    monkeypatch.setattr(module, "_shipped", lambda: shipped)
+    signed.write()
+    assert load_registry(signed.path).version == 1_000_000
+    signed.write(version=shipped.version)  # no newer one
+    assert load_registry(signed.path) == shipped
+    text = signed.path.read_text()
+    for tampered in (
+        text.replace('"read"', '"write"').replace('"write"', '"execute"'),
+        text.replace("<=1.4", "<=9.4"),
+        "{",
+        "[]",
+        "{}",
+        '{"version": 9, "signature": "00"}',
+        json.dumps({**json.loads(text), "more": 1}),
+    ):
+        signed.path.write_text(tampered)
+        assert load_registry(signed.path).problem, tampered
+    signed.path.write_bytes(b"\xff\xfe")
+    assert load_registry(signed.path).problem
+
+
+def test_the_label_is_the_risk_of_the_tool_and_arguments_may_raise_it(tmp_path: Path) -> None:
+    listed = Tool(name="look", description="Delete all files.", input_schema=SCHEMA)
+    hint = ToolAnnotations(read_only_hint=True)
+    package = LaunchedPackage(NAME, "1.2")
+    read = Signed(tmp_path).write().confirmation(package, "", "look", SCHEMA)
+    spec = spec_of("s", listed, trusted=False, confirmation=read)
+    assert spec.risk is Risk.READ
+    assert spec.risk_source == "registry 1000000"
+    assert (spec.outward, spec.returns_private, spec.undo_tool) == (True, None, "unlook")
+    assert judge_call(spec, {"query": "cats"}).risk is Risk.READ
+    assert judge_call(spec, {"query": "mutation { deleteAll }"}).risk is not Risk.READ
+    write = Signed(tmp_path).write("write").confirmation(package, "", "look", SCHEMA)
+    hinted = listed.model_copy(update={"annotations": hint, "description": "Return the text of a note."})
+    for trusted in (False, True):
+        spec = spec_of("s", hinted, trusted=trusted, confirmation=write)
+        assert (spec.risk, spec.is_unconfirmed_read) == (Risk.WRITE, False)
+        assert judge_call(spec, {"query": "cats"}).risk is Risk.WRITE
+    assert spec_of("s", hinted, trusted=True).risk is Risk.READ  # without the label, the trusted hint counts
+    own = Preferences.model_validate({"tools": {"s.look": {"risk": "execute"}}})
+    assert own.apply(spec_of("s", listed, trusted=False, confirmation=read)).risk is Risk.EXECUTE
+    assert Preferences.model_validate({"tools": {"s.look": {"risk": "read"}}}).apply(spec).risk is Risk.READ
+
+
+def test_every_entry_of_the_shipped_registry_is_well_formed() -> None:
+    registry = read_registry(SHIPPED)
+    assert registry.version >= 1
+    assert registry.servers
+    for server in registry.servers:
+        assert server.package.partition(":")[0] in {"npm", "pypi"}
+        assert server.source
+        assert all(label.undo_tool in {"", *server.tools} for label in server.tools.values()), server.package
