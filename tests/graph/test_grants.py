@@ -75,7 +75,7 @@ PAY = GrantCase(
     "Send money to Ann, 12.5",
     (pay("Ann", 12.5),),
     "allow desk.send_money with speed from your words, recipient from your words or a field of desk, "
-    "amount any number that does not come only from free text",
+    "amount at most 12.5",
 )
 TABLE = GrantCase(
     "Update the rows as I said yesterday",
@@ -159,7 +159,7 @@ COVERED = {
     ),
     "another id of a list": (CANCEL, "Cancel all events", (EVENTS, cancel("25"))),
     "when and where": (CREATE, "Create an event for tea", (event("Tea", "2026-06-02 09:00", location="Attic"),)),
-    "how much": (PAY, "Send the money to Ann", (pay("Ann", 13.75),)),
+    "how much": (PAY, "Send the money to Ann", (pay("Ann", 11.25),)),
     "the same again": (TABLE, "Update that row again", TABLE.calls),
     "whom the user names beside whom they exclude": (
         SEND,

@@ -18,7 +18,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.grants import ID_LENGTH, Grant
 from packetgate.tools.execution.permission import need_of
 from packetgate.tools.policy.patterns import ANYTHING, is_date, literal_pattern
-from packetgate.tools.provenance.roles import is_id, is_program, is_quantity, role_of
+from packetgate.tools.provenance.roles import holds_quantity, is_id, is_program, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 RememberWord = Literal["session", "always", "never"]
@@ -111,21 +111,25 @@ def _terms(word: RememberWord, call: ToolCall, spec: ToolSpec) -> dict[str, Any]
         payloads = {name: ANYTHING for name, role in roles.items() if role is ArgumentRole.PAYLOAD}
         return {"arguments": patterns | payloads}
     arguments: dict[str, str] = {}
-    alternatives: dict[str, list[str]] = {"from_user": [], "from_server": [], "any_number": []}
+    alternatives: dict[str, list[str]] = {"from_user": [], "from_server": []}
+    at_most: dict[str, float] = {}
     for name in dict.fromkeys([*call.params, *spec.parameters]):
-        role = roles.get(name) or role_of((name,), spec.parameters[name], None)
-        if _may_be_anything(name, call.params.get(name), role):
+        value, role = call.params.get(name), roles.get(name) or role_of((name,), spec.parameters[name], None)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and not is_id(name):
+            at_most[name] = value
+        elif _may_be_anything(name, value, role) and not holds_quantity(name, value):
             arguments[name] = ANYTHING
         elif name not in call.params:
-            alternatives["from_user"].append(name)
+            if not holds_quantity(name, None):
+                alternatives["from_user"].append(name)
         else:
-            if "*" not in patterns[name]:
+            is_exact = holds_quantity(name, value)
+            if "*" not in patterns[name] and not is_exact:
                 is_field = role is ArgumentRole.DESTINATION or is_id(name)
-                is_amount = role is ArgumentRole.OTHER and is_quantity(name)
-                alternatives["from_server" if is_field else "any_number" if is_amount else "from_user"].append(name)
-            if "*" in patterns[name] or not call.is_from_user(name):
+                alternatives["from_server" if is_field else "from_user"].append(name)
+            if "*" in patterns[name] or is_exact or not call.is_from_user(name):
                 arguments[name] = patterns[name]
-    return {"arguments": arguments, **alternatives}
+    return {"arguments": arguments, **alternatives, "at_most": at_most}
 
 
 def _may_be_anything(name: str, value: Any, role: ArgumentRole) -> bool:

@@ -13,9 +13,10 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
 from packetgate.tools.execution.journal import Entry, Journal
-from packetgate.tools.policy.patterns import ANYTHING, fits, is_date, may_fit
+from packetgate.tools.policy.patterns import ANYTHING, fits, is_date, literal_pattern, may_fit
 from packetgate.tools.policy.rules import arguments_line
 from packetgate.tools.provenance.actions import is_requested
+from packetgate.tools.provenance.roles import holds_quantity
 
 GRANT_GIVEN, GRANT_USED, GRANT_REVOKED = "grant_given", "grant_used", "grant_revoked"
 ID_LENGTH = 8
@@ -37,8 +38,8 @@ class Grant(Section):
     """Arguments that may also be any value in the user's words."""
     from_server: tuple[str, ...] = ()
     """Arguments that may also be a field of an output of the tool's server, or a value in the user's words."""
-    any_number: tuple[str, ...] = ()
-    """Arguments that may also be any number that does not come only from free text."""
+    at_most: dict[str, float] = {}
+    """For each number, the largest value that is covered, from 0. A number that only free text contains is not."""
     channel: str
     person: str
     """The person whose calls the grant covers, as in the packet's header."""
@@ -67,7 +68,7 @@ class Grant(Section):
         server = self.tool.partition(".")[0]
         alternatives = dict.fromkeys(self.from_user, "from your words")
         alternatives |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
-        alternatives |= dict.fromkeys(self.any_number, "any number that does not come only from free text")
+        alternatives |= {name: f"at most {literal_pattern(limit)}" for name, limit in self.at_most.items()}
         return f"{self.effect} {self.tool}{arguments_line(self.arguments, alternatives)}"
 
     def covers(self, call: ToolCall, digest: str, header: Header) -> bool:
@@ -83,13 +84,16 @@ class Grant(Section):
 
     def _allows(self, name: str, call: ToolCall) -> bool:
         value, pattern = call.params[name], self.arguments.get(name)
+        if name in self.at_most and _is_number(value):
+            return 0 <= value <= self.at_most[name] and not call.is_in_text(name)
+        if pattern is not None and pattern != ANYTHING and fits(value, pattern):
+            return True
+        if holds_quantity(name, value):
+            return False
         if pattern == ANYTHING:
             return call.role_of(name) is ArgumentRole.PAYLOAD or is_date(value)
-        return (
-            (pattern is not None and fits(value, pattern))
-            or (name in {*self.from_user, *self.from_server} and call.is_from_user(name))
-            or (name in self.from_server and call.is_from_server(name))
-            or (name in self.any_number and _is_number(value) and not call.is_in_text(name))
+        return (name in {*self.from_user, *self.from_server} and call.is_from_user(name)) or (
+            name in self.from_server and call.is_from_server(name)
         )
 
 

@@ -1,18 +1,23 @@
 """Compare argument values with the patterns of policy rules and grants.
 
 `*` matches anything within one part of a path, `**` anything, and a backslash makes the next character literal. Values
-that are not text are compared as JSON. `fits` compares literally, and is for rules that allow. `may_fit` is for rules
-that ask or deny: it also compares the other readings of a value, such as a path after `..` and `%2e` are resolved, or
-an address by its host, port and path.
+that are not text are compared as JSON. A pattern such as `<= 100` or `>= 0, <= 100` compares numbers. `fits` is for
+rules that allow: it compares literally, and reads a value in only one way. `may_fit` is for rules that ask or deny: it
+compares every reading of a value, such as a path after `..` and `%2e` are resolved, or an address by its host, port and
+path.
 """
 
 import json
+import math
+import operator
+import os
 import re
 import socket
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -26,10 +31,18 @@ _MAX_DEPTH = 8
 _DECODINGS = 3
 """Number of decoding rounds for a value: some programs decode twice by mistake."""
 _MAX_PATH = 4096
-_FILE = re.compile(r"file:(?://localhost(?=/)|(?=/))/*")
+_MAX_NUMBER = 60
+_FILE = re.compile(r"file:(?://localhost(?=/)|(?=/))/*|(?!https?:|wss?:)[a-z][a-z0-9+.-]*:(?://[^/]*(?=/))?")
 _SEPARATORS = re.compile(r"""[\s,;|<>()\[\]{}"'`]+""")
-_PLACE_MARKS = re.compile(r"[/\\@]")
-_MAILBOX = re.compile(r"(?:mailto:)?([^@\s]+@[^@?\s]+?)\.?(?:\?.*)?", re.DOTALL)
+_QUERY_MARKS = re.compile(r"[?&#=!]|(?<=.)(?=\b[a-z][a-z0-9+.-]*:[/\\])|^@|^[a-z-]+:(?=[a-z][a-z0-9+.-]*:)")
+"""Marks before an address or a path inside another, such as the target of a redirect."""
+_PLACE_MARKS = re.compile(r"[/\\@.]")
+_SECOND_PLACE = re.compile(r"[,;|]\s*\S*[/\\]|\s(?:[/\\~]|\.\.|[a-z]:[/\\])", re.IGNORECASE)
+_COMMAND_MARKS = re.compile(r"[;|&<>`\n]|\$\(")
+_WILD = re.compile(r"[*?\[{]")
+_COMPARISON = re.compile(r"\s*(<=|>=|<|>)\s*([-+]?\d+(?:\.\d+)?)\s*")
+_OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+_MAILBOX = re.compile(r"(?:mailto:)?\"?([^@\s\"+]+)(\+[^@\s\"]*)?\"?@([^@?\s]+?)\.?(?:\?.*)?", re.DOTALL)
 _PATTERN_PARTS = re.compile(r"\\.|\*\*|\*|[^*\\]+|\\", re.DOTALL)
 _WITH_SCHEME = re.compile(r"([a-z*][a-z0-9+.*-]*):[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
 _WITHOUT_SCHEME = re.compile(r"()[/\\]*([^/\\?#]*)(.*)", re.DOTALL)
@@ -56,6 +69,8 @@ def fits(value: Any, pattern: str) -> bool:
 
 def may_fit(value: Any, pattern: str) -> bool:
     """Return whether any reading of a value, or of a part of the value, fits a pattern."""
+    if comparisons := _comparisons(pattern):
+        return any(_may_compare(part, comparisons) for part in _parts(value))
     pattern = _plain(_expand_home(pattern))
     whole, site = _compiled(pattern), _site_of_pattern(pattern)
     folder = pattern.removesuffix(_FOLDER) if pattern.endswith(_FOLDER) and pattern != _FOLDER else None
@@ -63,9 +78,15 @@ def may_fit(value: Any, pattern: str) -> bool:
         whole.fullmatch(form)
         or (folder and _compiled(folder).fullmatch(form))
         or (site and any(address.matches(site) for address in _sites_in(form)))
+        or (site is None and "/" in pattern and _globs_overlap(form, pattern))
         for text in _texts(value)
         for form in _forms(text)
     )
+
+
+def can_match_number(pattern: str) -> bool:
+    """Return whether some number fits a pattern."""
+    return bool(_comparisons(pattern)) or "*" in pattern or _number(pattern) is not None
 
 
 def is_date(value: Any) -> bool:
@@ -91,9 +112,9 @@ class _Site:
     def matches(self, pattern: "_Site") -> bool:
         """Return whether this address matches a pattern.
 
-        All web schemes are equal. A pattern without a port or a path matches any port or path.
+        A pattern with a web scheme matches any scheme; without a port or a path, any port or path.
         """
-        schemes_fit = {self.scheme, pattern.scheme} <= _WEB or self.scheme in ("", pattern.scheme)
+        schemes_fit = pattern.scheme in _WEB or self.scheme in ("", pattern.scheme)
         paths = (self.path, f"{self.path}/")
         return (
             (schemes_fit or not pattern.scheme or "*" in pattern.scheme)
@@ -104,10 +125,95 @@ class _Site:
 
 
 def _fits_literally(value: Any, pattern: str) -> bool:
+    if comparisons := _comparisons(pattern):
+        return _is_number(value) and all(compare(Decimal(str(value)), limit) for compare, limit in comparisons)
     text = _text_of(value)
-    return _compiled(pattern).fullmatch(text) is not None and not (
-        literal_pattern(value) != pattern and _leaves_folder(text)
+    if literal_pattern(value) == pattern:
+        return True
+    if _compiled(pattern).fullmatch(text) is None or _leaves_folder(text):
+        return False
+    if "*" not in pattern:
+        return True
+    if _SITE_PATTERN.fullmatch(pattern):
+        return _is_at_site(text, pattern)
+    if "@" in pattern:
+        return {*' \n,;<>()"'} & {*text} <= {*pattern} and text.count("@") == pattern.count("@")
+    marks = {mark[0] for mark in _COMMAND_MARKS.finditer(text)}
+    return (
+        all(mark in pattern for mark in marks)
+        and _SECOND_PLACE.search(text) is None
+        and ("/" not in pattern or _stays_below(text, pattern))
     )
+
+
+def _is_at_site(text: str, pattern: str) -> bool:
+    """Return whether a text is one address, and its scheme, host, port and path fit a pattern, each by itself."""
+    address, wanted = re.fullmatch(r"([^:/?#]+)://([^/?#]*)(.*)", text), _SITE_PATTERN.fullmatch(pattern)
+    is_plain = re.search(r"[\s\\\"'<>`{}|^]", text) is None
+    return (
+        address is not None
+        and wanted is not None
+        and is_plain
+        and "@" not in address[2]
+        and all(_compiled(one).fullmatch(part) for one, part in zip(wanted.groups(), address.groups(), strict=True))
+    )
+
+
+def _stays_below(text: str, pattern: str) -> bool:
+    """Return whether a path still fits a pattern after its links are resolved."""
+    folder = pattern.partition("*")[0].rpartition("/")[0]
+    try:
+        path = Path.cwd() / Path(text).expanduser()
+        real, real_folder = path.resolve(), Path(folder or "/" * pattern.startswith("/")).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError):
+        return False
+    if real == path:
+        return True
+    rest = pattern[len(folder) :].lstrip("/")
+    return _compiled(f"{literal_pattern(str(real_folder))}/{rest}").fullmatch(str(real)) is not None
+
+
+@lru_cache(maxsize=1024)
+def _comparisons(pattern: str) -> tuple[tuple[Callable[[Decimal, Decimal], bool], Decimal], ...]:
+    """Return the comparisons of a pattern such as `>= 0, <= 100`; empty for another pattern."""
+    matches = [_COMPARISON.fullmatch(part) for part in pattern.split(",")]
+    return tuple((_OPERATORS[one[1]], Decimal(one[2])) for one in matches if one) if all(matches) else ()
+
+
+def _may_compare(value: Any, comparisons: Iterable[tuple[Callable[[Decimal, Decimal], bool], Decimal]]) -> bool:
+    """Return whether a number satisfies all comparisons, or is in a form that cannot be read."""
+    number = _number(value)
+    return number is None or all(compare(number, limit) for compare, limit in comparisons)
+
+
+def _parts(value: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(value, dict | list) and depth < _MAX_DEPTH:
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _parts(part, depth + 1)
+    elif value is not None:
+        yield value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _number(value: Any) -> Decimal | None:
+    text = _text_of(value).strip()
+    try:
+        number = Decimal(text.replace(",", ".") if text.count(",") == 1 and "." not in text else text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _globs_overlap(text: str, pattern: str) -> bool:
+    """Return whether a text with wildcards may name a path that a pattern matches: their beginnings and ends agree."""
+    if not _WILD.search(text) or re.search(r"\s|://", text):
+        return False
+    begins = (_WILD.split(text, maxsplit=1)[0], _WILD.split(pattern, maxsplit=1)[0])
+    ends = (re.split(r"[*?\]}]", text)[-1][::-1], re.split(r"[*?\]}]", pattern)[-1][::-1])
+    return all(one.startswith(other) or other.startswith(one) for one, other in (begins, ends))
 
 
 def _text_of(value: Any) -> str:
@@ -117,7 +223,8 @@ def _text_of(value: Any) -> str:
 
 
 def _leaves_folder(text: str) -> bool:
-    return any({".", ".."} & {*re.split(r"[/\\]", form)} for form in _decoded(text)) or not text.isprintable()
+    forms = (unicodedata.normalize("NFKC", form) for form in _decoded(text))
+    return any({".", ".."} & {*re.split(r"[/\\]", form)} for form in forms) or not text.isprintable()
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
@@ -125,23 +232,31 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     text = _text_of(value)
     yield text
     if isinstance(value, str) and len(text) <= _MAX_PATH:
-        yield from (part for part in _SEPARATORS.split(text) if part != text and _PLACE_MARKS.search(part))
+        for form in dict.fromkeys(_decoded(text)):
+            for word in _SEPARATORS.split(form):
+                parts = dict.fromkeys([word, *_QUERY_MARKS.split(word)])
+                yield from (part for part in parts if part != text and _PLACE_MARKS.search(part))
     if depth < _MAX_DEPTH and isinstance(value, dict | list):
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _texts(inner, depth + 1)
 
 
 def _forms(text: str) -> set[str]:
-    """Return the readings of a text: decoded, as a resolved path, relative to the working folder, and as a mailbox."""
-    decodings = {form for decoded in _decoded(text) for form in (_plain(decoded), _plain(decoded).strip())}
-    paths = {_FILE.sub("/", form) for form in decodings if form}
-    resolved = {normpath(_expand_home(form.replace("\\", "/"))) for form in paths}
-    if "/" in text or "\\" in text:
-        resolved.add(_plain(_resolve_links(text.strip().replace("\\", "/"))))
+    """Return the readings of a text: decoded, as a resolved path, relative to the working folder, mailbox or number."""
+    decodings = {
+        form for decoded in _decoded(os.path.expandvars(text)) for form in (_plain(decoded), _plain(decoded).strip())
+    }
+    paths = {_FILE.sub("/", form) for form in decodings if form} | {_FILE.sub("", form) for form in decodings if form}
+    resolved = {normpath(_expand_home(form.replace("\\", "/"))) for form in paths - {""}}
+    if len(text) <= _MAX_PATH and "\n" not in text.strip():
+        resolved |= {_plain(_resolve_links(form.strip().replace("\\", "/"))) for form in _decoded(text)}
     here = f"{_plain(str(Path.cwd()))}/"
+    resolved |= {f"{here}{form.lstrip('/')}" for form in resolved if len(form) <= _MAX_PATH}
     relative = {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
-    mailboxes = {match[1] for form in decodings if (match := _MAILBOX.fullmatch(form))}
-    return decodings | resolved | relative | mailboxes
+    boxes = [match for form in decodings if (match := _MAILBOX.fullmatch(re.sub(r"\s*@\s*", "@", form)))]
+    mailboxes = {f"{box[1]}{tag or ''}@{box[3]}" for box in boxes for tag in ("", box[2])}
+    number = _number(text) if len(text) <= _MAX_NUMBER else None
+    return decodings | resolved | relative | mailboxes | ({_text_of(float(number))} if number is not None else set())
 
 
 def _resolve_links(path: str) -> str:
@@ -156,7 +271,7 @@ def _expand_home(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u3002", ".")
     return "".join(char for char in folded if char.isspace() or unicodedata.category(char) not in ("Cc", "Cf"))
 
 

@@ -8,9 +8,11 @@ from packetgate.state.routing import ToolCall
 from packetgate.tools.provenance.roles import is_id
 from packetgate.tools.provenance.values import find_words, fold_text, is_address, leaves
 from packetgate.tools.provenance.words import ACTIONS, WORDS
+from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
 from packetgate.tools.text.words import stem_of, words_of
 
 _VERBS = frozenset().union(*ACTIONS.values())
+_IMPERATIVES = _VERBS | READ_VERBS | WRITE_VERBS | EXECUTE_VERBS
 _WORD = re.compile(r"(?<![\w.@/:-])[a-z][a-z'-]*[a-z](?![\w@/]|\.\w)")
 _REQUEST_WORDS = frozenset(
     "please then and to must should now you first also finally kindly immediately just could can will would need be or"
@@ -24,41 +26,71 @@ DELEGATION = re.compile(
     r"\b(?:instructions?|tasks?|actions?|steps?|to-?dos?|orders?|directions?|what (?:it|they|he|she) says?)\b"
 )
 """A request of the user to follow the instructions in a document."""
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?\u2026])\s+|\n+")
+_QUOTED = re.compile(
+    r"```.*?```|^\s*>.*$|\"[^\"\n]*\"|\u201c[^\u201d]*\u201d|\u201e[^\u201c]*\u201c|\u00ab[^\u00bb]*\u00bb|`[^`\n]*`"
+    r"|(?<!\w)['\u2018][^'\u2019\n]*['\u2019](?!\w)",
+    re.DOTALL | re.MULTILINE,
+)
 _CLAUSE_ENDS = re.compile(
-    r"[,;:]\s+|\s[-\u2013\u2014]+\s"
+    r"([,;:])\s+|\s[-\u2013\u2014]+\s"
     r"|\s+(?=(?:but|except|never|not|without|and (?:do not|don['\u2019]?t|never|not))\b)"
 )
 _NEGATION = re.compile(
-    r"^\W*(?:if|unless|suppose|in case)\b"
-    r"|\b(?:never|not|no|nobody|nothing|none|without|avoid|stop \w+ing|refrain|instead of"
-    r"|rather than|except|excluding|other than"
-    r"|cannot|\w+n['\u2019]t|dont|nie(?:mals)?|nicht|kein\w*|ohne|ne|jamais|pas|sans|nunca|jam[a\u00e1]s|sin|mai|senza)\b"
+    r"\b(?:never|not|no|nope|nobody|nothing|none|without|avoid|stop \w+ing|refrain|instead of"
+    r"|rather than|except|excluding|other than|neither|nor|hardly|cannot|\w+n['\u2019]t|dont"
+    r"|nie(?:mals)?|nicht|kein\w*|ohne|ne|jamais|pas|sans|nunca|jam[a\u00e1]s|sin|mai|senza)\b"
 )
 _HARMLESS_NEGATION = re.compile(
     r"\b(?:do not|don['\u2019]?t|never) (?:forget|hesitate|worry)\b|\bno (?:problem|worries)\b"
 )
+_RETRACTION = re.compile(
+    r"^\W*(?:(?:oh|hmm|ah|sorry|actually|but) )*(?:"
+    r"(?:no|nope|wait|never ?mind)\b(?!.*[@\d])"
+    r"|(?:do not|don['\u2019]t|dont|not|cancel|undo|forget|scratch|ignore|stop)(?: (?:it|that|this|everything))?\W*$)"
+)
+"""A clause or sentence that takes back what the user asked for, and names nobody."""
+_CONDITION = re.compile(
+    r"\b(?:if|unless|until|till|when(?:ever)?|once|in case|provided|assuming|suppose|as soon as|otherwise|maybe|perhaps"
+    r"|(?:before|after)(?!\s+(?:\d|noon|lunch|the\b)))\b"
+)
+_OPENING = re.compile(
+    r"(?:[\W_]|\b(?:please|pls|now|then|also|and|ok|okay|so|next|finally|first|kindly|just|again|thanks|thank you"
+    r"|(?:hi|hey|hello|dear)(?: (?!(?:if|no|not|never)\b)\w+(?=,|$))?|(?:can|could|will|would) (?:you|we)|go ahead"
+    r"|i (?:want|need|would like) (?:you )?to|i['\u2019]d like (?:you )?to|let(?:['\u2019]s| us)|help me(?: to)?"
+    r"|(?:make sure|remember|don['\u2019]t forget|do not forget)(?: to)?)\b)*"
+)
+"""What may stand before the verb of an order. Before any other words, the verb is no order."""
+_NEXT_ORDER = re.compile(r"\s+(?:and|then|&|plus)\s+")
+_STATEMENT = re.compile(r"\b(?:am|is|are|was|were|has|had|would|should|might|may|must|will|cannot|can)\b")
 _QUESTION = re.compile(r"\?\W*$|^\W*(?:how|what|when|where|which|who|whom|whose|why)\b")
 _POLITE_REQUEST = re.compile(r"\b(?:can|could|will|would) (?:you|we)\b|\bplease\b")
-_REPORTED_SPEECH = re.compile(
-    r"\b(?!(?:i|we|that|which|it)\b)[\w.@-]+ (?:said|says|wrote|writes|asked|asks|told|wants|wanted|claims|suggests)\b"
-)
 _CONTINUATION = re.compile(
     r"\W*(?:and |also |plus )*(?:to|with|cc|bcc|copy|for|at|on|in|from|by|via|text|subject|body)\b"
 )
 """The start of a clause that continues the instruction before it."""
-_TOPIC = re.compile(r"\b(?:about|concerning|regarding|who|whom|whose|whether|what)\b.*", re.DOTALL)
+_TOPIC = re.compile(
+    r"\b(?:about|concerning|regarding|who|whom|whose|whether|what|which|why|how|where|because|since|so that"
+    r"|saying|telling|(?<=\w )that)\b.*",
+    re.DOTALL,
+)
 """The part of a clause that says what something is about."""
+_TO_USER = re.compile(r"\W*(?:me|us|myself)\b")
+_PREPOSITION = re.compile(
+    r"\b(?:to|into|at|in|on|onto|with|cc|bcc|under|(from|of|by|for|like|than|as|over|against|behind|between|mentioning))\b"
+)
+"""Words before a destination. After those in the group, the destination only describes something."""
+_POSSESSIVE = re.compile(r"['\u2019](?:s\b|\s|$)")
 
 
 def mentions_action(action: str, words: str) -> bool:
     """Return whether a folded text contains a verb that asks for the action of a tool with this name."""
-    return not _verbs_of(action)[1].isdisjoint(map(stem_of, _WORD.findall(words)))
+    return not _stems_of(action).isdisjoint(map(stem_of, _WORD.findall(words)))
 
 
 def instruction_span(action: str, text: str) -> tuple[int, int] | None:
     """Return the start and end of the first verb in a folded text that instructs somebody to do the action."""
-    own_stem, stems = _verbs_of(action)
+    own_stem, stems = stem_of(_own_verb(action)), _stems_of(action)
     last = ""
     for match in _WORD.finditer(text):
         word = match[0]
@@ -71,35 +103,67 @@ def instruction_span(action: str, text: str) -> tuple[int, int] | None:
     return None
 
 
-def _requested_clauses(action: str, words: str) -> str:
-    """Return the clauses of the user's words that ask for the action, folded, each from its verb to its end.
+def _orders(action: str, words: str) -> list[str]:
+    """Return the parts of the user's words that order the action, folded, each from its verb to its end.
 
-    Questions, reported speech, negations and topics ("about ...") are left out.
+    An order begins a sentence, or follows another order. Everything else is left out: questions, reports, conditions,
+    quotations, negations, what an order is about, and an order that the user takes back.
     """
-    requested = []
-    for sentence in map(fold_text, _SENTENCE.split(words)):
-        if _REPORTED_SPEECH.search(sentence) or (_QUESTION.search(sentence) and not _POLITE_REQUEST.search(sentence)):
-            continue
-        asks = False
-        for clause in _CLAUSE_ENDS.split(sentence):
-            if _NEGATION.search(_HARMLESS_NEGATION.sub(" ", clause)):
-                continue
-            instruction = _TOPIC.sub("", clause)
-            span = instruction_span(action, instruction)
-            asks = span is not None or (asks and _CONTINUATION.match(instruction) is not None)
-            if asks:
-                requested.append(instruction[span[0] if span else 0 :])
-    return "\n".join(requested)
+    text = _QUOTED.sub(lambda quoted: " " if re.search(r"\s", quoted[0].strip()) else quoted[0], words)
+    sentences = [_HARMLESS_NEGATION.sub("please", fold_text(sentence)) for sentence in _SENTENCE.split(text)]
+    if any(_RETRACTION.search(sentence) for sentence in sentences):
+        return []
+    return [order for sentence in sentences for order in _orders_in_sentence(action, sentence)]
+
+
+def _orders_in_sentence(action: str, sentence: str) -> list[str]:
+    if (_QUESTION.search(sentence) and not _POLITE_REQUEST.search(sentence)) or _CONDITION.search(sentence):
+        return []
+    orders = []
+    may_begin, asks = True, False
+    *parts, last = _CLAUSE_ENDS.split(sentence)
+    for clause, mark in [*zip(parts[::2], parts[1::2], strict=True), (last, None)]:
+        if _RETRACTION.search(clause):
+            return []
+        if not _NEGATION.search(_TOPIC.sub("", clause)):
+            order = _order_in(action, clause) if may_begin else None
+            asks = order is not None or (asks and _CONTINUATION.match(clause) is not None)
+            order = _TOPIC.sub("", clause if order is None else order)
+            if asks and not _STATEMENT.search(order) and not _TO_USER.match(order.partition(" ")[2]):
+                orders.append(order)
+        is_opening = _OPENING.fullmatch(clause) is not None
+        may_begin = is_opening or (may_begin and mark != ":" and _first_verb(clause) is not None)
+    return orders
+
+
+def _order_in(action: str, clause: str) -> str | None:
+    """Return the clause from the verb that orders the action, or None."""
+    start = 0
+    for part in _NEXT_ORDER.split(clause):
+        start = clause.index(part, start)
+        verb = _first_verb(clause, start)
+        if verb is None:
+            return None
+        if verb[0] in _verbs_of(action):
+            return clause[verb.start() :]
+    return None
+
+
+def _first_verb(clause: str, start: int = 0) -> re.Match[str] | None:
+    """Return the verb that directly follows the opening of a clause, or None."""
+    opening = _OPENING.match(clause, start)
+    word = _WORD.match(clause, opening.end() if opening else start)
+    return word if word and word[0] in _IMPERATIVES else None
 
 
 def is_requested(call: ToolCall, words: str) -> bool:
-    """Return whether the user's words ask for a call: for its action, and with its destinations and ids.
+    """Return whether the user's words order a call: its action, with its destinations and ids.
 
-    The clause that asks need not state a path, a default, or a field that the tool's server returned. If another clause
-    mentions such a value, the clause that asks must state it too.
+    The order need not state a path, a default, or a field that the tool's server returned. If other words mention such
+    a value, the order must state it too.
     """
-    requested, all_words = _requested_clauses(call.tool_name.partition(".")[2], words), fold_text(words)
-    if not requested:
+    orders, all_words = _orders(call.tool_name.partition(".")[2], words), fold_text(words)
+    if not orders:
         return False
     for name, value in call.params.items():
         if call.role_of(name) is not ArgumentRole.DESTINATION and not is_id(name):
@@ -108,14 +172,36 @@ def is_requested(call: ToolCall, words: str) -> bool:
         is_known = call.is_from_server(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)
         for text in (fold_text(str(leaf.value)) for leaf in leaves(value)):
             may_be_omitted = is_known or ("/" in text and not is_address(text))
-            if find_words(requested, text) < 0 and (not may_be_omitted or find_words(all_words, text) >= 0):
+            is_stated = any(_states_target(order, text) for order in orders)
+            if not is_stated and (not may_be_omitted or find_words(all_words, text) >= 0):
                 return False
     return True
 
 
+def _states_target(order: str, text: str) -> bool:
+    """Return whether an order names a value as its target, and not only to describe something else."""
+    at = find_words(order, text)
+    while at >= 0:
+        prepositions = [*_PREPOSITION.finditer(order, 0, at)]
+        is_described = bool(prepositions and prepositions[-1][1])
+        if not is_described and not _POSSESSIVE.match(order, at + len(text)):
+            return True
+        at = find_words(order, text, at + 1)
+    return False
+
+
 @lru_cache(maxsize=4_096)
-def _verbs_of(action: str) -> tuple[str, frozenset[str]]:
-    """Return the stem of the verb in a tool's name, and the stems of all verbs that ask for the same action."""
+def _verbs_of(action: str) -> frozenset[str]:
+    """Return the verb in a tool's name, and all verbs that ask for the same action."""
+    own = _own_verb(action)
+    return frozenset({own, *ACTIONS.get(own, ())} - {""})
+
+
+@lru_cache(maxsize=4_096)
+def _stems_of(action: str) -> frozenset[str]:
+    return frozenset(map(stem_of, _verbs_of(action)))
+
+
+def _own_verb(action: str) -> str:
     words = words_of(action)
-    own = next((word for word in words if word in _VERBS), words[0] if words else "")
-    return stem_of(own), frozenset(map(stem_of, {own, *ACTIONS.get(own, ())} - {""}))
+    return next((word for word in words if word in _VERBS), words[0] if words else "")

@@ -57,6 +57,17 @@ def is_quantity(name: str) -> bool:
     return bool(WORDS["quantities"] & {*_words(name)}) and not is_id(name)
 
 
+def holds_quantity(name: str, value: Any) -> bool:
+    """Return whether an argument is or contains a quantity: a number that is not an id, or a text in its place."""
+    if is_quantity(name):
+        return True
+    parts = ((leaf.value, leaf.keys[-1]) for leaf in leaves(value, name))
+    return any(
+        is_quantity(key) or (isinstance(part, int | float) and not isinstance(part, bool) and not is_id(key))
+        for part, key in parts
+    )
+
+
 def is_program(name: str) -> bool:
     """Return whether a parameter takes code, a query or a command."""
     return bool(WORDS["programs"] & {*_words(name)})

@@ -1,5 +1,6 @@
 """Patterns, literally and as a system may read a value."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +82,94 @@ def test_every_spelling_of_a_denied_path_is_denied(value: str):
 
 def test_other_paths_are_not_denied():
     assert not any(may_fit(value, "secret/*") for value in ["notes/a.txt", "secrets/a.txt", "a/secret", "", 5, None])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://good.org/redirect?url=https://evil.org/x",
+        "https://good.org/r?u=https%253A%252F%252Fevil.org",
+        "https://good.org/r?u=//evil.org/x",
+        "https://good.org/r?u=evil.org",
+        "https://good.org/https://evil.org/x",
+        "view-source:https://evil.org/x",
+        "ftp://evil.org/x",
+        "url=https://evil.org/x",
+        "https://evil\N{IDEOGRAPHIC FULL STOP}org/x",
+        ["https://good.org", {"next": "http://u@EVIL.org.:8443/"}],
+    ],
+)
+def test_an_address_is_denied_in_any_scheme_and_inside_other_addresses(value: Any):
+    assert may_fit(value, "https://evil.org/**")
+    assert not may_fit(value, "https://other.org/**")
+
+
+@pytest.mark.parametrize("name", ["link.txt", "folder"])
+def test_a_link_is_denied_and_not_allowed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / name).symlink_to(tmp_path / "secret")
+    (tmp_path / name).symlink_to(tmp_path / "secret")
+    assert may_fit(name, "secret/**")
+    assert not fits(f"open/{name}/a.txt", "open/**")
+    assert fits("open/other/a.txt", "open/**")
+
+
+@pytest.mark.parametrize(
+    "value", ["*", "**/a.txt", "s?cret/a.txt", "{secret,open}/a.txt", "@secret/a.txt", "--file=secret/a.txt"]
+)
+def test_wildcards_and_options_that_reach_a_denied_path_are_denied(value: str):
+    assert may_fit(value, "secret/**")
+    assert not may_fit("open/*.txt", "secret/**")
+
+
+@pytest.mark.parametrize(
+    "value", ["mallory+tag@evil.org", '"mallory"@evil.org', "Mallory <MALLORY@evil.org.>", "mallory @evil.org"]
+)
+def test_every_spelling_of_a_denied_mailbox_is_denied(value: str):
+    assert may_fit(value, "mallory@evil.org")
+    assert may_fit(value, "*@evil.org")
+
+
+@pytest.mark.parametrize(
+    ("value", "pattern"),
+    [
+        ("https://evil.test#.corp.org/", "https://*.corp.org/**"),
+        ("https://evil.test\\.corp.org/", "https://*.corp.org/**"),
+        ("https://u@x.corp.org/", "https://*.corp.org/**"),
+        ("https://x.corp.org/ https://evil.test/", "https://*.corp.org/**"),
+        ("eve@evil.test,ann@corp.org", "*@corp.org"),
+        ("ann@corp.org;ben@corp.org", "*@corp.org"),
+        ("notes/a, /etc/passwd", "notes/**"),
+        ("notes/a /etc/passwd", "notes/**"),
+        ("git status; rm x", "git *"),
+        ("git status $(rm x)", "git *"),
+        ("notes/\N{ONE DOT LEADER}\N{ONE DOT LEADER}/x", "notes/**"),
+    ],
+)
+def test_a_second_value_or_another_host_is_not_allowed(value: str, pattern: str):
+    assert not fits(value, pattern)
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed", "matched"),
+    [
+        (0, True, True),
+        (100, True, True),
+        (100.5, False, False),
+        (-1, False, False),
+        ("1e2", False, True),
+        ("a lot", False, True),
+        (True, False, True),
+        ([5, 500], False, True),
+    ],
+)
+def test_numbers_are_compared(value: Any, *, allowed: bool, matched: bool):
+    assert fits(value, ">= 0, <= 100") is allowed
+    assert may_fit(value, ">= 0, <= 100") is matched
+
+
+@pytest.mark.parametrize("value", ["5.0", "+5", "5e0", "\N{ARABIC-INDIC DIGIT FIVE}", " 5 "])
+def test_every_spelling_of_a_number_is_denied(value: str):
+    assert may_fit(value, "5")
