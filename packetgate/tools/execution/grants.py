@@ -84,7 +84,7 @@ class Grant(Section):
 
     def _allows(self, name: str, call: ToolCall) -> bool:
         value, pattern = call.params[name], self.arguments.get(name)
-        if name in self.at_most and _is_number(value):
+        if name in self.at_most and isinstance(value, int | float) and not isinstance(value, bool):
             return 0 <= value <= self.at_most[name] and not call.is_in_text(name)
         if pattern is not None and pattern != ANYTHING and fits(value, pattern):
             return True
@@ -171,10 +171,6 @@ class Grants:
 
     async def _status(self, grant_id: str) -> GrantStatus | None:
         return next((status for status in await self.all() if status.grant.grant_id == grant_id), None)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _grant_id(entry: Entry) -> str:
