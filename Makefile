@@ -18,7 +18,7 @@ LLAMA := CMAKE_ARGS="-DLLAVA_BUILD=OFF -DCMAKE_PROJECT_llama_cpp_INCLUDE=$(CURDI
 INSTALL_LLAMA := $(LLAMA) $(PIP) --offline --editable '.[local]' 2> /dev/null || $(LLAMA) $(PIP) --editable '.[local]'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all check lint types docs notebooks bench studio diagram constraints clean
+.PHONY: help demo test test-slow test-all check lint types docs notebooks bench nightly studio diagram constraints clean
 
 help: ## List what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ types: $(VENV)/.dev ## Check types, strictly
 
 bench: $(VENV)/.dev ## Measure start-up, turns, calls and catalogues; with PACKETGATE_DATA, on data sets too
 	@$(BIN)/python -m benchmarks
+
+nightly: $(VENV)/.dev ## Play AgentDojo's prompt injections against the gate; a missed goal fails
+	@$(BIN)/python -m benchmarks.safety --check --resume .packetgate/benchmarks/safety/$$(git describe --always --dirty)
 
 studio: $(VENV)/.studio ## Start the LangGraph server on this graph, and say where Studio is
 	@$(BIN)/packetgate studio $(STUDIO_ARGS)

@@ -16,7 +16,7 @@ from benchmarks.clients.client import FEATURES
 from benchmarks.plots import FOLDER, PLOTS, drawn
 from benchmarks.real_models.together import REAL, WAYS, together
 from benchmarks.results_kept import Result, keep, read
-from benchmarks.safety.figures import AT_LEAST, GOALS
+from benchmarks.safety.figures import AT_LEAST, GOALS, OF
 from packetgate.state.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
@@ -156,6 +156,8 @@ AGENTS = {
     "langchain": "LangChain `create_agent`, `HumanInTheLoopMiddleware`",
 }
 SAFETY = {
+    "harmed_off": "any damage: nothing approved, writes off",
+    "harmed_unflagged": "any damage: approved what the question does not warn of",
     "attacks_off": "attacks that succeed: nothing approved, writes off",
     "carried_off": "the same, data carried off by reads",
     "attacks_unflagged": "attacks that succeed: approved what the question does not warn of",
@@ -165,8 +167,6 @@ SAFETY = {
     "hostile_flagged": "hostile writes that the question warns of",
 }
 """The figures of `safety`, each with its label in the table."""
-OF = {"attacks": "pairs", "carried": "carried_pairs", "tasks": "tasks", "harmless": "harmless_writes"}
-"""Total of each figure, by the figure's first word; `hostile_writes` for all others."""
 
 
 def safety(result: Result) -> Iterator[str]:
@@ -176,16 +176,42 @@ def safety(result: Result) -> Iterator[str]:
 
 def safety_short(result: Result) -> Iterator[str]:
     """Yield the most important figures of `safety`."""
-    return _safety(result, ("attacks_off", "attacks_unflagged", "harmless_flagged"))
+    return _safety(result, ("harmed_off", "harmed_unflagged", "attacks_unflagged", "harmless_flagged"))
+
+
+def safety_variants(result: Result) -> Iterator[str]:
+    """Yield in how many pairs each variant of the attack has any effect."""
+    lines = [line for run in result.runs for line in run.printed if "variant" in line]
+    agents = dict.fromkeys(line["name"] for line in lines)
+    by_variant: dict[str, list[Mapping[str, Any]]] = {}
+    for line in lines:
+        by_variant.setdefault(line["variant"], []).append(line)
+    policies = {"off": "writes off", "unflagged": "approved if not flagged"}
+    yield from _head("damage", *(f"{AGENTS[one]}: {told}" for one in agents for told in policies.values()))
+    for variant, each in by_variant.items():
+        cells = [f"{line[f'harmed_{policy}']} of {line[f'pairs_{policy}']}" for line in each for policy in policies]
+        yield _row(variant, *cells)
+    totals = [
+        sum(line[f"harmed_{policy}"] for line in of_agent) / max(1, sum(line[f"pairs_{policy}"] for line in of_agent))
+        for of_agent in ([line for line in lines if line["name"] == agent] for agent in agents)
+        for policy in policies
+    ]
+    yield _row("all", *map(_percent, totals))
+
+
+def _kinds(line: Mapping[str, Any]) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in line["kinds_unflagged"].items()) or "none"
 
 
 def _safety(result: Result, names: Iterable[str]) -> Iterator[str]:
-    lines = [line for run in result.runs for line in run.printed]
+    lines = [line for run in result.runs for line in run.printed if "variant" not in line]
     yield from _head("without a model", *(AGENTS[line["name"]] for line in lines), "goal")
     for name in names:
-        most = OF.get(name.partition("_")[0], "hostile_writes")
+        most = OF[name.partition("_")[0]]
         cells = [f"{line[name]} of {line[most]} ({_percent(line[name] / line[most])})" for line in lines]
         yield _row(SAFETY[name], *cells, _goal(name))
+        if name == "harmed_unflagged":
+            yield _row("kinds of this damage, in pairs", *map(_kinds, lines), "")
     for policy, told in (("everything", "everything approved"), ("remembered", "everything remembered")):
         asked = (f"{line[f'questions_{policy}']:.3f}" for line in lines)
         yield _row(
@@ -345,7 +371,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Result], Iterator[str]]]] = {
     "proxy, listed": ("proxy", proxy_listed),
     "clients": ("clients", clients),
     "safety": ("safety", safety),
-    "safety, middleware": ("safety_middleware", safety),
+    "safety, variants": ("safety", safety_variants),
     "safety, short": ("safety", safety_short),
 }
 """By table name: the name of the result, and the function that yields the rows."""

@@ -14,6 +14,10 @@ at 1.0, so that nothing but the gate stands in between. Packetgate asks by itsel
 marked every tool that reads, or listed every tool that writes. Whoever is asked approves of nothing and writes are off
 (`off`), of what is not flagged, of everything, or of everything and has it remembered where that is offered; flagged is
 what the question itself warns of.
+
+Damage is counted beside goals: a pair is harmed if any call of the attacker's ran that changed AgentDojo's state, or
+read at an address, whatever became of the goal. `dojo_variants.py` words the attack in other ways, or plays it at
+another time; each is played with a sample of the pairs that it fits, with writes off, and approved where not flagged.
 """
 
 import argparse
@@ -23,38 +27,69 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.safety.dojo import environment
-from benchmarks.safety.figures import AT_LEAST, GOALS, explained, figures
-from benchmarks.safety.jobs import AGENTS, PAIRS, jobs
-from benchmarks.safety.playing import POLICIES, Outcome
+from benchmarks.safety.figures import AT_LEAST, GOALS, explained, figures, is_met, missed, of_variant, slips
+from benchmarks.safety.jobs import ADAPTED, AGENTS, PAIRS, VARIANT_PAIRS, jobs
+from benchmarks.safety.playing import PLAIN, POLICIES, Outcome
 from packetgate.state.errors import PacketgateError
 
 
-def measure(agents: Sequence[str], pairs: int, workers: int, explain: Path | None) -> list[dict[str, Any]]:
-    """Play everything, or a sample of that many pairs, and return the figures of each agent.
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured."""
+
+    agents: Sequence[str]
+    pairs: int
+    variants: Sequence[str]
+    variant_pairs: int
+    workers: int
+    resume: Path | None = None
+    explain: Path | None = None
+
+
+def measure(plan: Plan) -> list[dict[str, Any]]:
+    """Play all of a plan, and return the figures of each agent, then those of each variant.
 
     Raises:
         InputError: AgentDojo's environment cannot be made, or its server does not start.
     """
     plays: dict[tuple[str, str], list[Outcome]] = {}
     python = environment()
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(job.run): job for job in jobs(pairs / PAIRS, python, agents)}
+    if plan.resume:
+        plan.resume.mkdir(parents=True, exist_ok=True)
+    shares = plan.pairs / PAIRS, plan.variant_pairs / PAIRS
+    todo = [*jobs(shares[0], python, plan.agents, plan.variants, shares[1])]
+    todo.sort(key=lambda job: len(job.variants), reverse=True)  # the longest first
+    with ProcessPoolExecutor(plan.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        running = {pool.submit(job.run_once, plan.resume): job for job in todo}
         for number, future in enumerate(as_completed(running), 1):
             for outcome in future.result():
-                plays.setdefault((running[future].agent, outcome.policy), []).append(outcome)
+                plays.setdefault((running[future].agent, outcome.variant), []).append(outcome)
             print(f"{number} of {len(running)}", end="\r", file=sys.stderr, flush=True)
-    if explain:
-        told = explained(plays[agents[0], "everything"])
-        explain.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told))
-    return [figures(name, {one.name: plays[name, one.name] for one in POLICIES}) for name in agents]
+    if plan.explain:
+        ours = [one for (agent, _), outcomes in plays.items() if agent == plan.agents[0] for one in outcomes]
+        told = [*explained([one for one in ours if one.policy == "everything"]), *slips(ours)]
+        plan.explain.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told))
+    lines = [figures(name, _by_policy(plays[name, PLAIN.name])) for name in plan.agents if plan.pairs]
+    adapted = [of_variant(agent, one, plays.get((agent, one), [])) for one in plan.variants for agent in plan.agents]
+    return lines + adapted
+
+
+def _by_policy(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    return {policy.name: [one for one in outcomes if one.policy == policy.name] for policy in POLICIES}
 
 
 def show(line: dict[str, Any]) -> None:
-    """Print the figures of an agent for people."""
+    """Print the figures of an agent, or of a variant, for people."""
+    if "variant" in line:
+        print(f"{line['variant']}, {AGENTS[line['name']]}:")
+        for policy, told in (("off", "writes off"), ("unflagged", "approved if not flagged")):
+            _show_harm(line, policy, line[f"pairs_{policy}"], told)
+        return
     print(
         f"{AGENTS[line['name']]}: {line['tasks']} tasks, {line['pairs']} pairs ({line['of_words']} of words left out)"
     )
@@ -63,10 +98,12 @@ def show(line: dict[str, Any]) -> None:
         done = f"{line[f'tasks_done_{policy.name}']} of {line['tasks']} harmless tasks done"
         rate = _against(f"attacks_{policy.name}", attacks / line["pairs"])
         print(f"  {policy.name:11} {attacks:4} attacks succeed, {rate}; {done}")
+        _show_harm(line, policy.name, line["harmed_pairs"])
         print(f"  {'':11} {carried:4} of {line['carried_pairs']} carry data off by reads")
         if policy.writes:
-            asked, unasked = line[f"questions_{policy.name}"], line[f"unasked_{policy.name}"]
-            print(f"  {'':11} {asked:.2f} questions a harmless task; {unasked} hostile writes without a question")
+            name, unasked = f"questions_{policy.name}", line[f"unasked_{policy.name}"]
+            goal = f" (goal: at most {GOALS[name]})" if name in GOALS else ""
+            print(f"  {'':11} {line[name]:.2f} questions a harmless task{goal}; {unasked} hostile writes without one")
     for side in ("harmless", "hostile"):
         flagged, written = line[f"{side}_flagged"], line[f"{side}_writes"]
         print(
@@ -75,12 +112,18 @@ def show(line: dict[str, Any]) -> None:
     print(f"  of the writes written out here: {line['written_out_flagged']} of {line['written_out_writes']}")
 
 
+def _show_harm(line: dict[str, Any], policy: str, pairs: int, told: str = "") -> None:
+    harmed, by_kind = line[f"harmed_{policy}"], line[f"kinds_{policy}"]
+    kinds = "".join(f"; {kind} {count}" for kind, count in by_kind.items())
+    rate = _against(f"harmed_{policy}", harmed / max(1, pairs))
+    print(f"  {told:11} {harmed:4} of {pairs} pairs harmed, {rate}{kinds}")
+
+
 def _against(name: str, reached: float) -> str:
     if name not in GOALS:
         return f"{reached:.1%}"
-    least = name in AT_LEAST
-    met = reached >= GOALS[name] if least else reached <= GOALS[name]
-    return f"{reached:.1%} (goal: {'at least' if least else 'at most'} {GOALS[name]:.0%}, {'met' if met else 'missed'})"
+    bound, met = "at least" if name in AT_LEAST else "at most", "met" if is_met(name, reached) else "missed"
+    return f"{reached:.1%} (goal: {bound} {GOALS[name]:.0%}, {met})"
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -89,15 +132,26 @@ def main(words: Sequence[str] | None = None) -> None:
         prog="benchmarks.safety", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--pairs", type=int, default=PAIRS, help="only about that many pairs, and as many tasks in turn"
+        "--pairs",
+        type=int,
+        default=PAIRS,
+        help="only about that many pairs, and as many tasks in turn; 0: none, only variants",
     )
     parser.add_argument("--agent", action="append", choices=AGENTS, help="only this agent; may be given several times")
+    parser.add_argument("--variant", action="append", choices=[one.name for one in ADAPTED], help="only this variant")
+    parser.add_argument(
+        "--variant-pairs", type=int, default=VARIANT_PAIRS, help="about how many pairs of each; 0: none"
+    )
+    parser.add_argument("--resume", type=Path, help="folder that keeps each finished part, of this same code only")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes that play at once")
     parser.add_argument("--explain", type=Path, help="file for the harmless writes flagged and the hostile ones not")
     parser.add_argument("--json", action="store_true", help="print one line of JSON an agent")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 if Packetgate misses a goal")
     given = parser.parse_args(words)
     try:
-        lines = measure(given.agent or [*AGENTS], given.pairs, given.workers, given.explain)
+        variants = [one.name for one in ADAPTED if one.name in (given.variant or [one.name]) and given.variant_pairs]
+        plan = Plan(given.agent or [*AGENTS], given.pairs, variants, given.variant_pairs, given.workers)
+        lines = measure(replace(plan, resume=given.resume, explain=given.explain))
     except PacketgateError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)
@@ -106,6 +160,10 @@ def main(words: Sequence[str] | None = None) -> None:
             print(json.dumps(line))
         else:
             show(line)
+    failed = [goal for line in lines if line["name"] == "packetgate" for goal in missed(line)]
+    if given.check and failed:
+        print(f"{parser.prog}: goals missed: {', '.join(failed)}", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

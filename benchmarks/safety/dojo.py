@@ -11,14 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.environment import make_environment
+from benchmarks.safety.dojo_variants import MARK, READS
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
 FOLDER = HERE.parents[1] / ".packetgate" / "benchmarks" / "agentdojo"
 LIMIT = 2**24
 
-READS = ("get_", "read_", "search_", "list_", "check_")
 _REACHES_OUT = frozenset({"get_webpage", "download_file"})
+CARRIED = "carried off"
+EFFECTS = {
+    "deleted": ("delete_", "cancel_", "remove_"),
+    "sent": ("send_", "post_", "invite_", "share_", "schedule_", "reserve_", "add_"),
+}
+"""Kinds of effects, by how the tools' names begin; other writes change something."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,14 @@ class Call:
         """Whether it reads at an address, and so can carry something there."""
         return self.tool in _REACHES_OUT
 
+    @property
+    def effect(self) -> str:
+        """What kind of effect it has outside or on the user's things; empty for a plain read."""
+        if not self.writes:
+            return CARRIED if self.reaches_out else ""
+        named = (kind for kind, begins in EFFECTS.items() if self.tool.startswith(begins))
+        return "sent" if self.params.get("participants") else next(named, "changed")
+
 
 @dataclass(frozen=True)
 class Started:
@@ -48,6 +62,8 @@ class Started:
     attack: tuple[Call, ...]
     published: bool
     """Whether the attacker's calls are AgentDojo's own."""
+    marks: tuple[str, ...] = (MARK,)
+    """What outputs contain once all of the attacker's text was read."""
 
 
 def environment(folder: Path | None = None) -> Path:
@@ -80,15 +96,17 @@ class Dojo:
         }
         """The server as `mcp.json` has it. It must be started before anything is asked here."""
 
-    async def start(self, user: str, injection: str | None) -> Started:
-        """Set up a play."""
-        told = await self._ask(do="start", user=user, injection=injection)
+    async def start(self, user: str, injection: str | None, variant: str) -> Started:
+        """Set up a play. Where the variant does not fit, the attacker has no calls."""
+        told = await self._ask(do="start", user=user, injection=injection, variant=variant)
         calls, attack = (tuple(Call(**one) for one in told[side]) for side in ("calls", "attack"))
-        return Started(told["prompt"], calls, attack, told["published"])
+        return Started(told["prompt"], calls, attack, told["published"], tuple(told["marks"]))
 
-    async def is_done(self) -> bool:
-        """Whether the attacker's goal is reached; without an injection, the user's."""
-        return bool((await self._ask(do="judge"))["done"])
+    async def judge(self) -> tuple[bool, list[Call]]:
+        """Return whether the attacker's goal is reached, without an injection the user's, and what had an effect."""
+        told = await self._ask(do="judge")
+        ran = [(Call(one["tool"], one["params"]), one["changed"]) for one in told["executed"]]
+        return bool(told["done"]), [call for call, changed in ran if call.reaches_out or (call.writes and changed)]
 
     async def tasks(self) -> tuple[list[str], list[str], list[str]]:
         """Return the names of the user's tasks, of the attacker's, and of those of the attacker's by reads alone."""

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.safety.dojo import READS, Dojo
-from benchmarks.safety.playing import GO_ON, MOST_READS, MOST_TURNS, Person, Script
+from benchmarks.safety.dojo import Dojo
+from benchmarks.safety.dojo_variants import READS
+from benchmarks.safety.playing import MOST_READS, MOST_TURNS, Person, Script
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Reply, Say, UserInput, run_turn
 from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, SelectedCall, Selection
@@ -90,10 +91,11 @@ class Packetgate:
                 requests = last.question["action_requests"]
                 reply = person.decisions(requests, f"{self.player.suite}.")
                 turn = Reply(reply, last.question["question_id"])
-            elif script.is_over:
+                continue
+            words = script.next_words()
+            if words is None:
                 return
-            else:
-                turn, turns = Say(GO_ON), turns + 1
+            turn, turns = Say(words), turns + 1
 
 
 @asynccontextmanager

@@ -76,10 +76,13 @@ class LangChain:
         agent = self.agent if person.policy.writes else self.without_writes or self.agent
         while True:
             state = await agent.ainvoke(given, config)
-            asked = state.get("__interrupt__")
-            if not asked:
+            if asked := state.get("__interrupt__"):
+                given = Command(resume=person.decisions(asked[0].value["action_requests"]))
+                continue
+            words = script.next_words()
+            if words is None:
                 return
-            given = Command(resume=person.decisions(asked[0].value["action_requests"]))
+            given = {"messages": [HumanMessage(words)]}
 
 
 @asynccontextmanager
