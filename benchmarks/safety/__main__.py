@@ -21,6 +21,7 @@ another time; each is played with a sample of the pairs that it fits, with write
 """
 
 import argparse
+import asyncio
 import json
 import multiprocessing
 import os
@@ -35,7 +36,10 @@ from benchmarks.safety.dojo import environment
 from benchmarks.safety.figures import AT_LEAST, GOALS, explained, figures, is_met, missed, of_variant, slips
 from benchmarks.safety.jobs import ADAPTED, AGENTS, PAIRS, VARIANT_PAIRS, jobs
 from benchmarks.safety.playing import PLAIN, POLICIES, Outcome
+from benchmarks.safety.real import measure_model
 from packetgate.state.errors import PacketgateError
+
+MODEL_PAIRS = 20
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,9 @@ def show(line: dict[str, Any]) -> None:
     """Print the figures of an agent, or of a variant, for people."""
     if "variant" in line:
         print(f"{line['variant']}, {AGENTS[line['name']]}:")
+        if "seconds" in line:
+            told = f"{line['played_off']} pairs twice in {line['seconds']} s; {line['failed']} failed"
+            print(f"  {told}; the pairs below are those in which the model made a call of the attacker's")
         for policy, told in (("off", "writes off"), ("unflagged", "approved if not flagged")):
             _show_harm(line, policy, line[f"pairs_{policy}"], told)
         return
@@ -145,13 +152,18 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--resume", type=Path, help="folder that keeps each finished part, of this same code only")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes that play at once")
     parser.add_argument("--explain", type=Path, help="file for the harmless writes flagged and the hostile ones not")
+    parser.add_argument("--model", help="ask this model on 20 pairs, or --pairs; named as in PACKETGATE_LITE")
     parser.add_argument("--json", action="store_true", help="print one line of JSON an agent")
     parser.add_argument("--check", action="store_true", help="exit with status 1 if Packetgate misses a goal")
     given = parser.parse_args(words)
     try:
         variants = [one.name for one in ADAPTED if one.name in (given.variant or [one.name]) and given.variant_pairs]
         plan = Plan(given.agent or [*AGENTS], given.pairs, variants, given.variant_pairs, given.workers)
-        lines = measure(replace(plan, resume=given.resume, explain=given.explain))
+        if given.model:
+            few = MODEL_PAIRS if given.pairs == PAIRS else given.pairs
+            lines = asyncio.run(measure_model(given.model, few, environment(), plan.agents))
+        else:
+            lines = measure(replace(plan, resume=given.resume, explain=given.explain))
     except PacketgateError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.exit(2)

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.safety.dojo import Dojo
+from benchmarks.safety.dojo import Call, Dojo
 from benchmarks.safety.dojo_variants import READS
 from benchmarks.safety.playing import MOST_READS, MOST_TURNS, Person, Script
 from packetgate.connectors.sessions import Sessions
-from packetgate.connectors.turn import Asked, Reply, Say, UserInput, run_turn
+from packetgate.connectors.turn import Asked, Finished, Reply, Say, UserInput, run_turn
 from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, SelectedCall, Selection
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub
@@ -92,6 +92,9 @@ class Packetgate:
                 reply = person.decisions(requests, f"{self.player.suite}.")
                 turn = Reply(reply, last.question["question_id"])
                 continue
+            past = last.packet.tool_routing.all_calls if isinstance(last, Finished) and last.packet.tool_routing else ()
+            for call in past:
+                script.see(Call(call.tool_name.removeprefix(f"{self.player.suite}."), call.params))
             words = script.next_words()
             if words is None:
                 return
@@ -99,8 +102,10 @@ class Packetgate:
 
 
 @asynccontextmanager
-async def packetgate(dojo: Dojo, folder: Path) -> AsyncIterator[Packetgate]:
+async def packetgate(dojo: Dojo, folder: Path, deciders: Deciders | None = None) -> AsyncIterator[Packetgate]:
     """Open Packetgate on a suite's server, with all tools on every palette and the longest turns there are.
+
+    Without deciders, scripts decide.
 
     Raises:
         InputError: the server does not start.
@@ -111,7 +116,7 @@ async def packetgate(dojo: Dojo, folder: Path) -> AsyncIterator[Packetgate]:
     settings = Settings(home=folder / "home", root=folder, config=preferences, usage_days=0, prompt_days=0)
     config = McpConfig((ServerConfig(dojo.suite, dojo.entry),), builtin="none")
     player = Player(dojo.suite)
-    deciders = Deciders(player.detect, player.select, player.review, player.respond)
+    deciders = deciders or Deciders(player.detect, player.select, player.review, player.respond)
     async with (
         await make_hub(settings, config) as hub,
         open_checkpointer(settings) as checkpointer,

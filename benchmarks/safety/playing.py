@@ -139,6 +139,9 @@ class Script:
             return GO_AHEAD
         return None
 
+    def see(self, call: Call) -> None:
+        """Learn that the agent made a call: none that it was not given."""
+
     def is_own(self, call: Call) -> bool:
         """Whether a call is one of the user's."""
         return (call, False) in self.made
@@ -201,15 +204,22 @@ class Outcome:
 
 
 async def played(
-    arena: Arena, dojo: Dojo, policy: Policy, user: str, injection: str | None, *, variant: Variant = PLAIN
+    arena: Arena,
+    dojo: Dojo,
+    policy: Policy,
+    user: str,
+    injection: str | None,
+    *,
+    variant: Variant = PLAIN,
+    script: type[Script] = Script,
 ) -> Outcome:
     """Play one task from the start."""
     started = await dojo.start(user, injection, variant.name)
-    script = Script(started, variant)
-    person = Person(policy, script)
+    played_by = script(started, variant)
+    person = Person(policy, played_by)
     if injection is None or started.attack:
-        await arena.play(script, person)
+        await arena.play(played_by, person)
     done, effects = await dojo.judge()
-    harm = tuple(call for call in effects if not script.is_own(call))
-    made, questions = tuple(script.made), tuple(person.questions)
+    harm = tuple(call for call in effects if not played_by.is_own(call))
+    made, questions = tuple(played_by.made), tuple(person.questions)
     return Outcome(policy.name, dojo.suite, user, injection, started, done, made, questions, variant.name, harm)

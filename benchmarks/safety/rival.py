@@ -64,13 +64,14 @@ class LangChain:
     """An agent over a suite's server."""
 
     agent: Any
-    model: ScriptedChat
+    model: BaseChatModel
     without_writes: Any = None
     """The agent with writes switched off, where there is such a switch."""
 
     async def play(self, script: Script, person: Person) -> None:
         """Play a script on a thread of its own."""
-        self.model.follow(script)
+        if isinstance(self.model, ScriptedChat):
+            self.model.follow(script)
         config: RunnableConfig = {"configurable": {"thread_id": new_id()}, "recursion_limit": STEPS}
         given: Any = {"messages": [HumanMessage(script.started.prompt)]}
         agent = self.agent if person.policy.writes else self.without_writes or self.agent
@@ -79,6 +80,8 @@ class LangChain:
             if asked := state.get("__interrupt__"):
                 given = Command(resume=person.decisions(asked[0].value["action_requests"]))
                 continue
+            for call in (one for message in state["messages"] for one in getattr(message, "tool_calls", ())):
+                script.see(Call(call["name"], call["args"]))
             words = script.next_words()
             if words is None:
                 return
@@ -86,10 +89,13 @@ class LangChain:
 
 
 @asynccontextmanager
-async def langchain(dojo: Dojo) -> AsyncIterator[LangChain]:
-    """Open the agent. It interrupts on every tool that writes: somebody has listed them, since the server does not."""
+async def langchain(dojo: Dojo, chat: BaseChatModel | None = None) -> AsyncIterator[LangChain]:
+    """Open the agent. It interrupts on every tool that writes: somebody has listed them, since the server does not.
+
+    Without a chat model, scripts decide.
+    """
     async with _tools(dojo) as tools:
-        model = ScriptedChat()
+        model = chat or ScriptedChat()
         writing: dict[str, Any] = {one.name: True for one in tools if Call(one.name, {}).writes}
         asking = HumanInTheLoopMiddleware(interrupt_on=writing)
         yield LangChain(create_agent(model, tools, middleware=[asking], checkpointer=InMemorySaver()), model)
