@@ -109,7 +109,7 @@ class Job:
                 if fitting == count:
                     break
                 outcome = await played(agent, place, policy, *pair, variant=variant)
-                fitting += bool(outcome.started.attack)
+                fitting += outcome.is_tried if variant.swaps else bool(outcome.started.attack)
                 outcomes.append(outcome)
         return [one for one in outcomes if one.started.attack]
 
