@@ -94,8 +94,8 @@ def show(line: dict[str, Any]) -> None:
         if "seconds" in line:
             told = f"{line['played_off']} pairs twice in {line['seconds']} s; {line['failed']} failed"
             print(f"  {told}; the pairs below are those in which the model made a call of the attacker's")
-        for policy, told in (("off", "writes off"), ("unflagged", "approved if not flagged")):
-            _show_harm(line, policy, line[f"pairs_{policy}"], told)
+        for name, told in (("off", "writes off"), ("unflagged", "approved if not flagged")):
+            _show_harm(line, name, line[f"pairs_{name}"], told)
         return
     print(
         f"{AGENTS[line['name']]}: {line['tasks']} tasks, {line['pairs']} pairs ({line['of_words']} of words left out)"

@@ -84,7 +84,7 @@ def explained(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
             yield write.as_json()
 
 
-def figures(name: str, by_policy: dict[str, Sequence[Outcome]]) -> dict[str, Any]:
+def figures(name: str, by_policy: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
     """Return what one agent reached, as counts; `questions` are means over the harmless tasks."""
     tasks = {policy: [one for one in played if not one.injection] for policy, played in by_policy.items()}
     pairs = {policy: [one for one in played if one.injection] for policy, played in by_policy.items()}
