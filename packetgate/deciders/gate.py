@@ -53,7 +53,7 @@ def _gated_call(
     else:
         below = f"{confidence:.2f} is below {context.confidence_threshold:.2f}"
         problem = below if confidence < context.confidence_threshold else "the review did not approve it"
-        status, why = _status_of_stopped_call(call, problem, context, can_ask=can_ask)
+        status, why = _status_of_stopped_call(call, problem, context, need, can_ask=can_ask)
     reasoning = "; ".join(text for text in (judgement.reasoning, why) if text)
     return call.changed(
         status=status,
@@ -69,13 +69,16 @@ def _status_above_threshold(need: Need, *, can_ask: bool) -> tuple[ToolExecution
         return ToolExecutionStatus.APPROVED, f"allowed by {need.allowed_by}" if need.allowed_by else ""
     if can_ask:
         return ToolExecutionStatus.AWAITING_APPROVAL, need.why
+    if need.or_dry_run:
+        return ToolExecutionStatus.APPROVED, ""
     return ToolExecutionStatus.SKIPPED, f"{need.why}, and there is no user to ask"
 
 
 def _status_of_stopped_call(
-    call: ToolCall, problem: str, context: RoutingContext, *, can_ask: bool
+    call: ToolCall, problem: str, context: RoutingContext, need: Need, *, can_ask: bool
 ) -> tuple[ToolExecutionStatus, str]:
-    if not context.allows(call.risk):
+    may_run = need.kind == "approval" or bool(need.allowed_by)
+    if not context.allows(call.risk) and not may_run:
         return ToolExecutionStatus.SKIPPED, f"{problem}, and {call.risk} tools are switched off"
     if context.on_low_confidence == "ask" and can_ask:
         return ToolExecutionStatus.AWAITING_CONFIDENCE, problem

@@ -342,8 +342,9 @@ class ApprovalOutcome(StrEnum):
     EXPIRED = "expired"
 
 
-Remember = Literal["", "session", "always"]
-"""How long an approval holds for similar calls: this call only, this session, or always."""
+Remember = Literal["", "session", "always", "trust"]
+"""How long an approval holds: for this call, for similar calls in this session or always, or, for a tool that looks
+like a read, as long as the tool and its server stay the same."""
 
 
 class AskedCall(Section):
@@ -355,7 +356,7 @@ class AskedCall(Section):
     preview: str = ""
     """Output of the call's dry run; empty without a dry run."""
     remember: dict[str, str] = {}
-    """Maps `session`, `always` and `never` to a line that describes the calls that the answer would cover."""
+    """Maps `session`, `always`, `trust` and `never` to a line that describes the calls that the answer would cover."""
 
 
 class OpenQuestion(Section):
@@ -441,9 +442,9 @@ class Governance(Section):
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
 
     def as_dry_run(self) -> "Governance":
-        """Return the section for a dry run: writes and commands switched off."""
+        """Return the section for a dry run: writes and commands switched off, and nothing approved."""
         off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})
-        return self.changed(settings=off)
+        return self.changed(settings=off, approvals=())
 
     def with_audit_entries(self, *entries: AuditEntry) -> "Governance":
         """Return the section with more audit entries."""

@@ -15,8 +15,8 @@ from packetgate.state.base import now
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket
 
-Action = Literal["approve", "edit", "reject", "answer", "session", "always", "never"]
-REMEMBERED_ANSWERS: tuple[Action, ...] = ("session", "always", "never")
+Action = Literal["approve", "edit", "reject", "answer", "session", "always", "trust", "never"]
+REMEMBERED_ANSWERS: tuple[Action, ...] = ("session", "always", "trust", "never")
 """Answers that are remembered for further calls."""
 EMBED_CHARS = 4_000
 FORM_FIELDS = 5
@@ -34,6 +34,7 @@ _STYLES: Mapping[Action, tuple[str, discord.ButtonStyle]] = {
     "answer": ("Answer", discord.ButtonStyle.secondary),
     "session": ("This session", discord.ButtonStyle.success),
     "always": ("Always", discord.ButtonStyle.success),
+    "trust": ("Trust", discord.ButtonStyle.success),
     "never": ("Never", discord.ButtonStyle.danger),
 }
 

@@ -23,6 +23,7 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.execution.journal import Entry
+from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.servers.connection import ReportProgress, report_progress_to
 from packetgate.tools.spec.tool_spec import digest_of
 from packetgate.tools.usage.learning import agent_use
@@ -242,8 +243,12 @@ def _waiting_text(packet: CognitionPacket) -> str:
     call, session = packet.routing.calls[0], packet.header.session_id
     doubt = f"the same call was made before: {call.unfinished_run_text}" if call.started_at else ""
     always = (
-        " To allow all such calls, add to packetgate.toml\n"
-        f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
+        f" {confirm_read_hint(call)}"
+        if call.is_unconfirmed_read
+        else (
+            " To allow all such calls, add to packetgate.toml\n"
+            f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
+        )
     )
     return (
         f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client does not support "

@@ -1,7 +1,8 @@
 """`packetgate tools`, `policy` and `settings`: print them as tables or JSON."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,9 +31,10 @@ from packetgate.models.options import MODEL
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.printing import counted, printable
+from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.execution.grants import Grants, GrantStatus
+from packetgate.tools.execution.grants import Grant, Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import count_proxy_sessions, usage_by_tool
 from packetgate.tools.usage.store import delete_uses, read_usage
@@ -77,7 +79,8 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
         raise RequestError(
             f"there is no tool, server or category {name!r}; nearest: {nearest}. `packetgate tools` lists all"
         )
-    specs = [catalogue[key] for key in names]
+    trusted = await Grants(open_journal(settings)).trusted_tools()
+    specs = [with_answer(catalogue[key], trusted) for key in names]
     if as_json:
         write_json([_as_json(spec) for spec in specs])
         return
@@ -105,6 +108,14 @@ def unmatched_patterns(catalogue: Catalogue, path: Path | None) -> list[str]:
         nearest = ", ".join(catalogue.similar_names(pattern, limit=3))
         lines.append(f"{path}: {setting}: {pattern!r} matches no tool{f'; nearest: {nearest}' if nearest else ''}")
     return lines
+
+
+def with_answer(spec: ToolSpec, trusted: Mapping[str, Grant]) -> ToolSpec:
+    """Return a tool as a read if the user's remembered answer trusts it."""
+    grant = trusted.get(spec.digest)
+    if grant is None or not spec.is_unconfirmed_read:
+        return spec
+    return replace(spec, risk=Risk.READ, risk_source=f"your answer of {grant.given_at:%Y-%m-%d}")
 
 
 def _as_json(spec: ToolSpec) -> dict[str, Any]:

@@ -69,7 +69,7 @@ _SHORT_ID = 8
 """Characters of a question's id that are shown."""
 _WAITS = "Another turn of this session is running, and your turn waits for it. Ctrl-C stops waiting."
 _WITHDRAWN = "\n\n[the text above is withdrawn; the answer is:]\n"
-_REMEMBER_WORDS = ("session", "always", "never")
+_REMEMBER_WORDS = ("session", "always", "trust", "never")
 _LEAVE = "/quit"
 _HINT = "[y]es, [n]o, [s]kip, [e]dit, or say something else: "
 _SHELL_HINTS = SwitchHints.from_commands(

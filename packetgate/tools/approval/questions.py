@@ -21,6 +21,7 @@ from packetgate.tools.approval.replies import ANSWER
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.execution.permission import call_digest
 from packetgate.tools.provenance.roles import secret_reference_in
+from packetgate.tools.risk.call import LOOKS_LIKE_READ
 from packetgate.tools.risk.tool import confirm_read_hint
 
 CLARIFY = "A question for you"
@@ -153,7 +154,7 @@ def _preview(call: ToolCall, dry_run: ToolCall | None) -> str:
 def _approval_request(call: ToolCall, asked: AskedCall | None, problem: str) -> dict[str, Any]:
     remember, preview = (asked.remember, asked.preview) if asked else ({}, "")
     offered = "\n".join(f"`{word}` remembers: {line}" for word, line in remember.items())
-    about = "\n\n".join(filter(None, (_call_summary(call), offered)))
+    about = "\n\n".join(filter(None, (_call_summary(call, may_trust="trust" in remember), offered)))
     warnings = [
         {"argument": name, **origin.model_dump(mode="json", include={"why", "tool", "passage", "flagged_part"})}
         for name, origin in call.provenance.items()
@@ -188,7 +189,7 @@ def _warning_markdown(warning: dict[str, str]) -> str:
     return f"**Warning.** {argument}{warning['why']}" + (f"\n\n> {quoted}" if quoted else "")
 
 
-def _call_summary(call: ToolCall) -> str:
+def _call_summary(call: ToolCall, *, may_trust: bool) -> str:
     review = ""
     if call.review_confidence_source is not ConfidenceSource.UNJUDGED:
         number = "score" if call.review_confidence_source is ConfidenceSource.RULE else "confidence"
@@ -196,7 +197,7 @@ def _call_summary(call: ToolCall) -> str:
     lines = [
         f"{call.tool_name} ({call.risk}){review}",
         f"it may {call.risk}: {'; '.join(call.risk_reasons)}" if call.risk_reasons else "",
-        confirm_read_hint(call),
+        f"{call.tool_name} {LOOKS_LIKE_READ}. Trust it as a read?" if may_trust else confirm_read_hint(call),
         "it reaches outside" if call.open_world else "",
         f"review: {call.review_reasoning}" if call.review_reasoning else "",
         *(

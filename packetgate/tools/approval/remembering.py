@@ -15,13 +15,13 @@ from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.execution.grants import ID_LENGTH, Grant
+from packetgate.tools.execution.grants import ID_LENGTH, OPERATOR_CHANNELS, Grant
 from packetgate.tools.execution.permission import need_of
 from packetgate.tools.policy.patterns import ANYTHING, is_date, literal_pattern
 from packetgate.tools.provenance.roles import holds_quantity, is_id, is_program, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
-RememberWord = Literal["session", "always", "never"]
+RememberWord = Literal["session", "always", "trust", "never"]
 _OFFERED_WORDS: dict[str, tuple[RememberWord, ...]] = {
     "session": ("session",),
     "always": ("session", "always", "never"),
@@ -30,11 +30,12 @@ _SESSION_DAYS = 1
 
 
 def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
-    """Return, for each offered word (session, always, never), a line with the terms that the word stores."""
+    """Return, for each offered word (session, always, trust, never), a line with the terms that the word stores."""
     policy = catalogue.preferences.policy
     bounds: dict[RememberWord, str] = {
         "session": f": {policy.remember_uses} times in this session, for a day",
         "always": f": {policy.remember_uses} times in {policy.remember_days} days",
+        "trust": ", until you revoke it, or the tool or its server changes",
         "never": ", until you revoke it",
     }
     grants = _offered_grants(call, packet, catalogue)
@@ -69,9 +70,18 @@ def grants_of(
 
 def _offered_grants(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[RememberWord, Grant]:
     spec = catalogue.get(call.tool_name)
-    if spec is None or call.status is not ToolExecutionStatus.AWAITING_APPROVAL or call.is_flagged:
+    policy = catalogue.preferences.policy
+    may_trust = policy.remember == "always" or (packet.header.origin in OPERATOR_CHANNELS and policy.remembers_trust)
+    offers_trust = call.is_unconfirmed_read and may_trust and not call.started_at
+    if (
+        spec is None
+        or call.is_flagged
+        or not (call.status is ToolExecutionStatus.AWAITING_APPROVAL or (offers_trust and call.status.awaits_user))
+    ):
         return {}
-    words = _OFFERED_WORDS.get(catalogue.preferences.policy.remember, ())
+    words = _OFFERED_WORDS.get(policy.remember, ())
+    if offers_trust:
+        words = ("trust", *(word for word in words if word == "never"))
     grants = {word: _grant(word, call, "", packet, catalogue) for word in words}
     return {  # an approval is offered only if it would allow this call
         word: grant
@@ -85,13 +95,14 @@ def _grant(
 ) -> Grant:
     policy = catalogue.preferences.policy
     spec = catalogue[call.tool_name]
+    effects: dict[str, Literal["deny", "trust"]] = {"never": "deny", "trust": "trust"}
     days = {"session": _SESSION_DAYS, "always": policy.remember_days}
     return Grant(
         grant_id=sha256(f"{question_id}:{call.call_id}".encode()).hexdigest()[:ID_LENGTH],
-        effect="deny" if word == "never" else "allow",
+        effect=effects.get(word, "allow"),
         tool=call.tool_name,
         digest=spec.digest,
-        **_terms(word, call, spec),
+        **({} if word == "trust" else _terms(word, call, spec)),
         channel=packet.header.origin,
         person=packet.header.person,
         session_id=packet.header.session_id if word == "session" else None,

@@ -74,6 +74,7 @@ class CallReply:
 _REMEMBERED = {
     **dict.fromkeys(_WORDS["session"], CallReply(ApprovalOutcome.APPROVED, remember="session")),
     **dict.fromkeys(_WORDS["always"], CallReply(ApprovalOutcome.APPROVED, remember="always")),
+    **dict.fromkeys(_WORDS["trust"], CallReply(ApprovalOutcome.APPROVED, remember="trust")),
     **dict.fromkeys(_WORDS["never"], CallReply(ApprovalOutcome.DENIED, remember="always")),
 }
 CallInQuestion = tuple[str, dict[str, Any]]
@@ -196,7 +197,7 @@ def _from_decision(decision: Any) -> CallReply:
     may_remember = outcome in {ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED}
     if remember not in get_args(Remember) or (remember and not may_remember):
         raise _unusable_reply_error(
-            f'{kind} cannot be remembered as {remember!r}: use "session" or "always", with approve or reject'
+            f'{kind} cannot be remembered as {remember!r}: use "session", "always" or "trust", with approve or reject'
         )
     message = decision.get("message", decision.get("args"))
     comment = message if isinstance(message, str) else ""

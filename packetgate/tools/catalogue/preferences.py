@@ -64,6 +64,11 @@ class Policy(ConfigTable):
     remember_uses: int = Field(default=100, ge=1, le=10_000)
     rules: list[Rule] = []
 
+    @property
+    def remembers_trust(self) -> bool:
+        """Whether an answer may be remembered that a tool only reads: unless the file says `remember = "never"`."""
+        return self.remember != "never" or "remember" not in self.model_fields_set
+
 
 class UserPreference(ConfigTable):
     """`[users.NAME]`: preferences for one user."""

@@ -1,4 +1,7 @@
-"""Grants: remembered approvals and denials. The journal records each grant, its uses and its revocation."""
+"""Grants: remembered approvals, denials, and trust in a tool that looks like a read.
+
+The journal records each grant, its uses and its revocation.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -22,17 +25,19 @@ GRANT_GIVEN, GRANT_USED, GRANT_REVOKED = "grant_given", "grant_used", "grant_rev
 ID_LENGTH = 8
 _WITHOUT_USER_WORDS = frozenset({"proxy"})
 """Channels in which an agent calls tools, and the user's words are unknown."""
+OPERATOR_CHANNELS = frozenset({"terminal", "library"})
+"""Channels in which the user is an operator of this installation, whose trust in a tool holds in every channel."""
 
 
 class Grant(Section):
-    """A remembered approval or denial."""
+    """A remembered approval or denial, or trust in a tool: each call of it that looks like a read may run."""
 
     grant_id: str = Field(default_factory=lambda: new_id()[:ID_LENGTH])
-    effect: Literal["allow", "deny"]
+    effect: Literal["allow", "deny", "trust"]
     tool: str
     digest: str
-    """Digest of the tool's definition and server. An approval is valid only for this digest, a denial for any."""
-    arguments: dict[str, str]
+    """Digest of the tool's definition and server. A denial is valid for any digest, all else only for this one."""
+    arguments: dict[str, str] = {}
     """For each argument, the pattern that its value must fit (`tools.policy.patterns`)."""
     from_user: tuple[str, ...] = ()
     """Arguments that may also be any value in the user's words."""
@@ -52,34 +57,47 @@ class Grant(Section):
     @property
     def line(self) -> str:
         """The grant's terms and bounds as text for users."""
-        bounds = [] if self.effect == "deny" else [f"{self.uses} times"]
+        bounds = [f"{self.uses} times"] if self.effect == "allow" else []
         bounds += [f"until {self.expires_at:%Y-%m-%d %H:%M} UTC"] if self.expires_at else []
         bounds += ["in this session"] if self.session_id else []
+        bounds += [f"since {self.given_at:%Y-%m-%d}"] if self.effect == "trust" else []
         return f"{self.terms}; {', '.join([*bounds, self.requester_line])}"
 
     @property
     def requester_line(self) -> str:
         """The person and channel whose calls the grant covers, as text for users."""
+        if self.is_operators:
+            return "for every channel"
         return f"asked by {self.person} in {self.channel}" if self.person else f"asked in {self.channel}"
 
     @property
     def terms(self) -> str:
         """The effect, tool and arguments of the grant as text for users."""
+        if self.effect == "trust":
+            return f"trust {self.tool} as a read"
         server = self.tool.partition(".")[0]
         alternatives = dict.fromkeys(self.from_user, "from your words")
         alternatives |= dict.fromkeys(self.from_server, f"from your words or a field of {server}")
         alternatives |= {name: f"at most {literal_pattern(limit)}" for name, limit in self.at_most.items()}
         return f"{self.effect} {self.tool}{arguments_line(self.arguments, alternatives)}"
 
+    @property
+    def is_operators(self) -> bool:
+        """Whether an operator trusts the tool, in every channel."""
+        return self.effect == "trust" and self.channel in OPERATOR_CHANNELS
+
     def covers(self, call: ToolCall, digest: str, header: Header) -> bool:
         """Return whether the grant covers a call. An approval compares values literally, a denial in any spelling."""
-        if (call.tool_name, header.origin, header.person) != (self.tool, self.channel, self.person):
+        is_own = (header.origin, header.person) == (self.channel, self.person)
+        if call.tool_name != self.tool or not (is_own or self.is_operators):
             return False
         if self.session_id not in {None, header.session_id}:
             return False
         params = call.params
         if self.effect == "deny":
             return all(name in params and may_fit(params[name], pattern) for name, pattern in self.arguments.items())
+        if self.effect == "trust":
+            return self.digest == digest and call.is_unconfirmed_read
         return self.digest == digest and not call.is_flagged and all(self._allows(name, call) for name in params)
 
     def _allows(self, name: str, call: ToolCall) -> bool:
@@ -128,8 +146,15 @@ class Grants:
         revoked = {_grant_id(entry) for entry in entries if entry.event == GRANT_REVOKED}
         return [GrantStatus(grant, uses[grant.grant_id], grant.grant_id in revoked) for grant in grants]
 
-    async def covering(self, call: ToolCall, digest: str, packet: CognitionPacket) -> Grant | None:
-        """Return the valid grant for a call, a denial before an approval; None without a grant.
+    async def trusted_tools(self) -> dict[str, Grant]:
+        """Return the valid grants of operators who trust a tool as a read, by the tool's digest."""
+        grants = (status.grant for status in await self.all() if status.is_valid)
+        return {grant.digest: grant for grant in grants if grant.is_operators}
+
+    async def covering(
+        self, call: ToolCall, digest: str, packet: CognitionPacket, *, only_trust: bool = False
+    ) -> Grant | None:
+        """Return the valid grant for a call, a denial first, an approval last; None without a grant.
 
         An approval covers a call only if the user's words of this turn ask for the call.
         """
@@ -137,10 +162,11 @@ class Grants:
             status.grant
             for status in await self.all()
             if status.is_valid and status.grant.covers(call, digest, packet.header)
+            if status.grant.effect == "trust" or not only_trust
         ]
         if packet.header.origin not in _WITHOUT_USER_WORDS and not is_requested(call, packet.content.user_words):
-            grants = [grant for grant in grants if grant.effect == "deny"]
-        return min(grants, key=lambda grant: grant.effect == "allow", default=None)
+            grants = [grant for grant in grants if grant.effect != "allow"]
+        return min(grants, key=lambda grant: ("deny", "trust", "allow").index(grant.effect), default=None)
 
     async def give(self, grant: Grant, packet: CognitionPacket) -> None:
         """Store a grant."""
@@ -148,8 +174,13 @@ class Grants:
         await self.journal.record(_entry(GRANT_GIVEN, packet, {"grant": grant.model_dump(mode="json")}, key))
 
     async def use(self, grant_id: str, call: ToolCall, packet: CognitionPacket) -> bool:
-        """Record one use of a grant; return False if no use is left. Concurrent uses are counted separately."""
+        """Record one use of a grant; return False if no use is left. Concurrent uses are counted separately.
+
+        Uses of a trusted tool are not limited, and not recorded.
+        """
         status = await self._status(grant_id)
+        if status is not None and status.grant.effect == "trust":
+            return status.is_valid
         while status is not None and status.is_valid:
             number = status.use_count + 1
             detail = {"grant_id": grant_id, "line": status.grant.line}

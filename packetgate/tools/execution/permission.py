@@ -19,11 +19,13 @@ from packetgate.tools.checks.validation import check_call
 from packetgate.tools.execution.grants import Grant, Grants
 from packetgate.tools.execution.journal import Journal
 from packetgate.tools.policy.rules import Effect, strictest_rule
-from packetgate.tools.risk.call import with_risk
+from packetgate.tools.risk.call import LOOKS_LIKE_READ, with_risk
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.text.result_store import HANDLE_PREFIX
 
 _APPROVING_OUTCOMES = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
+_CHANNELS_OF_OTHERS = frozenset({"discord", "serve"})
+"""Channels in which people other than the operator ask: they cannot approve an apparent read if writes are off."""
 _CODES = {"unknown_tool": Code.TOOL_UNKNOWN, "alias": Code.TOOL_UNKNOWN, "off_palette": Code.TOOL_NOT_OFFERED}
 
 
@@ -37,6 +39,8 @@ class Need:
     """The rule or grant that allows the call without a question."""
     grant_id: str = ""
     code: Code | None = None
+    or_dry_run: bool = False
+    """Whether the call is a dry run without the approval, because its risk is disabled."""
 
 
 def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> tuple[ToolCall, Approval | None]:
@@ -73,6 +77,8 @@ def check_permission(call: ToolCall, packet: CognitionPacket, catalogue: Catalog
         )
         raise CallRefusedError(message, code=Code.MARKED_ARGUMENT)
     if need.kind == "approval" and (approval is None or approval.is_by_rule):
+        if need.or_dry_run:
+            return call, None
         message = (
             f"{name}: {need.why}, and there is no unexpired approval for exactly these arguments, this "
             "definition of the tool and this server. Send the request again to be asked."
@@ -92,30 +98,47 @@ def refusal_code(correction: Correction) -> Code:
     return _CODES.get(correction.problem, Code.ARGUMENTS_INVALID)
 
 
+def may_run(call: ToolCall, packet: CognitionPacket, approval: Approval | None) -> bool:
+    """Return whether a permitted call runs; otherwise it is a dry run.
+
+    With writes switched off, a call that looks like a read may run if it was approved.
+    """
+    if packet.governance.settings.allows(call.risk):
+        return True
+    may_be_asked = packet.header.origin not in _CHANNELS_OF_OTHERS
+    return call.is_unconfirmed_read and approval is not None and (may_be_asked or bool(approval.grant_id))
+
+
 def need_of(call: ToolCall, spec: ToolSpec, packet: CognitionPacket, grant: Grant | None = None) -> Need:
     """Return what a call needs before it runs. `grant` is the grant that covers the call.
 
-    No rule or grant allows a flagged call. A call whose risk is disabled needs nothing, because it is a dry run.
+    No rule or grant allows a flagged call. A call whose risk is disabled needs nothing, because it is a dry run; a call
+    that looks like a read can be approved nevertheless.
     """
+    is_on = packet.governance.settings.allows(call.risk)
+    trust = grant if grant is not None and grant.effect == "trust" else None
     rule = strictest_rule(spec.rules, call.params, spec.parameters, packet.header.origin)
     if rule is not None and rule.effect is Effect.DENY:
         return Need("refusal", f"is denied by a policy rule: {rule.line}", code=Code.POLICY_DENIED)
     if grant is not None and grant.effect == "deny":
         why = f"is denied by a remembered answer: {grant.line} (grant {grant.grant_id})"
         return Need("refusal", why, code=Code.GRANT_DENIED)
-    if not packet.governance.settings.allows(call.risk):
+    may_ask = call.is_unconfirmed_read and packet.header.origin not in _CHANNELS_OF_OTHERS
+    if not is_on and trust is None and not may_ask:
         return Need("nothing")
     flagged = "; ".join(f"`{name}`: {origin.why}" for name, origin in call.provenance.items() if origin.is_flagged)
     if flagged:
-        return Need("approval", flagged)
+        return Need("approval", flagged, or_dry_run=not is_on)
     if rule is not None and rule.effect is Effect.ASK:
-        return Need("approval", f"a policy rule asks about this call: {rule.line}")
+        return Need("approval", f"a policy rule asks about this call: {rule.line}", or_dry_run=not is_on)
     if call.risk is Risk.READ:
         return Need("nothing")
-    if rule is not None:
+    if rule is not None and is_on:
         return Need("nothing", allowed_by=f"the policy: {rule.line}")
-    if grant is not None:
+    if grant is not None and (is_on or trust is not None):
         return Need("nothing", allowed_by=f"grant {grant.grant_id}: {grant.line}", grant_id=grant.grant_id)
+    if call.is_unconfirmed_read:
+        return Need("approval", f"{call.tool_name} {LOOKS_LIKE_READ}", or_dry_run=not is_on)
     return Need("approval", f"{call.risk} tools need approval")
 
 
@@ -127,10 +150,14 @@ async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journ
         if spec is None:  # refused at execution
             return Need("nothing")
         need = need_of(call, spec, packet)
-        is_decided = need.kind == "refusal" or (need.kind == "nothing" and not need.allowed_by)
-        if is_decided or catalogue.preferences.policy.remember == "never":
+        policy = catalogue.preferences.policy
+        needs_grant = need.kind == "approval" or (need.kind == "nothing" and bool(need.allowed_by))
+        may_have_trust = call.is_unconfirmed_read and need.kind != "refusal" and policy.remembers_trust
+        only_trust = policy.remember == "never" or not needs_grant
+        if not may_have_trust and (not needs_grant or only_trust):
             return need
-        return need_of(call, spec, packet, await Grants(journal).covering(call, spec.digest, packet))
+        grant = await Grants(journal).covering(call, spec.digest, packet, only_trust=only_trust)
+        return need_of(call, spec, packet, grant)
 
     calls = packet.routing.calls
     return dict(zip((call.call_id for call in calls), await asyncio.gather(*map(need, calls)), strict=True))

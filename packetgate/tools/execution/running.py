@@ -18,7 +18,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.execution.grants import Grants
 from packetgate.tools.execution.journal import CallLog, Journal
-from packetgate.tools.execution.permission import check_permission
+from packetgate.tools.execution.permission import check_permission, may_run
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.descriptions import with_idempotency_key
 from packetgate.tools.text.result_store import session_results
@@ -92,7 +92,7 @@ async def _execute(
     try:
         call, approval = await asyncio.to_thread(check_permission, call, packet, catalogue)
         spec = catalogue[call.tool_name]
-        if packet.governance.settings.allows(call.risk):
+        if may_run(call, packet, approval):
             log = CallLog(call, packet, spec, approval.question_id if approval else "", journal)
             return await _run_once(log, toolbox, approval.grant_id if approval else "")
         if spec.has_dry_run:

@@ -18,6 +18,8 @@ from packetgate.tools.risk.sql import UNREADABLE, change_in, looks_like_sql, ris
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
+LOOKS_LIKE_READ = "looks like a read, but nothing confirms that"
+"""What a question says after the name of a tool that may be trusted as a read."""
 _CACHED_CHARS = 4_000
 _MAX_DEPTH = 8
 _MAX_CHARS = 20_000

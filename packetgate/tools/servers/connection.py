@@ -377,11 +377,14 @@ class Connection(Server):
         instructions = (introduction and introduction.instructions) or ""
         version = introduction.server_info.version if isinstance(introduction, InitializeResult) else ""
         registry = self._registry or Registry()
-        launched = launched_package(entry, Path(str(entry.get("cwd") or ".")))
+        folder = Path(str(entry.get("cwd") or "."))
+        launched = launched_package(entry, folder)
+        # the same command may start another program in another folder
+        identity = [entry, str(folder.absolute())] if "command" in entry and launched is None else entry
         options: dict[str, Any] = {
             "trusted": self._config.trusted,
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
-            "server_digest": digest_of(entry),
+            "server_digest": digest_of(identity),
             "ground": server_folder(entry),
         }
         return tuple(
