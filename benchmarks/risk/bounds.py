@@ -1,14 +1,19 @@
-"""Bounds within which a learned guess would call a tool of an unknown server a read, and what they would come to.
+"""`python -m benchmarks.risk.bounds DATA [LABELS]`: may a learned guess call a tool of an unknown server a read?
 
-Nothing of this runs with Packetgate: the bounds ship only if they hold on servers left out, and cover enough.
+Prints what the bounds of `is_inside` would come to on servers left out. LABELS is a folder of labels of the registry.
+Nothing of this runs with Packetgate: some tools change something that their definition does not mention.
 """
 
+import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any
 
-from benchmarks.train.risk.data import Example
-from benchmarks.train.risk.learning import Features, learn
+from benchmarks.train.risk.data import Example, catalogue, data_folder, labelled, own
+from benchmarks.train.risk.learning import Features, learn, seen
 from packetgate.tools.risk.features import (
     Definition,
     features_of,
@@ -87,3 +92,41 @@ def left_out_model(examples: Sequence[Example], features: Features, tested: Sequ
 def upper_bound(count: int) -> float:
     """Return the 95 % upper bound of a share of which `count` trials showed none."""
     return 1 - 0.05 ** (1 / count) if count else 1.0
+
+
+def main() -> None:
+    """Print, for several margins, how many reads of left-out servers the bounds cover, and which other tools."""
+    folder = data_folder(sys.argv[1:])
+    own_examples, public = [*labelled(folder), *own()], catalogue(folder)
+    examples = [*own_examples, *public]
+    features = seen(examples)
+    groups: dict[str, list[Example]] = {}
+    for one in [*own_examples, *public, *(_registry_examples(Path(sys.argv[2])) if len(sys.argv) > 2 else ())]:
+        if one.repository or one in public:
+            groups.setdefault(one.server, []).append(one)
+    counts = {margin: [0, 0, 0, 0] for margin in MARGINS}
+    for rows in groups.values():
+        model = left_out_model(examples, features, rows)
+        for one, margin in product(rows, MARGINS):
+            inside = is_inside(one.tool, model, margin)
+            counts[margin][2 * one.does_more] += 1
+            counts[margin][2 * one.does_more + 1] += inside
+            if inside and one.does_more and margin == MARGINS[-1]:
+                print(f"false read: {one.server} `{one.tool.name}`")
+    print("| margin | reads | covered | writes | false reads | 95 % bound if none |\n|--:|--:|--:|--:|--:|--:|")
+    for margin, (reads, covered, writes, false_reads) in counts.items():
+        share = f"{covered} ({covered / max(1, reads):.0%})"
+        print(f"| {margin} | {reads} | {share} | {writes} | {false_reads} | {upper_bound(writes):.2%} |")
+
+
+def _registry_examples(labels: Path) -> Iterator[Example]:
+    for path in sorted(labels.glob("*.json")):
+        content = json.loads(path.read_text("utf-8"))
+        for tool in content["definitions"]:
+            if label := content["tools"].get(tool["name"]):
+                definition = Definition(tool["name"], tool.get("description") or "", tool.get("inputSchema") or {})
+                yield Example(definition, label["risk"], content["package"], content["package"])
+
+
+if __name__ == "__main__":
+    main()

@@ -56,6 +56,27 @@ async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: Cli
         assert (len(talk.asked), written) == (2, ["x", "y"])
 
 
+async def test_an_apparent_read_is_asked_about_with_writes_off(
+    tmp_path: Path, kind: ClientKind, written: list[str]
+) -> None:
+    answers = iter(["no", "yes"])
+    offered: list[list[str]] = []
+
+    def answer(_: str, choices: list[str]) -> str:
+        offered.append(choices)
+        return next(answers)
+
+    async with proxy_client(tmp_path, ledger_server(written), kind=kind, answer=answer, confirms_reads=False) as talk:
+        call: dict[str, Any] = {"name": "ledger.list_entries", "arguments": {}}
+        written.append("rent")
+        assert "rent" not in (await talk.call("call_changing_tool", **call)).text
+        assert "rent" in (await talk.call("call_changing_tool", **call)).text
+        assert "looks like a read, but nothing confirms that" in talk.asked[0]
+        assert offered == [["yes", "no"]] * 2  # a client's user cannot trust a tool for good
+        assert "NOT run" in (await talk.call("call_changing_tool", **ADD)).text  # a write is still a dry run
+        assert (len(talk.asked), written) == (2, ["rent"])
+
+
 @pytest.mark.parametrize(
     ("answer", "fastest_person_s", "status", "event"),
     [

@@ -11,12 +11,15 @@ from packetgate.state.base import now
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
+from packetgate.state.origins import Origin, OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import Approval, ApprovalOutcome, Context, Governance, PaletteEntry
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.execution.permission import call_digest, check_permission
+from packetgate.tools.execution.grants import Grant
+from packetgate.tools.execution.permission import call_digest, check_permission, may_run, need_of
+from packetgate.tools.policy.rules import Rule
 
 FILES = files_catalogue()
 OFF, ON = RoutingContext(), RoutingContext(allow_write_tools=True, allow_execute_tools=True)
@@ -164,3 +167,74 @@ def test_each_switch_is_for_its_own_risk():
     only_write = RoutingContext(allow_write_tools=True)
     assert refusal(WRITE, packet(), FILES, only_write) is Code.APPROVAL_MISSING
     assert refusal(RUN, packet(), FILES, only_write) is None, "switched off: a dry run, which needs no approval"
+
+
+FLAGGED = Origin(kind=OriginKind.TEXT, is_flagged=True, why="it appears only in a mail")
+LOOKS = replace(FILES["files.write_file"], is_unconfirmed_read=True)
+LOOKING = Catalogue({**FILES, "files.write_file": LOOKS}.values())
+SEEN = WRITE.model_copy(update={"is_unconfirmed_read": True, "params": {"path": "a.txt", "content": "x"}})
+
+
+def with_settings(settings: RoutingContext, *approvals: Approval, origin: str = "terminal") -> CognitionPacket:
+    base = packet(*approvals)
+    governance = base.governance.model_copy(update={"settings": settings})
+    header = base.header.model_copy(update={"origin": origin})
+    return base.with_update({"governance": governance, "header": header})
+
+
+def trust(channel: str, **changed: Any) -> Grant:
+    digest = LOOKS.digest
+    return Grant.model_validate(
+        {"effect": "trust", "tool": LOOKS.name, "digest": digest, "channel": channel, "person": "", **changed}
+    )
+
+
+@pytest.mark.parametrize("settings", [OFF, ON])
+def test_an_apparent_read_needs_an_approval_also_with_writes_off(settings: RoutingContext) -> None:
+    need = need_of(SEEN, LOOKS, with_settings(settings))
+    assert (need.kind, need.or_dry_run) == ("approval", settings is OFF)
+    assert "looks like a read" in need.why
+    raised = SEEN.model_copy(update={"is_unconfirmed_read": False})
+    assert need_of(raised, LOOKS, with_settings(OFF)).kind == "nothing"  # a dry run
+    assert not may_run(raised, with_settings(OFF), approval(SEEN))
+    assert may_run(SEEN, with_settings(OFF), approval(SEEN))
+    assert not may_run(SEEN, with_settings(OFF), None)
+
+
+@pytest.mark.parametrize("origin", ["discord", "serve"])
+def test_other_people_cannot_approve_an_apparent_read_with_writes_off(origin: str) -> None:
+    asked = with_settings(OFF, origin=origin)
+    assert need_of(SEEN, LOOKS, asked).kind == "nothing"
+    assert not may_run(SEEN, asked, approval(SEEN))
+    trusted = need_of(SEEN, LOOKS, asked, trust("terminal"))
+    assert trusted.allowed_by
+    assert may_run(SEEN, asked, approval(SEEN, grant_id=trusted.grant_id))
+
+
+def test_trust_of_an_operator_holds_everywhere_and_of_others_only_for_themselves() -> None:
+    header = with_settings(OFF, origin="proxy").header
+    raised = SEEN.model_copy(update={"is_unconfirmed_read": False})
+    assert trust("terminal", person="ann").covers(SEEN, LOOKS.digest, header)
+    assert trust("proxy").covers(SEEN, LOOKS.digest, header)
+    assert not trust("proxy", person="eve").covers(SEEN, LOOKS.digest, header)
+    assert not trust("server").covers(SEEN, LOOKS.digest, header)
+    assert not trust("terminal").covers(SEEN, LOOKS.digest + "x", header)
+    assert not trust("terminal").covers(raised, LOOKS.digest, header)
+    assert not trust("terminal", tool="files.read_file").covers(SEEN, LOOKS.digest, header)
+
+
+def test_trust_does_not_cover_a_flagged_call_or_a_rule() -> None:
+    flagged = SEEN.model_copy(update={"provenance": {"path": FLAGGED}})
+    assert need_of(flagged, LOOKS, with_settings(OFF), trust("terminal")).kind == "approval"
+    asks = replace(LOOKS, rules=(Rule.model_validate({"effect": "ask", "tool": LOOKS.name}),))
+    assert need_of(SEEN, asks, with_settings(OFF), trust("terminal")).kind == "approval"
+    denies = replace(LOOKS, rules=(Rule.model_validate({"effect": "deny", "tool": LOOKS.name}),))
+    assert need_of(SEEN, denies, with_settings(OFF), trust("terminal")).kind == "refusal"
+    allows = replace(LOOKS, rules=(Rule.model_validate({"effect": "allow", "tool": LOOKS.name}),))
+    assert need_of(SEEN, allows, with_settings(OFF)).kind == "approval"  # a rule allows nothing that is off
+    assert need_of(SEEN, allows, with_settings(ON)).kind == "nothing"
+
+
+def test_a_dry_run_has_no_approvals() -> None:
+    dry = with_settings(ON, approval(SEEN)).governance.as_dry_run()
+    assert not dry.approvals
