@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +26,7 @@ from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
+from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import (
@@ -66,9 +67,10 @@ _REPEATED_CHANGE = (
 
 
 class GatedState(AgentState[Any]):
-    """The agent's state, with the packets of approved calls as JSON, by call id."""
+    """The agent's state, with the packets of approved calls as JSON, by call id, and the labels with their sources."""
 
     gated: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
+    labels: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
 
 
 class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
@@ -137,7 +139,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         """Review the calls of a step, and ask the user if needed."""
         step = self._step(state)
         if not step.calls:
-            return None
+            return {"labels": step.labels} if step.labels else None
         await step.propose()
         while step.waiting:
             await step.answer(interrupt(step.question()))
@@ -212,8 +214,9 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         done = {item.tool_call_id for item in rest if isinstance(item, ToolMessage)}
         calls = [call for answer in answers if isinstance(answer, AIMessage) for call in answer.tool_calls]
         guarded_calls = [item for item in calls if item["id"] not in done and item["name"] not in self.unguarded]
+        answer_id = "".join(str(item.id) for item in answers)
         return _Step(
-            self._pipeline, self.settings, messages[:index], guarded_calls, "".join(str(item.id) for item in answers)
+            self._pipeline, self.settings, messages[:index], guarded_calls, answer_id, labels=state.get("labels") or {}
         )
 
 
@@ -227,7 +230,12 @@ class _Step:
         before: Sequence[AnyMessage],
         calls: Sequence[AgentCall],
         answer_id: str,
+        *,
+        labels: Mapping[str, str],
     ) -> None:
+        self._catalogue = pipeline.tools.last_catalogue
+        self.labels = {**_labels_of(_calls_in(before, self._catalogue)), **labels}
+        """What the thread holds, and its sources. The state keeps them when messages are removed."""
         self.calls = list(calls)
         self._pipeline, self._settings = pipeline, settings
         self._messages_before, self._thread, self._answer_id = before, _thread_id(), answer_id
@@ -248,14 +256,16 @@ class _Step:
         earlier = [(call["name"], call["args"]) for call, result in _earlier_calls(turn) if result.status != "error"]
         for call in self.calls:
             change, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
-            spec = self._pipeline.tools.last_catalogue.get(name)
+            spec = self._catalogue.get(name)
             if change in earlier and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
                 self._refusals[call_id] = _refusal_message(call, _REPEATED_CHANGE)
                 continue
             earlier.append(change)
             # some model servers number the calls of each answer from 0, so the id alone is not unique
             call_digest = digest_of([self._thread, self._answer_id, call_id])[:32]
-            caller = _Conversation(self._messages_before, self._settings, self._thread, call_digest)
+            caller = _Conversation(
+                self._messages_before, self._settings, self._thread, call_digest, self._catalogue, self.labels
+            )
             requested = RequestedCall(name, call["args"], call_id=call_digest)
             try:
                 self._packets[call_id] = await self._pipeline.propose_call(requested, caller, self._settings)
@@ -307,7 +317,7 @@ class _Step:
 
     def update(self) -> dict[str, Any]:
         """Return the change of the agent's state: approved calls, and messages for refused calls."""
-        messages, gated = [*self._refusals.values()], {}
+        messages, gated, labels = [*self._refusals.values()], {}, self.labels
         for call in self.calls:
             packet = self._packets.get(str(call["id"]))
             if packet is None:
@@ -315,10 +325,12 @@ class _Step:
             (reviewed_call,) = packet.routing.calls
             if reviewed_call.status is ToolExecutionStatus.APPROVED:
                 gated[str(call["id"])] = packet.model_dump_json(exclude={"messages"}, exclude_computed_fields=True)
+                # the call runs next, and its result may never reach this method
+                labels = {**dict.fromkeys(reviewed_call.result_labels, reviewed_call.tool_name), **labels}
             else:
                 comment = next((approval.comment for approval in packet.governance.approvals if approval.comment), "")
                 messages.append(_refusal_message(call, comment or f"not approved by the user: {reviewed_call.status}"))
-        return {"messages": messages, "gated": gated}
+        return {"messages": messages, "gated": gated, "labels": labels}
 
 
 @dataclass(frozen=True)
@@ -329,23 +341,23 @@ class _Conversation:
     settings: RoutingContext
     thread: str
     packet_id: str
+    catalogue: Catalogue
+    labels: Mapping[str, str]
+    has_own_words = True
 
     @cached_property
     def sources(self) -> tuple[ToolCall, ...]:
-        return tuple(
-            ToolCall(
-                tool_name=f"{SERVER}.{call['name']}",
-                params=call["args"],
-                risk=Risk.READ,
-                result=ToolResult(success=message.status != "error", output=message.text),
-            )
-            for call, message in [*_earlier_calls(self.messages)][-MAX_SOURCES:]
-        )
+        return _calls_in(self.messages, self.catalogue)[-MAX_SOURCES:]
 
     def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
         return CognitionPacket(
             header=Header(packet_id=self.packet_id, session_id=self.thread, origin=SERVER, person=self.thread),
-            context=Context(palette=(entry,)),
+            context=Context(
+                palette=(entry,),
+                labels=tuple(
+                    SessionLabel(label=FlowLabel(label), source=source) for label, source in self.labels.items()
+                ),
+            ),
             content=Content(original_prompt=_last_user_text(self.messages)),
             governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
             status=Status(state=PacketState.PROCESSING),
@@ -391,6 +403,22 @@ class _CalledTool(_AgentTools):
         failed = isinstance(handled, ToolMessage) and handled.status == "error"
         text = handled.text if isinstance(handled, ToolMessage) else ""
         return await to_result_async(text, None, ms_since(started), is_error=failed, complete=True)
+
+
+def _calls_in(messages: Sequence[AnyMessage], catalogue: Catalogue) -> tuple[ToolCall, ...]:
+    """Return the calls of a conversation that have a result, as calls of reads."""
+    calls = []
+    for call, message in _earlier_calls(messages):
+        name = f"{SERVER}.{call['name']}"
+        result = ToolResult(success=message.status != "error", output=message.text)
+        earlier = ToolCall(tool_name=name, params=call["args"], risk=Risk.READ, result=result)
+        spec = catalogue.get(name)
+        calls.append(earlier.changed(result_labels=spec.result_labels) if spec else earlier)
+    return tuple(calls)
+
+
+def _labels_of(calls: Iterable[ToolCall]) -> dict[str, str]:
+    return {label.label.value: label.source for label in merged_labels(each for call in calls for each in call.labels)}
 
 
 def _earlier_calls(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, ToolMessage]]:

@@ -56,6 +56,7 @@ class Client:
 
     settings: RoutingContext
     sources: tuple[ToolCall, ...] = ()
+    has_own_words: bool = True
 
     def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
         """Return the packet of one more call."""

@@ -111,7 +111,6 @@ def _routing_with_calls(
     sources, traced = source_texts(packet), list[ToolCall]()
     for selected, call in valid:
         traced.append(_with_selection(selected, call, selection, catalogue[call.tool_name], sources))
-        sources = sources.with_sent(call.params)
     unique = [call for at, call in enumerate(traced) if not any(call.is_same_call(earlier) for earlier in traced[:at])]
     new = tuple(call for call in unique if not any(call.is_same_call(earlier) for earlier in routing.past_calls))
     messages = " ".join(problem.message for problem in problems)

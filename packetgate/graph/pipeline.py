@@ -5,7 +5,7 @@ Each call has its own packet, so that the stages of a turn can review and run it
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -55,11 +55,16 @@ class RequestedCall:
 
 
 class Caller(Protocol):
-    """A client's conversation."""
+    """A client's conversation. The packets of `new_packet` hold its labels."""
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
         """Earlier calls. The values of a call are traced to the outputs of these calls."""
+        ...
+
+    @property
+    def has_own_words(self) -> bool:
+        """Whether the words of `new_packet` are the user's: a client that has read outputs may have written others."""
         ...
 
     def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
@@ -235,6 +240,7 @@ def _proposal(
     entry = PaletteEntry(tool_name=spec.name, detail="full", reason="ranked", risk=spec.risk)
     packet = caller.new_packet(entry)
     evidence = source_texts(packet.with_update({"tool_routing": ToolRouting(past_calls=caller.sources)}))
+    evidence = replace(evidence, client_words=not caller.has_own_words)
     call = with_risk(
         ToolCall(
             **({"call_id": requested.call_id} if requested.call_id else {}),

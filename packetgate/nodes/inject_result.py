@@ -9,7 +9,7 @@ from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.execution.running import result_text
 from packetgate.tools.palette.choice import recent_after
-from packetgate.tools.provenance.sources import address_fields
+from packetgate.tools.provenance.sources import address_fields, listed_addresses
 
 _STAGE = "inject_result"
 SUMMARY_CHARS = 300
@@ -29,7 +29,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     summary = f"{len(executed)} of {len(routing.calls)} succeeded; {used}"
     return {
         "content": content.changed(data_fields=content.data_fields + tuple(map(_data_field, routing.calls))),
-        "context": context.with_results(recent_after(context.recent_tools, executed), ledger),
+        "context": context.with_results(recent_after(context.recent_tools, executed), ledger, packet.labels),
         "tool_routing": counted,
         "reasoning": reasoning.changed(sketchpad=reasoning.sketchpad + sketches).with_reflections(
             Reflection(step=_STAGE, summary=summary)
@@ -69,6 +69,8 @@ def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
         summary=_shortened(result_text(call)),
         server_part=None if server_part is None else _shortened(server_part),
         addresses=address_fields(call),
+        listed=listed_addresses(call),
+        open_world=call.open_world,
     )
 
 

@@ -77,6 +77,7 @@ async def open_packet(
             recent_tools=earlier.recent_tools,
             result_ledger=earlier.result_ledger,
             earlier_pictures=_pictures(packet, header.lineage[-PICTURE_TURNS:]),
+            labels=packet.labels,
         ),
         "content": Content(
             original_prompt=prompt,

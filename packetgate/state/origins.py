@@ -1,8 +1,47 @@
-"""Provenance of a call's arguments."""
+"""Provenance of a call's arguments, and the labels of a session."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
 
-from packetgate.state.base import Section
+from pydantic import Field
+
+from packetgate.state.base import Section, now
+
+
+class FlowLabel(StrEnum):
+    """What a session holds since a result came in. A labelled session's reads reach only named hosts."""
+
+    UNTRUSTED = "untrusted"
+    """Text that third parties may have written."""
+    PRIVATE = "private"
+    """Private data of the user."""
+
+    @property
+    def meaning(self) -> str:
+        """What the session holds, as text for a question."""
+        return "text of third parties" if self is FlowLabel.UNTRUSTED else "private data"
+
+
+class SessionLabel(Section):
+    """A label with the tool, attachment or message that set it first."""
+
+    label: FlowLabel
+    source: str
+    at: datetime = Field(default_factory=now)
+
+    @property
+    def meaning(self) -> str:
+        """What the session holds, as text."""
+        return self.label.meaning
+
+
+def merged_labels(labels: Iterable[SessionLabel]) -> tuple[SessionLabel, ...]:
+    """Return the first label of each kind."""
+    first: dict[FlowLabel, SessionLabel] = {}
+    for label in labels:
+        first.setdefault(label.label, label)
+    return tuple(first.values())
 
 
 class OriginKind(StrEnum):

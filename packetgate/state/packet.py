@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidato
 from packetgate.state import base, channels, codes, origins, routing, sections, transitions
 from packetgate.state.base import is_storable
 from packetgate.state.errors import PacketError, RequestError, first_problem
+from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.request import TurnRequest, check_request
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import (
@@ -96,6 +97,16 @@ class CognitionPacket(BaseModel):
         """Everything that the user wrote in this session."""
         words = [message.text for message in self.messages if is_user_message(message)]
         return "\n".join([*words, self.content.user_words])
+
+    @property
+    def labels(self) -> tuple[SessionLabel, ...]:
+        """What the session holds, with the results and attachments of this turn."""
+        routing, content = self.tool_routing, self.content
+        results = (label for call in (routing.all_calls if routing else ()) for label in call.labels)
+        supplied = ["a message that the client supplied"] if any(map(is_client_supplied, self.messages)) else []
+        sources = [f"the attached {attachment.name}" for attachment in content.attachments] + supplied
+        others = (SessionLabel(label=label, source=source) for source in sources for label in FlowLabel)
+        return merged_labels([*self.context.labels, *results, *others])
 
     @property
     def conversation(self) -> list[AnyMessage]:

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 from packetgate.state.base import Confidence, ConfidenceSource, ErrorType, Section, new_id
 from packetgate.state.codes import Code
 from packetgate.state.errors import PacketError
-from packetgate.state.origins import ArgumentRole, Origin, OriginKind
+from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind, SessionLabel
 from packetgate.state.printing import byte_size
 from packetgate.state.transitions import OUTCOMES, STATUSES, Outcome, ToolExecutionStatus
 
@@ -120,6 +120,8 @@ class ToolCall(Section):
     is_unconfirmed_read: bool = False
     """Whether the call looks like a read but has a higher risk, because no trusted source declares its tool a read."""
     provenance: dict[str, Origin] = {}
+    result_labels: tuple[FlowLabel, ...] = tuple(FlowLabel)
+    """What a successful result may hold; without knowledge of the tool: both."""
     selection_reasoning: str = ""
     selection_confidence: Confidence = 0.0
     selection_confidence_source: ConfidenceSource = ConfidenceSource.RULE
@@ -177,6 +179,16 @@ class ToolCall(Section):
     def unstated_origins(self) -> dict[str, Origin]:
         """The origins of the arguments that come neither from the user nor from a default."""
         return {name: origin for name, origin in self.provenance.items() if not origin.kind.is_user_or_default}
+
+    @property
+    def labels(self) -> tuple[SessionLabel, ...]:
+        """The labels that the result sets. An error or a dry run is untrusted, whatever the tool returns otherwise."""
+        result = self.result
+        if result is None or not (result.server_text or result.fields or result.attachments):
+            return ()
+        is_plain = result.success and not result.dry_run
+        labels = self.result_labels if is_plain else {FlowLabel.UNTRUSTED: None, **dict.fromkeys(self.result_labels)}
+        return tuple(SessionLabel(label=label, source=self.tool_name) for label in labels)
 
     @property
     def apparent_risk(self) -> Risk:

@@ -12,10 +12,11 @@ from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUs
 from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketVersionError
+from packetgate.state.origins import SessionLabel
 from packetgate.state.printing import byte_size
 from packetgate.state.routing import Risk, ToolRouting
 
-PACKET_VERSION = 14
+PACKET_VERSION = 15
 """Version of the packet format; incremented with every incompatible change. Only this version can be read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -123,6 +124,10 @@ class LedgerEntry(Section):
     """The part of the summary that the server wrote; None: the complete summary."""
     addresses: tuple[str, ...] = ()
     """Addresses that were complete structured fields: later turns may send to them."""
+    listed: tuple[str, ...] = ()
+    """Addresses in the fields of a listing, as written: later turns may read there."""
+    open_world: bool = False
+    """Whether the call reached beyond the user's own machine and servers."""
     at: datetime = Field(default_factory=now)
 
 
@@ -165,7 +170,7 @@ class Attachment(Section):
 
 
 class Context(Section):
-    """Tools and memory of the turn. Type, subject, recent tools and result ledger belong to the session."""
+    """Tools and memory of the turn. Type, subject, recent tools, results and labels belong to the session."""
 
     context_type: str = "general"
     available_mcp_tools: tuple[str, ...] = ()
@@ -182,6 +187,8 @@ class Context(Section):
     recent_tools: tuple[str, ...] = ()
     result_ledger: tuple[LedgerEntry, ...] = ()
     earlier_pictures: tuple[Attachment, ...] = ()
+    labels: tuple[SessionLabel, ...] = ()
+    """What the session holds since its start, one of each kind. Labels are never removed."""
 
     @property
     def palette_names(self) -> frozenset[str]:
@@ -229,12 +236,15 @@ class Context(Section):
 
     def with_session_fields_of(self, newer: "Context") -> "Context":
         """Return the section with the session's fields of `newer`."""
-        names = ("context_type", "subject", "recent_tools", "result_ledger", "earlier_pictures")
+        names = ("context_type", "subject", "recent_tools", "result_ledger", "earlier_pictures", "labels")
         return self.changed(**{name: getattr(newer, name) for name in names})
 
-    def with_results(self, recent_tools: tuple[str, ...], results: tuple[LedgerEntry, ...]) -> "Context":
-        """Return the section with these recent tools, and these results added to the last few."""
-        return self.changed(recent_tools=recent_tools, result_ledger=(self.result_ledger + results)[-LEDGER_RESULTS:])
+    def with_results(
+        self, recent_tools: tuple[str, ...], results: tuple[LedgerEntry, ...], labels: tuple[SessionLabel, ...]
+    ) -> "Context":
+        """Return the section with these recent tools and labels, and these results added to the last few."""
+        ledger = (self.result_ledger + results)[-LEDGER_RESULTS:]
+        return self.changed(recent_tools=recent_tools, result_ledger=ledger, labels=labels)
 
 
 class DataField(Section):

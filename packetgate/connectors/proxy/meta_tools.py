@@ -50,13 +50,15 @@ def add_meta_tools(server: FastMCP[Any], gateway: Gateway) -> None:
     ) -> dict[str, Any]:
         """Tell the proxy what you're trying to accomplish so it can surface relevant tools."""
         session = gateway.session_of(ctx)
+        await gateway.load_labels(session)
+        has_own_words = not session.labels
         catalogue = await gateway.catalogue(session)
         words = f"{query}\n{intent}" if intent else query
         palette = await gateway.choose_tools(words, session, catalogue)
         context_id = None
         if is_sessionless(ctx):
             context_id, session = gateway.sessions.open_context(session)
-        session.query, session.palette = query, palette
+        session.query, session.palette, session.has_own_words = query, palette, has_own_words
         small = await asyncio.to_thread(is_small, catalogue, session.settings.palette_size)
         if context_id is None and not small:
             await ctx.send_notification(mcp_types.ToolListChangedNotification())

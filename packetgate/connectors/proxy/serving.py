@@ -174,7 +174,7 @@ class UpstreamMiddleware(Middleware):
             else content
             for content in result.contents
         ]
-        self._remember(uri, [content.content for content in contents if isinstance(content.content, str)])
+        await self._remember(uri, [content.content for content in contents if isinstance(content.content, str)])
         return ResourceResult(contents, meta=result.meta)
 
     async def on_get_prompt(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
@@ -183,7 +183,7 @@ class UpstreamMiddleware(Middleware):
         texts = [message.content for message in result.messages if isinstance(message.content, mcp_types.TextContent)]
         for content in texts:
             content.text = redacted(content.text)
-        self._remember(context.message.name, [content.text for content in texts])
+        await self._remember(context.message.name, [content.text for content in texts])
         return result
 
     async def _call_after_start(self, name: str, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
@@ -194,8 +194,9 @@ class UpstreamMiddleware(Middleware):
         await hub.wait_for_servers(*named)
         return await call_next(context)
 
-    def _remember(self, source: str, texts: Sequence[str]) -> None:
-        self._gateway.session_of(get_context()).remember_text(source, "\n".join(texts))
+    async def _remember(self, source: str, texts: Sequence[str]) -> None:
+        session = self._gateway.session_of(get_context())
+        await self._gateway.add_labels(session, session.remember_text(source, "\n".join(texts)).labels)
 
 
 def make_server(gateway: Gateway, auth: AuthProvider | None = None) -> FastMCP[Any]:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from packetgate.state.base import new_id
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
+from packetgate.state.origins import SessionLabel
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import Content, Context, Governance, Header, PacketState, PaletteEntry, Status
@@ -47,6 +48,8 @@ class EarlierResults:
     """The newest calls with a result, oldest first, and the long results that `read_result` can continue."""
 
     calls: tuple[ToolCall, ...] = ()
+    is_labelled: bool = False
+    """Whether the client had a label at the newest call."""
     storage_keys: BoundedDict[str, str] = field(default_factory=lambda: BoundedDict(MAX_HANDLES))
     """Storage keys of long results, by handle."""
 
@@ -82,6 +85,10 @@ class ProxySession:
     recent_tools: tuple[str, ...] = ()
     own_results: EarlierResults = field(default_factory=EarlierResults)
     parent_packet_id: str | None = None
+    labels: tuple[SessionLabel, ...] = ()
+    """What the client holds, as of the newest call; see `ClientLabels`."""
+    has_own_words: bool = True
+    """Whether the context was set before the client read anything, so that no output can have named it."""
 
     @property
     def sources(self) -> tuple[ToolCall, ...]:
@@ -102,16 +109,25 @@ class ProxySession:
             header=Header(
                 session_id=session_id, parent_packet_id=self.parent_packet_id, origin=PROXY, person=self.client
             ),
-            context=Context(palette=(entry,), recent_tools=self.recent_tools),
+            context=Context(palette=(entry,), recent_tools=self.recent_tools, labels=self.labels),
             content=Content(original_prompt=self.query),
             governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
             status=Status(state=PacketState.PROCESSING),
         )
 
-    def remember_text(self, source: str, text: str) -> None:
-        """Remember a text that is not a call's result, such as a resource, to trace later values to it."""
+    def remember_text(self, source: str, text: str) -> ToolCall:
+        """Remember a text that is not a call's result, such as a resource; return it as the call of a read."""
         result = ToolResult(success=True, output=text[:MAX_TRACED_CHARS])
-        self._remember(ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result))
+        call = ToolCall(tool_name=source, params={"uri": source}, risk=Risk.READ, result=result)
+        self._remember(call)
+        return call
+
+    def set_labels(self, labels: tuple[SessionLabel, ...]) -> None:
+        """Set the labels. Where they end, forget the results to which values were traced."""
+        for results in (self.own_results, self.shared_results):
+            results.calls = results.calls if labels or not results.is_labelled else ()
+            results.is_labelled = bool(labels)
+        self.labels = labels
 
     def remember_call(self, packet: CognitionPacket) -> None:
         """Remember an ended call."""

@@ -34,6 +34,7 @@ from packetgate.state.printing import counted, printable
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
+from packetgate.tools.execution.client_labels import ClientLabels
 from packetgate.tools.execution.grants import Grant, Grants, GrantStatus
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import count_proxy_sessions, usage_by_tool
@@ -163,11 +164,21 @@ async def _show_usage(settings: Settings, name: str | None, session: str | None,
 async def policy(
     every: Annotated[bool, typer.Option("--all", help="Also expired and revoked answers.")] = False,
     revoke: Annotated[str | None, typer.Option("--revoke", help="Revoke a remembered answer by its id.")] = None,
+    clear_labels: Annotated[
+        str | None,
+        typer.Option("--clear-labels", help="The conversation of this proxy client begins anew: forget what it read."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the policy rules of packetgate.toml, and remembered answers."""
+    """List the policy rules of packetgate.toml, remembered answers, and what clients of the proxy have read."""
     settings = settings_from(local=True)
-    remembered = Grants(open_journal(settings))
+    journal = open_journal(settings)
+    remembered, client_labels = Grants(journal), ClientLabels(journal)
+    if clear_labels is not None:
+        if not await client_labels.clear(clear_labels):
+            raise RequestError(f"the proxy's client {clear_labels!r} has no label: `packetgate policy` lists them")
+        say(f"client {clear_labels} has no labels", "")
+        return 0
     if revoke is not None:
         if not await remembered.revoke(revoke):
             raise RequestError(f"no valid grant has the id {revoke!r}: `packetgate policy` lists them")
@@ -180,7 +191,15 @@ async def policy(
             {**rule.model_dump(mode="json", exclude_defaults=True), "line": rule.line} for rule in configured.rules
         ]
         write_json(
-            {"remember": configured.remember, "rules": rules, "grants": [_grant_as_json(grant) for grant in grants]}
+            {
+                "remember": configured.remember,
+                "rules": rules,
+                "grants": [_grant_as_json(grant) for grant in grants],
+                "client_labels": {
+                    client: [label.model_dump(mode="json") for label in labels]
+                    for client, labels in (await client_labels.all()).items()
+                },
+            }
         )
         return 0
     shown = table("rule or grant", "what it says", "", wrapped=(1,))
@@ -188,6 +207,9 @@ async def policy(
         shown.add_row(f"rule {number}", safe_text(rule.line), "")
     for grant in grants:
         shown.add_row(safe_text(grant.grant.grant_id), safe_text(grant.grant.line), _grant_state(grant))
+    for client, labels in (await client_labels.all()).items():
+        held = "; ".join(f"{label.meaning} from {label.source}, {label.at:%Y-%m-%d %H:%M} UTC" for label in labels)
+        shown.add_row(safe_text(f"client {client}"), safe_text(held), "labelled")
     if shown.row_count:
         rendering.console().print(shown)
     where = settings.preferences_path or "no packetgate.toml"

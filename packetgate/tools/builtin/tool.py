@@ -94,6 +94,9 @@ class BuiltinTool:
             has_dry_run=has_dry_run,
             open_world=self.open_world,
             reaches_outside=self.open_world,
+            outward=self.open_world,
+            returns_untrusted=self.risk is not Risk.WRITE,
+            returns_private=self.risk is not Risk.WRITE,
             resolve_arguments=self._resolve_arguments if self.paths else None,
             paths_exist=(lambda params: all(path_parameter.path_exists(params) for path_parameter in self.paths))
             if self.paths

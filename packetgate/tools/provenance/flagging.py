@@ -8,11 +8,10 @@ from typing import Any
 from packetgate.state.origins import ArgumentRole, Origin, OriginKind
 from packetgate.state.routing import Risk
 from packetgate.tools.provenance.actions import DELEGATION, instruction_span, mentions_action
-from packetgate.tools.provenance.exfiltration import find_leak, phrases_in
+from packetgate.tools.provenance.flow import flow_flags
 from packetgate.tools.provenance.roles import role_of, secret_reference_in
 from packetgate.tools.provenance.sources import FlagReason, OutputField, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import (
-    URL,
     Leaf,
     NormalizedValue,
     addresses_in,
@@ -21,11 +20,10 @@ from packetgate.tools.provenance.values import (
     host_of,
     is_account,
     is_address,
-    is_mail,
     leaves,
     normalized_values_of,
+    phrases_in,
     plain_text,
-    without_host,
 )
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -64,8 +62,7 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
     }
     flags = {name: reason for name, value in params.items() if (reason := _secret_reason(name, value))}
     judgement = judge_call(spec, params)
-    if judgement.apparent_risk is Risk.READ:
-        flags = _flags_in_read(params, spec, traces, sources) | flags
+    flags = flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ) | flags
     if judgement.risk is not Risk.READ:
         flags = _flags_in_change(spec, traces, sources) | flags
     traces = traces if WHOLE_CALL not in flags else {**traces, WHOLE_CALL: []}
@@ -170,67 +167,6 @@ def _is_named_person(trace: _Trace, sources: SourceTexts) -> bool:
         return False
     names = [part for part in re.split(r"[^a-z]+", trace.text.partition("@")[0]) if len(part) > 2]
     return any(sources.user.contain(name) for name in names)
-
-
-def _flags_in_read(
-    params: Mapping[str, Any], spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts
-) -> dict[str, FlagReason]:
-    texts = {name: [str(leaf.value) for leaf in leaves(value)] for name, value in params.items()}
-    if not (spec.reaches_outside or any(_points_outside(text) for parts in texts.values() for text in parts)):
-        return {}
-    flags = {
-        name: reason
-        for name, parts in texts.items()
-        if (reason := _outbound_reason(parts, traces.get(name, []), spec, sources))
-    }
-    if texts and not flags and (sources.sent or len(texts) > 1):
-        reason = find_leak([without_host(text) for parts in texts.values() for text in parts], sources, together=True)
-        if reason is not None:
-            flags[next(iter(texts))] = reason
-    return flags
-
-
-def _points_outside(text: str) -> bool:
-    line = plain_text(text)
-    return URL.search(line) is not None or (is_address(line) and not is_mail(line))
-
-
-def _outbound_reason(
-    texts: Iterable[str], traces: Iterable[_Trace], spec: ToolSpec, sources: SourceTexts
-) -> FlagReason | None:
-    harmless: set[str] = set()
-    for trace in traces:
-        is_own = trace.kind is OriginKind.STRUCTURED and sources.is_server_field(trace.text, spec.server)
-        if trace.is_address and not is_mail(trace.text):
-            if reason := _address_reason(trace, sources, is_own=is_own):
-                return reason
-            if is_own or next(sources.places_of(trace.text), None):
-                harmless.add(trace.text)
-        elif trace.kind is OriginKind.USER or is_own:
-            harmless.add(trace.text)
-    return find_leak([without_host(text) for text in texts if fold_text(text) not in harmless], sources)
-
-
-def _address_reason(trace: _Trace, sources: SourceTexts, *, is_own: bool) -> FlagReason | None:
-    if trace.kind is OriginKind.TEXT:
-        return FlagReason(f"this address appears only in text that {trace.tool} returned", trace.place)
-    if trace.kind is OriginKind.STRUCTURED and not is_own:
-        return FlagReason(f"this address comes from output of {trace.tool}", flagged_part=trace.text)
-    host = host_of(trace.text).removeprefix("www.")
-    if trace.kind is not OriginKind.NOBODY or _is_known_host(host, sources):
-        return None
-    place = next(sources.places_of(host), None)
-    if place is not None:
-        return FlagReason(f"the host of this address appears only in text that {place.source.tool} returned", place)
-    if sources.picture:
-        return FlagReason(
-            f"you did not state this address: a model may have read it in {sources.picture}", flagged_part=trace.text
-        )
-    return None
-
-
-def _is_known_host(host: str, sources: SourceTexts) -> bool:
-    return not host or sources.user.contain(host) or any(host in text for text in sources.fields_by_text)
 
 
 def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> list[_Trace]:

@@ -10,6 +10,7 @@ from packetgate.tools.provenance.words import WORDS
 from packetgate.tools.text.words import words_of
 
 _MAX_CHARS = 20_000
+_FIRST_WORDS = 3
 _DESTINATION_WORDS = frozenset({"recipient", "url", "iban", "payee"})
 _SECRET_NAME = re.compile(
     r"\.env(?:\.[\w.-]+)?"
@@ -45,6 +46,20 @@ def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> Argum
         return ArgumentRole.PAYLOAD
     description_words = _singulars(str(schema.get("description", "")).partition(".")[0])
     return ArgumentRole.OTHER if _DESTINATION_WORDS.isdisjoint(description_words) else ArgumentRole.DESTINATION
+
+
+def names_address(keys: Sequence[str], schema: Mapping[str, Any]) -> bool:
+    """Return whether a parameter takes an address or host, by the names that lead to its value, format or description.
+
+    Postal and e-mail addresses count as well, unless the text says that they are e-mail addresses.
+    """
+    if schema.get("format") in WORDS["destination_formats"]:
+        return "email" not in str(schema["format"])
+    description = _singulars(str(schema.get("description", "")).partition(".")[0])
+    is_payload = bool(keys) and _role_of_name(keys[-1]) is ArgumentRole.PAYLOAD
+    about = description[:_FIRST_WORDS] if is_payload else description  # a text may mention addresses
+    words = {word for key in keys for word in _words(key)} | {*about}
+    return bool(words & WORDS["addresses"]) and not words & {"email", "mail"}
 
 
 def is_id(name: str) -> bool:

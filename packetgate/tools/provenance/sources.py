@@ -3,33 +3,37 @@
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from typing import Any
+from urllib.parse import unquote_plus
 
 from langchain_core.messages import AIMessage
 
+from packetgate.state.origins import FlowLabel
 from packetgate.state.packet import CognitionPacket, is_client_supplied
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall
+from packetgate.state.sections import LedgerEntry
 from packetgate.tools.provenance.values import (
     DATE_CHARS,
     NUMBER_WORDS,
+    Leaf,
     NormalizedValue,
-    alphanumerics_of,
     find_words,
     fold_text,
     is_address,
     leaves,
     normalized_values_in,
     plain_text,
-    without_host,
 )
 from packetgate.tools.provenance.words import WORDS
-from packetgate.tools.text.words import words_of
+from packetgate.tools.spec.hosts import host_in
+from packetgate.tools.text.words import stem_of, words_of
 
 _MAX_FIELD_WORDS = 8
 """Maximum number of words in a field; a longer text is free text."""
@@ -38,15 +42,18 @@ _MAX_ADDRESSES = 50
 _MAX_SENTENCE_CHARS = 300
 _NEAR_CHARS = 400
 """Distance from a value, in characters, within which instructions are searched."""
-_MIN_SECRET_CHARS = 8
-_MAX_SECRETS = 20_000
 _MAX_PLACES = 200
-_SECRET = re.compile(r"[a-z0-9][a-z0-9+/_=.-]{7,}")
 _LABEL = re.compile(r"^[\w ()/-]{1,40}: +(?=\S)")
 _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,4}[.)]|\[[\w ]{1,12}\])\s+")
 _SENTENCE_END = re.compile(r"[.!?]\s")
 _FILE = re.compile(r"[\w -]{1,200}\.\w{1,5}")
 _MAX_KEY_DEPTH = 32
+_ADDRESS_SEPARATORS = re.compile(r"[\s<>\"'`()\[\]{},;|\u2018-\u201f]+")
+_DOMAIN = re.compile(r"\.[a-z][a-z0-9-]+$")
+_TOKEN = re.compile(r"[^\W_]+")
+_GAP = re.compile(r"[ -~]{0,3}")
+"""Characters between two words that carry little."""
+_LINK_WORDS = "a an and at by for from in is of on or the to with".split()
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,12 @@ class FlagReason:
 class UserWords:
     """The user's own words."""
 
-    folded: str
+    text: str
+
+    @cached_property
+    def folded(self) -> str:
+        """The words as they are compared."""
+        return fold_text(self.text)
 
     @cached_property
     def normalized_values(self) -> frozenset[NormalizedValue]:
@@ -140,6 +152,46 @@ class UserWords:
         """Return whether the user's words contain all words of a folded text in a row."""
         return find_words(self.folded, text) >= 0
 
+    def state(self, text: str) -> bool:
+        """Return whether the user wrote exactly this text, as separate words."""
+        return find_words(self.text, text) >= 0
+
+    @cached_property
+    def _hosts(self) -> frozenset[str]:
+        addresses = (part.strip(".:!?*_~-") for part in _ADDRESS_SEPARATORS.split(self.text))
+        found = (
+            host_in(address)
+            for address in addresses
+            if "://" in address or is_address(address) or ("." in address and not address.isascii())
+        )
+        return frozenset(host.removeprefix("www.") for host in found if host)
+
+    def domain_of(self, host: str) -> str:
+        """Return the host that the user named if `host` is this host or below it; otherwise ""."""
+        ends = (host[match.end() :] for match in re.finditer(r"^|\.", host)) if host else ()
+        return next((end for end in ends if end in self._hosts and (end == host or _DOMAIN.search(end))), "")
+
+    @cached_property
+    def _tokens(self) -> frozenset[str]:
+        return frozenset(_TOKEN.findall(self.text))
+
+    @cached_property
+    def _forms(self) -> Counter[str]:
+        return Counter(map(_word_form, _TOKEN.findall(self.text)))
+
+    def cover(self, text: str) -> bool:
+        """Return whether a text has only words of the user, each as often as the user wrote it, and no hidden text.
+
+        A word counts in other forms, such as the plural, and each of `_LINK_WORDS` may be added once.
+        """
+        plain = unquote_plus(text)
+        tokens = _TOKEN.findall(plain)
+        if not (tokens and all(map(_GAP.fullmatch, _TOKEN.split(plain)))):
+            return not plain.strip(" /")
+        left = self._forms + Counter(_LINK_WORDS)
+        left.subtract(map(_word_form, tokens))
+        return min(left.values()) >= 0 and all(token in self._tokens or _has_usual_case(token) for token in tokens)
+
 
 @dataclass(frozen=True)
 class SourceTexts:
@@ -148,14 +200,25 @@ class SourceTexts:
     user: UserWords
     fields: tuple[OutputField, ...] = ()
     free_texts: tuple[FreeText, ...] = ()
-    sent: tuple[str, ...] = ()
-    """Texts that earlier calls of this turn sent outside without approval, oldest first."""
     picture: str = ""
     """Name of a picture that the user attached; a model may read values in it."""
+    labels: Mapping[FlowLabel, str] = field(default_factory=dict)
+    """What the session holds, with the tool, attachment or message that it came from."""
+    listed: frozenset[tuple[str, str]] = frozenset()
+    """Addresses that are whole fields of listings, exactly as written, each with the server that may read it; an empty
+    server means any.
+    """
+    client_words: bool = False
+    """Whether a client that had read outputs wrote `user`: such words name no destination of a read."""
 
-    def with_sent(self, params: Mapping[str, Any]) -> "SourceTexts":
-        """Return the sources after a call that sends these arguments outside."""
-        return replace(self, sent=(*self.sent, *(without_host(str(leaf.value)) for leaf in leaves(params))))
+    @property
+    def destinations(self) -> UserWords:
+        """The words that name destinations of reads."""
+        return UserWords("") if self.client_words else self.user
+
+    def is_listed(self, address: str, server: str) -> bool:
+        """Return whether a listing that counts for the server holds exactly this address."""
+        return not self.listed.isdisjoint({(address, ""), (address, server)})
 
     def places_of(self, text: str) -> Iterator[TextPlace]:
         """Yield the places of a folded text in free text, at most `_MAX_PLACES`."""
@@ -178,10 +241,10 @@ class SourceTexts:
     def fields_by_text(self) -> dict[str, OutputField]:
         """The newest field of each text; a field that is not free text is preferred."""
         fields: dict[str, OutputField] = {}
-        for field in self.fields:
-            known = fields.get(field.text)
-            if known is None or (known.is_free_text and not field.is_free_text):
-                fields[field.text] = field
+        for newer in self.fields:
+            known = fields.get(newer.text)
+            if known is None or (known.is_free_text and not newer.is_free_text):
+                fields[newer.text] = newer
         return fields
 
     @cached_property
@@ -195,33 +258,19 @@ class SourceTexts:
             if (len(field.text) < DATE_CHARS if value[0] == "day" else end == len(field.text))
         }
 
-    @cached_property
-    def alphanumerics(self) -> list[tuple[str, str]]:
-        """The tool of each output, and the letters and digits of its text."""
-        texts = ((tool, alphanumerics_of(text)) for tool, text in self._outputs)
-        return [(tool, alphanumerics) for tool, alphanumerics in texts if len(alphanumerics) >= _MIN_SECRET_CHARS]
 
-    @cached_property
-    def secrets(self) -> list[tuple[str, str]]:
-        """The tool, and the letters and digits, of each text in the outputs that may be a key or a code."""
-        tools: dict[str, str] = {}
-        for tool, text in self._outputs:
-            for match in _SECRET.finditer(text):
-                token = alphanumerics_of(match[0])
-                if len(token) >= _MIN_SECRET_CHARS and len(tools) < _MAX_SECRETS and any(map(str.isdigit, token)):
-                    tools.setdefault(token, tool)
-        return [(tool, token) for token, tool in tools.items()]
+def _word_form(word: str) -> str:
+    lower = word.lower()
+    return stem_of(lower) if len(lower) > 3 and lower.isalpha() else lower
 
-    @property
-    def _outputs(self) -> list[tuple[str, str]]:
-        return [(source.tool, source.folded) for source in self.free_texts] + [
-            (field.tool, field.text) for field in self.fields
-        ]
+
+def _has_usual_case(word: str) -> bool:
+    return word.isalpha() and word in (word.lower(), word.upper(), word.capitalize())
 
 
 def source_texts(packet: CognitionPacket) -> SourceTexts:
     """Return the sources of values for the packet's next calls."""
-    user = UserWords(fold_text(packet.session_words))
+    user = UserWords(packet.session_words)
     earlier = [call for call in packet.routing.all_calls if call.result is not None]
     sources = [source for call in reversed(earlier) for source in _sources_in_call(call, user)]
     for entry in reversed(packet.context.result_ledger):
@@ -237,12 +286,17 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
         if message.text and (is_supplied or isinstance(message, AIMessage)):
             origin = "an earlier message of the conversation" if is_supplied else "an earlier answer"
             sources.append(FreeText(origin, plain_text(message.text)))
-    outbound = [call for call in earlier if call.open_world and not call.is_flagged]
+    listed: list[tuple[str, ToolCall | LedgerEntry]] = []
+    listed += [(address, call) for call in earlier for address in listed_addresses(call)]
+    listed += [(address, entry) for entry in packet.context.result_ledger for address in entry.listed]
     return SourceTexts(
         user=user,
         fields=tuple(source for source in sources if isinstance(source, OutputField)),
         free_texts=tuple(source for source in sources if isinstance(source, FreeText)),
-        sent=tuple(without_host(str(leaf.value)) for call in outbound for leaf in leaves(call.params)),
+        labels={label.label: label.source for label in packet.labels},
+        listed=frozenset(
+            (address, "" if one.open_world else one.tool_name.partition(".")[0]) for address, one in listed
+        ),
         picture=next((attachment.name for attachment in packet.content.attachments if attachment.is_picture), ""),
     )
 
@@ -255,6 +309,19 @@ def address_fields(call: ToolCall) -> tuple[str, ...]:
         if isinstance(source, OutputField) and not source.is_free_text
     )
     addresses = (field.text for field in fields if is_address(field.text))
+    return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
+
+
+def listed_addresses(call: ToolCall) -> tuple[str, ...]:
+    """Return the addresses in the fields of a listing or search, as written: later reads may go to them."""
+    if call.result is None or not call.result.success or not {*words_of(call.tool_name)} & WORDS["lists"]:
+        return ()
+    addresses = (
+        text
+        for value in (call.result.structured, _parsed_json(call.result.server_text))
+        for leaf in leaves(value)
+        if isinstance(text := leaf.value, str) and (is_address(text) or host_in(text)) and not _is_free_text_key(leaf)
+    )
     return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
 
 
@@ -284,20 +351,28 @@ def _sources_in_output(tool: str, text: str, *, is_document: bool) -> Iterator[O
     if is_document:
         yield FreeText(tool, plain_text(text))
         return
+    value = _parsed_json(text)
+    yield from _sources_in_lines(tool, text) if value is None else _sources_in_value(tool, value)
+
+
+def _parsed_json(text: str) -> Any:
     try:
-        value = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        yield from _sources_in_lines(tool, text)
-        return
-    yield from _sources_in_value(tool, value)
+        return None
+
+
+def _is_free_text_key(leaf: Leaf) -> bool:
+    return any(
+        word.removesuffix("s") in WORDS["free_text_keys"] for word in words_of(leaf.keys[-1] if leaf.keys else "")
+    )
 
 
 def _sources_in_value(tool: str, value: Any) -> Iterator[OutputField | FreeText]:
     for key in _keys_in(value):
-        yield from _sources_in_leaf(tool, key, "")
+        yield from _sources_in_leaf(tool, Leaf((), key))
     for leaf in leaves(value):
-        text = leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value)
-        yield from _sources_in_leaf(tool, text, leaf.keys[-1] if leaf.keys else "")
+        yield from _sources_in_leaf(tool, leaf)
 
 
 def _keys_in(value: Any, depth: int = 0) -> Iterator[str]:
@@ -309,9 +384,9 @@ def _keys_in(value: Any, depth: int = 0) -> Iterator[str]:
         yield from _keys_in(value[part] if isinstance(value, Mapping) else part, depth + 1)
 
 
-def _sources_in_leaf(tool: str, text: str, key: str) -> Iterator[OutputField | FreeText]:
-    line, is_field = plain_text(text), _is_field(text)
-    is_free_text = any(word.removesuffix("s") in WORDS["free_text_keys"] for word in words_of(key))
+def _sources_in_leaf(tool: str, leaf: Leaf) -> Iterator[OutputField | FreeText]:
+    text = leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value)
+    line, is_field, is_free_text = plain_text(text), _is_field(text), _is_free_text_key(leaf)
     if is_field and line:
         yield OutputField(tool, line.lower(), is_free_text)
     if not is_field or (line and (is_free_text or len(line.split()) > 2)):

@@ -6,11 +6,17 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
+
+from packetgate.tools.text.words import STOP_WORDS
 
 DATE_CHARS = 40
 _MAX_DEPTH = 32
 _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
+_PHRASE_WORDS = 3
+_PHRASE_CHARS = 14
+_MAX_WORDS = 4_000
+_WORD = re.compile(r"\w+")
 _SPACES = re.compile(r"\s+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,30}(?:[.,'\u2019\u00a0 ]\d{1,30}){0,8}(?!\w)")
 _GROUPS = re.compile(r"\d{1,3}(?:([,.'\u2019\u00a0 ])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
@@ -98,6 +104,15 @@ def find_words(text: str, words: str, start: int = 0) -> int:
             return at
         at = text.find(words, at + 1)
     return -1
+
+
+def phrases_in(words: str) -> Iterator[str]:
+    """Yield the phrases of a text: three words in a row of which at least two are not stop words."""
+    spans = [match.span() for match in _WORD.finditer(words)][:_MAX_WORDS]
+    for first, last in zip(spans, spans[_PHRASE_WORDS - 1 :], strict=False):
+        phrase = words[first[0] : last[1]]
+        if len(phrase) >= _PHRASE_CHARS and sum(word not in STOP_WORDS for word in _WORD.findall(phrase)) > 1:
+            yield phrase
 
 
 def alphanumerics_of(text: str) -> str:
@@ -216,15 +231,6 @@ def host_of(address: str) -> str:
         return address.rpartition("@")[2].lower()
     parts = _url_parts(address)
     return (parts.hostname or "").lower() if parts else ""
-
-
-def without_host(text: str) -> str:
-    """Return the part of a URL after its host, decoded; any other text unchanged."""
-    address = plain_text(text)
-    if is_mail(address) or not is_address(address):
-        return text
-    parts = _url_parts(address)
-    return unquote(" ".join(filter(None, parts[2:]))) if parts else unquote(address)
 
 
 def _url_parts(address: str) -> SplitResult | None:

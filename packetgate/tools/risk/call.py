@@ -103,6 +103,7 @@ def with_risk(call: ToolCall, spec: ToolSpec | None) -> ToolCall:
         open_world=judgement.open_world,
         risk_reasons=judgement.reasons,
         is_unconfirmed_read=judgement.is_unconfirmed_read,
+        result_labels=spec.result_labels,
     )
 
 

@@ -386,6 +386,7 @@ class Connection(Server):
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
             "server_digest": digest_of(identity),
             "ground": server_folder(entry),
+            "hosts": self._config.hosts,
         }
         return tuple(
             spec_of(

@@ -22,6 +22,7 @@ def spec_of(
     server_digest: str = "",
     ground: ServerFolder | None = None,
     confirmation: Confirmation | None = None,
+    hosts: tuple[str, ...] | None = None,
 ) -> ToolSpec:
     """Return a tool that an MCP server lists as a `ToolSpec`.
 
@@ -31,6 +32,7 @@ def spec_of(
         server_digest: digest of the server's entry.
         ground: the folder that the server's command names.
         confirmation: the tool's label in the registry of known servers.
+        hosts: patterns of the hosts that the server's calls may name; None: the configuration names none.
     """
     dry_run = _without_dry_run(tool.input_schema) if trusted else None
     schema = tool.input_schema if dry_run is None else dry_run
@@ -68,6 +70,7 @@ def spec_of(
         returns_untrusted=label.untrusted if label else None,
         returns_private=label.private if label else None,
         undo_tool=label.undo_tool if label else "",
+        hosts=hosts,
     )
 
 

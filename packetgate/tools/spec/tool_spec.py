@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from packetgate.state.origins import FlowLabel
 from packetgate.state.routing import Risk
 from packetgate.tools.policy.rules import Rule
 from packetgate.tools.spec.categories import EXTERNAL, CategoryWords, category_of
@@ -82,6 +83,8 @@ class ToolSpec:
     """Whether the output may contain text that strangers wrote; None if unknown."""
     returns_private: bool | None = None
     """Whether the output may contain the user's private data; None if unknown."""
+    hosts: tuple[str, ...] | None = None
+    """Patterns of the hosts that calls may name without a question; None if the configuration names none."""
     undo_tool: str = ""
     """The server's tool that undoes a call, by the server's own name; empty if none is known."""
     resolve_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = field(
@@ -142,6 +145,12 @@ class ToolSpec:
         """Digest of its definition and server; an approval is valid only for this digest."""
         definition = (self.name, self.server_digest, self.upstream_name, self.full, self.input_schema, self.risk)
         return digest_of([*definition, self.has_dry_run])
+
+    @property
+    def result_labels(self) -> tuple[FlowLabel, ...]:
+        """What the tool's results may hold; unless known: both labels."""
+        returns = {FlowLabel.UNTRUSTED: self.returns_untrusted, FlowLabel.PRIVATE: self.returns_private}
+        return tuple(label for label, holds in returns.items() if holds is not False)
 
     @property
     def is_external(self) -> bool:
