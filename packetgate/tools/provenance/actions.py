@@ -88,6 +88,11 @@ def mentions_action(action: str, words: str) -> bool:
     return not _stems_of(action).isdisjoint(map(stem_of, _WORD.findall(words)))
 
 
+def is_removal(action: str) -> bool:
+    """Return whether a tool with this name removes something."""
+    return _own_verb(action) in ACTIONS["delete"]
+
+
 def instruction_span(action: str, text: str) -> tuple[int, int] | None:
     """Return the start and end of the first verb in a folded text that instructs somebody to do the action."""
     own_stem, stems = stem_of(_own_verb(action)), _stems_of(action)

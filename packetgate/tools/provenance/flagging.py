@@ -25,6 +25,7 @@ from packetgate.tools.provenance.values import (
     phrases_in,
     plain_text,
 )
+from packetgate.tools.provenance.workspace import WorkspaceChange, workspace_change
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -64,7 +65,8 @@ def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) 
     judgement = judge_call(spec, params)
     flags = flow_flags(params, spec, sources, reads=judgement.apparent_risk is Risk.READ) | flags
     if judgement.risk is not Risk.READ:
-        flags = _flags_in_change(spec, traces, sources) | flags
+        change = workspace_change(params, spec, sources)
+        flags = (_flags_in_workspace(change, traces) if change else _flags_in_change(spec, traces, sources)) | flags
     traces = traces if WHOLE_CALL not in flags else {**traces, WHOLE_CALL: []}
     return {name: _origin_of_argument(parts, flags.get(name), spec.server) for name, parts in traces.items()}
 
@@ -113,6 +115,26 @@ def _flags_in_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources
                 if trace.role is ArgumentRole.PAYLOAD and trace.place and not trace.kind.is_user_or_default:
                     why = f"it sends output of {trace.tool} to a destination that you did not state"
                     flags.setdefault(name, FlagReason(why, trace.place))
+    return flags
+
+
+def _flags_in_workspace(change: WorkspaceChange, traces: Mapping[str, list[_Trace]]) -> dict[str, FlagReason]:
+    action, sources = change.spec.upstream_name, change.sources
+    requested = mentions_action(action, sources.user.folded)
+    flags = {}
+    for name, parts in traces.items():
+        unstated = [trace for trace in parts if not trace.kind.is_user_or_default]
+        if name in change.paths:
+            reason = change.path_reason(name) if unstated else None
+        else:
+            suspicious = [trace for trace in unstated if trace.place is None or not change.is_ordinary(trace.place)]
+            reason = _value_reason(action, suspicious, sources, requested=requested)
+        if reason:
+            flags[name] = reason
+    removal = None if requested else change.asks_for_removal
+    if removal:
+        why = f"you did not ask for this action; text that {removal.source.tool} returned asks for it"
+        flags.setdefault(next(iter(change.paths)), FlagReason(why, removal))
     return flags
 
 

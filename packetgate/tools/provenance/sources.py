@@ -210,6 +210,8 @@ class SourceTexts:
     """
     client_words: bool = False
     """Whether a client that had read outputs wrote `user`: such words name no destination of a read."""
+    earlier: tuple[ToolCall, ...] = ()
+    """The earlier calls of this turn."""
 
     @property
     def destinations(self) -> UserWords:
@@ -298,6 +300,7 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
             (address, "" if one.open_world else one.tool_name.partition(".")[0]) for address, one in listed
         ),
         picture=next((attachment.name for attachment in packet.content.attachments if attachment.is_picture), ""),
+        earlier=tuple(earlier),
     )
 
 
