@@ -62,3 +62,20 @@ def test_by_default_nothing_is_remembered(cli: CommandLine):
     assert refused.status == 3
     assert not (cli.folder / "a.txt").exists()
     assert "remember = never" in cli.run("policy").out
+
+
+def test_rules_are_tried_on_the_calls_of_the_journal(ruled: CommandLine):
+    ruled.run(*ASK, 'Write "hello" to drafts/a.txt')
+    ruled.run(*ASK, 'Write "hello" to b.txt')
+    before = sorted(ruled.folder.rglob("*"))
+    (trial,) = json.loads(ruled.run("policy", "--test", "--json").out)
+    assert [call["params"]["path"] for call in trial["matches"]] == ["drafts/a.txt"]
+    (near,) = trial["near_misses"]
+    assert (near["params"]["path"], near["differs"], near["channel"]) == ("b.txt", "path", "terminal")
+    (ruled.folder / "packetgate.toml").write_text(POLICY.replace("drafts/*", "*.txt"))
+    (trial,) = json.loads(ruled.run("policy", "--test", "--json").out)
+    assert [call["params"]["path"] for call in trial["matches"]] == ["b.txt"]
+    shown = ruled.run("policy", "--test").out
+    assert "not, because of path" in shown
+    assert "2 calls in the last 30 days" in shown
+    assert sorted(ruled.folder.rglob("*")) == before

@@ -23,9 +23,10 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
 from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.execution.journal import Entry
+from packetgate.tools.policy.rules import strictest_rule
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.servers.connection import ReportProgress, report_progress_to
-from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 from packetgate.tools.usage.learning import agent_use
 
 ANSWER_FIELD = "answer"
@@ -150,7 +151,7 @@ async def _decide_outside_client(
         packet = await gateway.pipeline.recorder.current_packet(packet)
     if not packet.routing.calls[0].status.is_final:
         gateway.parked_calls[key] = packet
-        raise CallRefusedError(_waiting_text(packet))
+        raise CallRefusedError(_waiting_text(packet, gateway.last_catalogue.get(packet.routing.calls[0].tool_name)))
     return packet
 
 
@@ -240,10 +241,14 @@ def _skip_reply(reason: str) -> dict[str, str]:
     return {"type": "skip", "message": reason}
 
 
-def _waiting_text(packet: CognitionPacket) -> str:
-    """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call."""
+def _waiting_text(packet: CognitionPacket, spec: ToolSpec | None) -> str:
+    """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call.
+
+    A rule is proposed only if it would allow the call: not a flagged call, and not a call that a rule already matches.
+    """
     call, session = packet.routing.calls[0], packet.header.session_id
     doubt = f"the same call was made before: {call.unfinished_run_text}" if call.started_at else ""
+    rule = strictest_rule(spec.rules, call.params, spec.parameters, packet.header.origin) if spec else None
     always = (
         f" {confirm_read_hint(call)}"
         if call.is_unconfirmed_read
@@ -252,9 +257,10 @@ def _waiting_text(packet: CognitionPacket) -> str:
             f'[[policy.rules]]\neffect = "allow"\ntool = "{call.tool_name}"\nchannels = ["proxy"]'
         )
     )
+    advice = " No rule can allow a flagged call." if call.is_flagged else "" if doubt or rule else always
     return (
         f"{call.tool_name} was NOT run: {doubt or call.review_reasoning}, and this client does not support "
         "elicitation, so nobody could be asked. On the proxy's machine, `packetgate answer --session "
         f"{session}` shows the question, and `packetgate answer --session {session} yes` allows it; then repeat the "
-        f"call with the same arguments for its result.{'' if doubt else always}"
+        f"call with the same arguments for its result.{advice}"
     )

@@ -24,6 +24,7 @@ from packetgate.state.sections import ServerHealth
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
+from packetgate.tools.catalogue.rule_checks import rule_problems
 from packetgate.tools.execution.grants import Grants
 from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
@@ -153,6 +154,8 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
         yield await _sandbox(settings, catalogue.preferences)
     for line in unmatched_patterns(catalogue, settings.preferences_path):
         yield Finding("note", "preferences", line)
+    for line in rule_problems(catalogue.preferences.policy.rules, catalogue):
+        yield Finding("note", "policy", line)
 
 
 def _server_health(server: ServerHealth, config: McpConfig) -> Finding:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,20 +29,24 @@ from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_store
 from packetgate.models.options import MODEL
+from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
-from packetgate.state.printing import counted, printable
+from packetgate.state.printing import counted, printable, shorten
 from packetgate.state.routing import Risk
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.client_labels import ClientLabels
 from packetgate.tools.execution.grants import Grant, Grants, GrantStatus
+from packetgate.tools.policy.trial import ProposedCall, try_rules
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import count_proxy_sessions, usage_by_tool
 from packetgate.tools.usage.store import delete_uses, read_usage
 
 _OUTCOMES = ("executed", "failed", "denied", "skipped", "unknown")
 _DEFAULT = "default"
+_TRIAL_DAYS = 30
+_MAX_SHOWN_CALLS = 5
 
 
 async def tools(
@@ -168,10 +173,19 @@ async def policy(
         str | None,
         typer.Option("--clear-labels", help="The conversation of this proxy client begins anew: forget what it read."),
     ] = None,
+    test: Annotated[
+        bool, typer.Option("--test", help="Show which calls of the last 30 days each rule matches. Changes nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """List the policy rules of packetgate.toml, remembered answers, and what clients of the proxy have read."""
+    """List the policy rules of packetgate.toml, remembered answers, and what clients of the proxy have read.
+
+    --test reads the file as it is now, so that you can try a rule before a running Packetgate reads it.
+    """
     settings = settings_from(local=True)
+    if test:
+        await _test_rules(settings, as_json=as_json)
+        return 0
     journal = open_journal(settings)
     remembered, client_labels = Grants(journal), ClientLabels(journal)
     if clear_labels is not None:
@@ -216,6 +230,55 @@ async def policy(
     totals = f"{counted(len(configured.rules), 'rule')}, {counted(len(grants), 'grant')}"
     say(f"{totals}; remember = {configured.remember} ({where})")
     return 0
+
+
+async def _test_rules(settings: Settings, *, as_json: bool) -> None:
+    rules = load_preferences(settings.preferences_path).policy.rules
+    calls = await _proposed_calls(settings)
+    trials = [*try_rules(rules, calls)]
+    if as_json:
+        write_json(
+            [
+                {
+                    "rule": trial.rule.line,
+                    "matches": [_call_as_json(call) for call in trial.matches],
+                    "near_misses": [{**_call_as_json(call), "differs": name} for call, name in trial.near_misses],
+                }
+                for trial in trials
+            ]
+        )
+        return
+    for number, trial in enumerate(trials):
+        matches, near_misses = len(trial.matches), len(trial.near_misses)
+        say(f"rule {number}: {trial.rule.line}", "bold")
+        say(f"  matches: {matches}, near misses: {near_misses}", "")
+        for call in trial.matches[:_MAX_SHOWN_CALLS]:
+            say(f"  {trial.rule.effect.value:5}  {_call_line(call)}", "")
+        for call, name in trial.near_misses[:_MAX_SHOWN_CALLS]:
+            say(f"  not, because of {name}:  {_call_line(call)}")
+    say(f"{counted(len(rules), 'rule')}, {counted(len(calls), 'call')} in the last {_TRIAL_DAYS} days")
+
+
+async def _proposed_calls(settings: Settings) -> list[ProposedCall]:
+    """Return the calls of the journal that were proposed in the last `_TRIAL_DAYS` days."""
+    since = now() - timedelta(days=_TRIAL_DAYS)
+    rows = await open_journal(settings).event_entries("turn_opened", "call_proposed")
+    channels = {row.entry.packet_id: str(row.entry.detail["channel"]) for row in rows if "channel" in row.entry.detail}
+    return [
+        ProposedCall(row.at, str(row.entry.detail["tool_name"]), params, channels.get(row.entry.packet_id, "unknown"))
+        for row in rows
+        if row.entry.event == "call_proposed" and row.at >= since
+        if isinstance(params := row.entry.detail.get("params"), dict)
+    ]
+
+
+def _call_line(call: ProposedCall) -> str:
+    arguments = json.dumps(call.params, ensure_ascii=False)
+    return printable(shorten(f"{call.at.astimezone():%Y-%m-%d %H:%M}  {call.channel}  {call.tool} {arguments}"))
+
+
+def _call_as_json(call: ProposedCall) -> dict[str, object]:
+    return {**asdict(call), "at": call.at.isoformat()}
 
 
 def _grant_state(grant: GrantStatus) -> str:
