@@ -151,7 +151,7 @@ async def _decide_outside_client(
         packet = await gateway.pipeline.recorder.current_packet(packet)
     if not packet.routing.calls[0].status.is_final:
         gateway.parked_calls[key] = packet
-        raise CallRefusedError(_waiting_text(packet, gateway.last_catalogue.get(packet.routing.calls[0].tool_name)))
+        raise CallRefusedError(_waiting_text(packet, gateway.hub.last_catalogue.get(packet.routing.calls[0].tool_name)))
     return packet
 
 

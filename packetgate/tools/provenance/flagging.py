@@ -142,7 +142,8 @@ def _instruction_place(action: str, sources: SourceTexts) -> TextPlace | None:
     """Return the place of an instruction for this action, except in a document that the user asked to follow."""
     delegated = DELEGATION.search(sources.user.folded) is not None
     for source in sources.free_texts:
-        span = None if delegated and source.is_named else instruction_span(action, source.folded)
+        is_followed = delegated and (source.is_named or source.text in sources.named_texts)
+        span = None if is_followed else instruction_span(action, source.folded)
         if span:
             return TextPlace(source, *span)
     return None
@@ -158,6 +159,11 @@ def _value_reason(action: str, traces: Iterable[_Trace], sources: SourceTexts, *
                 "this address comes neither from you nor from a field of any output", flagged_part=trace.text
             )
         if trace.kind.is_user_or_default or trace.place is None:
+            continue
+        is_followed = (
+            trace.place.source.text in sources.named_texts and DELEGATION.search(sources.user.folded) is not None
+        )
+        if is_followed and not is_destination and not trace.is_address:
             continue
         asking = _asking_place(action, trace, sources, requested=requested)
         if asking is not None:

@@ -240,6 +240,24 @@ class SourceTexts:
         )
 
     @cached_property
+    def named_texts(self) -> frozenset[str]:
+        """The free texts of records, such as mails, whose address and title are both in the user's words."""
+        return frozenset(
+            plain_text(value)
+            for call in self.earlier
+            if call.result is not None
+            for record in _records_in(call.result.structured or _parsed_json(call.result.server_text))
+            if self._is_named(record)
+            for value in record.values()
+            if isinstance(value, str) and not _is_field(value)
+        )
+
+    def _is_named(self, record: Mapping[str, Any]) -> bool:
+        texts = [fold_text(value) for value in record.values() if isinstance(value, str) and _is_field(value)]
+        stated = [text for text in texts if text and self.user.contain(text)]
+        return any(map(is_address, stated)) and any(" " in text for text in stated)
+
+    @cached_property
     def fields_by_text(self) -> dict[str, OutputField]:
         """The newest field of each text; a field that is not free text is preferred."""
         fields: dict[str, OutputField] = {}
@@ -376,6 +394,14 @@ def _sources_in_value(tool: str, value: Any) -> Iterator[OutputField | FreeText]
         yield from _sources_in_leaf(tool, Leaf((), key))
     for leaf in leaves(value):
         yield from _sources_in_leaf(tool, leaf)
+
+
+def _records_in(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    if depth <= _MAX_KEY_DEPTH and isinstance(value, Mapping | list):
+        if isinstance(value, Mapping):
+            yield value
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _records_in(part, depth + 1)
 
 
 def _keys_in(value: Any, depth: int = 0) -> Iterator[str]:

@@ -13,7 +13,7 @@ from packetgate.state.origins import ArgumentRole
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.provenance.actions import instruction_span, is_removal
-from packetgate.tools.provenance.roles import role_of, secret_reference_in
+from packetgate.tools.provenance.roles import is_id, role_of, secret_reference_in
 from packetgate.tools.provenance.sources import FlagReason, FreeText, SourceTexts, TextPlace
 from packetgate.tools.provenance.values import find_words, fold_text, leaves, plain_text
 from packetgate.tools.provenance.words import WORDS
@@ -128,17 +128,19 @@ def workspace_change(params: Mapping[str, Any], spec: ToolSpec, sources: SourceT
     """Return the change if its tool handles files and all its destinations are paths inside the workspace.
 
     Hidden files and folders, such as `.git`, and files that hold secrets or configure what may run, do not count as
-    inside.
+    inside. A relative path counts only for a server that is known to work on this machine.
     """
     if spec.risk is Risk.EXECUTE or ((spec.reaches_outside or spec.outward) and spec.server != _BUILTIN):
         return None
+    is_local = spec.server == _BUILTIN or spec.outward is False
     paths: dict[str, tuple[tuple[str, ...], ...]] = {}
     for name, value in params.items():
         found = []
         for leaf in leaves(value, name):
-            is_path = isinstance(leaf.value, str) and not _PATH_WORDS.isdisjoint(_words(leaf.keys[-1]))
+            key = leaf.keys[-1]
+            is_path = isinstance(leaf.value, str) and not is_id(key) and not _PATH_WORDS.isdisjoint(_words(key))
             names = _names(str(leaf.value)) if is_path else None
-            if is_path and names is None:
+            if is_path and (names is None or not (is_local or Path(leaf.value).is_absolute())):
                 return None
             if (
                 names is None
