@@ -29,11 +29,13 @@ async def open_sessions(settings: Settings, models: ModelPool | None = None) -> 
     from packetgate.graph.composition import open_graph
     from packetgate.graph.leases import open_leases
     from packetgate.graph.shared_results import result_store
+    from packetgate.tools.builtin.undo_store import UndoStore
 
     async with open_graph(settings, models) as opened, open_leases(settings) as leases:
         with _stopped_by_ctrl_c():
             stores = (leases, opened.journal, result_store(settings))
-            yield Sessions(opened.graph, *stores, opened.hub, graph_with=opened.graph_with)
+            undo = UndoStore(settings.undo_path)
+            yield Sessions(opened.graph, *stores, opened.hub, undo, graph_with=opened.graph_with)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from packetgate.state.private_names import STRICT_RESUME
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import extract_files
+from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.execution.journal import interrupted_writes
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
@@ -97,15 +98,18 @@ class Sessions:
         journal: DatabaseJournal | None = None,
         results: ResultStore | None = None,
         servers: McpHub | None = None,
+        undo: UndoStore | None = None,
         *,
         graph_with: Callable[[ModelPool], PregelProtocol[Any, Any, Any, Any]] | None = None,
     ) -> None:
-        """`results` stores attached pictures; `graph_with` returns the same graph with other models."""
+        """`results` stores attached pictures; `undo` stores replaced contents; `graph_with` returns the same
+        graph with other models."""
         self.graph = graph
         self._leases = leases or Leases()
         self._journal = journal
         self._results = results
         self._servers = servers
+        self._undo = undo
         self._graph_with = graph_with
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -205,13 +209,15 @@ class Sessions:
         return getattr(self.graph, "store", None)
 
     async def forget(self, session: str) -> None:
-        """Delete a session, its records and the details of its journal entries, once no turn runs there."""
+        """Delete a session, its records, undo data and details of journal entries, once no turn runs there."""
         async with self.queue(session), self.lease(session):
             await self._delete(session)
             if self.store is not None:
                 await forget_records(self.store, self.config(session)["configurable"]["thread_id"])
             if self._journal is not None:
                 await self._journal.forget(session)
+            if self._undo is not None:
+                await asyncio.to_thread(self._undo.forget, session)
 
     async def _delete(self, session: str) -> None:
         checkpointer = getattr(self.graph, "checkpointer", None)

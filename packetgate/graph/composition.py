@@ -26,6 +26,7 @@ from packetgate.state.errors import ModelError
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.setting_values import SettingValue
 from packetgate.tools.builtin.sandbox import SandboxSettings
+from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.ranking.ranking import SemanticModel
@@ -128,6 +129,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         meaning=SemanticModel(settings.vectors_path),
         caller_reads_results=caller_reads_results,
         registry_file=settings.registry_path,
+        undo=UndoStore(settings.undo_path),
     )
 
 

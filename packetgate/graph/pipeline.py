@@ -38,6 +38,7 @@ from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.risk.call import with_risk
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.tools.text.result_store import session_results
 
 CHOSEN_BY_CLIENT = "chosen by the client, which gave no reason"
 
@@ -239,6 +240,9 @@ def _proposal(
     spec = catalogue[checked.tool_name]
     entry = PaletteEntry(tool_name=spec.name, detail="full", reason="ranked", risk=spec.risk)
     packet = caller.new_packet(entry)
+    if spec.derived_parameters and spec.resolve_arguments:
+        with session_results(packet.header.session_id):
+            checked = replace(checked, params=spec.resolve_arguments(checked.params))
     evidence = source_texts(packet.with_update({"tool_routing": ToolRouting(past_calls=caller.sources)}))
     evidence = replace(evidence, client_words=not caller.has_own_words)
     call = with_risk(

@@ -106,3 +106,8 @@ class Settings(BaseSettings):
     def results_path(self) -> Path:
         """Folder of long results and attachments."""
         return self.home / "kept"
+
+    @property
+    def undo_path(self) -> Path:
+        """The SQLite file with the recorded changes of files, and the contents that they replaced."""
+        return self.home / "undo.db"

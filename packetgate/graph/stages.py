@@ -26,6 +26,7 @@ from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
 from packetgate.tools.approval.thread_messages import with_thread_messages
 from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.execution.journal import Journal
+from packetgate.tools.text.result_store import session_results
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,10 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
             try:
                 settings = routing_context(runtime.context, self.settings)
                 arguments = self._arguments(packet, settings)
-                with collect_requests() if self.role else nullcontext(requests) as requests:
+                with (
+                    session_results(packet.header.session_id),
+                    collect_requests() if self.role else nullcontext(requests) as requests,
+                ):
                     update = await self.node(packet, runtime.override(context=settings), **arguments)
                 duration_ms = ms_since(started)
                 earlier = 0 if "header" in update else len(packet.reasoning.reflection_log)

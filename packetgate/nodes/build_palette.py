@@ -7,6 +7,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
 from packetgate.deciders.choosing import token_counter
+from packetgate.deciders.commands import UNDO_TOOL, is_command
 from packetgate.models.source import ModelSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
@@ -70,6 +71,9 @@ async def build_palette(
         context = context.with_tool(
             PaletteEntry(tool_name=READ_TOOL, detail="full", reason="kept", risk=catalogue[READ_TOOL].risk)
         )
+    if UNDO_TOOL in catalogue and is_command(packet.content.original_prompt):
+        entry = PaletteEntry(tool_name=UNDO_TOOL, detail="name", reason="command", risk=catalogue[UNDO_TOOL].risk)
+        context = context.with_tool(entry)
     for step in (call.tool_name for call in routing.queued_calls if call.chain and call.tool_name in catalogue):
         context = context.with_tool(
             PaletteEntry(tool_name=step, detail="name", reason="chain", risk=catalogue[step].risk)

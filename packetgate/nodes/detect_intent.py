@@ -2,12 +2,14 @@
 
 from langgraph.runtime import Runtime
 
+from packetgate.deciders.commands import COMMAND, is_command
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
+from packetgate.deciders.reflex.intent import intent_decision
 from packetgate.deciders.reflex.reading import is_small_talk
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolRouting
-from packetgate.state.sections import Intent, SystemTask
+from packetgate.state.sections import Access, Intent, SystemTask
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "detect_intent"
@@ -58,8 +60,11 @@ def _may_need_starting_server(packet: CognitionPacket, toolbox: Toolbox) -> bool
 
 
 def _decision_without_decider(packet: CognitionPacket, settings: RoutingContext) -> IntentDecision | None:
-    """Return the decision if tools are off or calls are queued; None if a decider must decide."""
+    """Return the decision if tools are off, calls are queued, or the user typed a command; None without one."""
     queued = packet.tool_routing.queued_calls if packet.tool_routing else ()
+    if settings.enabled and not queued and is_command(packet.content.original_prompt):
+        is_new = packet.tool_routing is None
+        return intent_decision(is_new, packet.content.original_prompt, Access.WRITE, COMMAND)
     if settings.enabled and not queued:
         return None
     return IntentDecision(

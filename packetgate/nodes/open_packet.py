@@ -2,6 +2,7 @@
 
 from langgraph.runtime import Runtime
 
+from packetgate.deciders.commands import is_command
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.packet import OpeningPacket, PacketUpdate, request_in
@@ -46,7 +47,7 @@ async def open_packet(
     check_version(packet.header.version)
     prompt = request_in(packet.messages)
     question, request = packet.governance.question, packet.request
-    if question is not None and _may_reply(packet):
+    if question is not None and _may_reply(packet) and not is_command(prompt):
         return {
             "governance": packet.governance.changed(question=question.changed(reply=prompt)),
             "reasoning": packet.reasoning.with_reflections(

@@ -4,6 +4,7 @@ import asyncio
 
 from langgraph.runtime import Runtime
 
+from packetgate.deciders.commands import command_selection
 from packetgate.deciders.outcome import routing_after_selection, routing_from_queue
 from packetgate.deciders.protocols import ToolSelector
 from packetgate.state.context import RoutingContext
@@ -29,7 +30,7 @@ async def select_tool(
             **waiting_update(packet, asks=False),
             "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
         }
-    selection = await decider(packet, catalogue, settings)
+    selection = command_selection(packet, catalogue) or await decider(packet, catalogue, settings)
     routing = await asyncio.to_thread(routing_after_selection, selection, packet, catalogue, settings)
     if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
         routing = routing.ended_without_call(selection.question)

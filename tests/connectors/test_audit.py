@@ -1,6 +1,7 @@
 """`packetgate audit`: print, export and verify the journal."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from getpass import getuser
@@ -27,14 +28,16 @@ def test_entries_are_printed_by_turn(kept: CommandLine) -> None:
     assert (done.status, done.err) == (0, "")
     turns = done.out.strip().split("\n\n")
     assert [turn.splitlines()[0].split(",")[0] for turn in turns] == ["session s"] * 3
-    read, yes, no = ([line[29:] for line in turn.splitlines()[1:]] for turn in turns)
+    read, yes, no = (
+        [re.sub(r"(, call )[0-9a-f]{8}$", r"\1ID", line[29:]) for line in turn.splitlines()[1:]] for turn in turns
+    )
     assert read[0] == f"asked, by terminal {getuser()}: Read plan.txt"
     assert read[1].startswith("proposed (read): ai.read")
     assert read[2].startswith("reviewed ai.read, reflex: approved")
-    assert read[3:] == ["started ai.read, attempt 1", "executed: ai.read: The gate opens at seven."]
+    assert read[3:] == ["started ai.read, attempt 1, call ID", "executed: ai.read: The gate opens at seven."]
     decided = next(line for line in yes if line.startswith("approved by the user: ai.write (question"))
     assert yes[yes.index(decided) + 1 :] == [
-        "started ai.write, attempt 1",
+        "started ai.write, attempt 1, call ID",
         "executed: ai.write: Created yes.txt: 1 line, 3 bytes",
     ]
     assert no[-1].startswith("denied by the user: ai.write (question")

@@ -15,6 +15,7 @@ from packetgate.connectors.discord.messages import (
     REQUEST_ERRORS,
     LiveMessage,
     read_turn,
+    undo_turn,
     uploadable_pictures,
     words_in_message,
 )
@@ -28,6 +29,7 @@ from packetgate.connectors.discord.questions import (
     question_parts,
     reply_of,
     requester_id,
+    undo_button,
 )
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import (
@@ -45,7 +47,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolRouting
+from packetgate.state.routing import Risk, ToolRouting
 from packetgate.tools.approval.replies import decides_all_calls
 from packetgate.tools.text.result_store import ResultStore
 
@@ -58,6 +60,7 @@ PRESS_PATIENCE_S = 2.0
 DELETED = "🗑️ The conversation was deleted: nothing was run."
 EXPIRED = "⌛ Expired without an answer: nothing was run."
 QUESTION_CLOSED = "This question is no longer open: nothing was run."
+NO_WRITES = "You may not change files here: nothing was run."
 ASKER_GONE = "The person who asked has left or lost the permission: nothing was run."
 
 log = logging.getLogger(__name__)
@@ -146,6 +149,9 @@ class DiscordConversations:
         fields: Sequence[str],
     ) -> None:
         session = session_of(message.channel.id)
+        if action == "undo":
+            await self._undo(interaction, message, question_id)
+            return
         state = await self.sessions.state(session)
         question, asker = state.question, requester_id(state.packet)
         if question is None or question.get("question_id") != question_id:
@@ -164,6 +170,18 @@ class DiscordConversations:
         value, outcome = reply_of(action, question, fields)
         await interaction.response.edit_message(content=f"{outcome} by <@{interaction.user.id}>.", view=None)
         await self._resume(Reply(value, question_id), message, asker, rights)
+
+    async def _undo(self, interaction: discord.Interaction[Any], message: discord.Message, change: str) -> None:
+        """Run a turn of the user who pressed the button. It asks before it undoes the change."""
+        user = interaction.user
+        rights = self._config.settings_for(person_of(user, interaction.channel))
+        if rights is None or not rights.allows(Risk.WRITE):
+            raise RequestError(NO_WRITES)
+        await interaction.response.edit_message(content=message.content, view=None)
+        turn_context = _TurnContext(session_of(message.channel.id), user.id, rights, LiveMessage(message))
+        await self.close_question(turn_context.session, REPEATED_BELOW)
+        async with self._report_errors(turn_context):
+            await self._run(undo_turn(change, user.id), turn_context)
 
     async def _rights_of(self, asker: int, interaction: discord.Interaction[Any]) -> RoutingContext | None:
         """Return the settings for the turns of the user who asked; an approver's own rights do not count."""
@@ -219,7 +237,7 @@ class DiscordConversations:
         attachments = (packet.tool_routing or ToolRouting()).attachments
         pictures, notes = await asyncio.to_thread(uploadable_pictures, attachments, self._results, turn_context.session)
         turn_context.live_message.notes += notes
-        await turn_context.live_message.end(packet.messages[-1].text.strip() or "(no answer)")
+        await turn_context.live_message.end(packet.messages[-1].text.strip() or "(no answer)", undo_button(packet))
         await turn_context.live_message.attach(pictures)
 
     async def _ask(self, question: dict[str, Any], packet: CognitionPacket, turn_context: _TurnContext) -> None:

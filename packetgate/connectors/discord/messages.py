@@ -11,6 +11,7 @@ import aiohttp
 import discord
 
 from packetgate.connectors.turn import Say
+from packetgate.deciders.commands import undo_command
 from packetgate.state.channels import SwitchHints
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ResultAttachment
@@ -60,6 +61,12 @@ def is_addressed(message: discord.Message, me: discord.abc.User) -> bool:
 def words_in_message(message: discord.Message, me: discord.abc.User) -> str:
     """Return a message's text without the mention of the bot."""
     return message.content.replace(f"<@{me.id}>", "").replace(f"<@!{me.id}>", "").strip()
+
+
+def undo_turn(change: str, person: int) -> Say:
+    """Return the turn that undoes a change, asked for by this user."""
+    request = TurnRequest(origin="discord", person=str(person), switch_hints=_SWITCH_HINTS, is_new=True)
+    return Say(undo_command(change), request)
 
 
 async def read_turn(
@@ -183,10 +190,10 @@ class LiveMessage:
         """Leave the current message unchanged, and show all later text in a new message."""
         self.notes, self.is_over, self._sent = [], False, None
 
-    async def end(self, answer: str) -> None:
+    async def end(self, answer: str, view: discord.ui.View | None = None) -> None:
         """Replace the message with the notes and the answer, continued in further messages if the answer is long."""
         first, *more = split_message("\n".join([*(f"-# {note}" for note in self.notes), answer]))
-        await self._finish(content=first, suppress=True)
+        await self._finish(content=first, suppress=True, **({"view": view} if view else {}))
         for text in more:
             await self.channel.send(text, suppress_embeds=True)
 

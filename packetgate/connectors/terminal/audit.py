@@ -92,12 +92,12 @@ async def _verify(settings: Settings, head: str | None) -> int:
 def _describe(row: JournalRow) -> str:
     if row.detail is None:
         return f"{_spaced(row.event)} (details deleted with the session)"
-    return shorten(_text(row.event, row.recorded_entry.entry.detail), _MAX_CHARS)
+    return shorten(_text(row, row.recorded_entry.entry.detail), _MAX_CHARS)
 
 
-def _text(event: str, detail: Any) -> str:
+def _text(row: JournalRow, detail: Any) -> str:
     tool = str(detail.get("tool_name") or detail.get("tool") or "")
-    match event:
+    match row.event:
         case "turn_opened":
             return f"asked, by {' '.join(filter(None, (detail['channel'], detail['person'])))}: {detail['request']}"
         case "call_proposed":
@@ -110,15 +110,15 @@ def _text(event: str, detail: Any) -> str:
             until, problem = str(detail["expires_at"])[:19], detail.get("problem", "")
             return f"asked the user (question {detail['question_id'][:8]}), until {until}. {problem}"
         case "call_started":
-            return f"started {tool}, attempt {detail['attempt']}"
+            return f"started {tool}, attempt {detail['attempt']}, call {row.call_id[:8]}"
         case "call_ended":
             result = detail["result"]
             return f"{detail['status']}: {tool}: {result.get('error') or result.get('output') or '(nothing)'}"
         case _ if "params" in detail:
             by = detail.get("by") or "the user"
             question = f" (question {detail['question_id'][:8]}) {detail['comment']}" if detail["question_id"] else ""
-            return f"{_spaced(event.removeprefix('call_'))} by {by}: {tool}{question}"
-    return f"{_spaced(event)}: {detail.get('detail', '')}"
+            return f"{_spaced(row.event.removeprefix('call_'))} by {by}: {tool}{question}"
+    return f"{_spaced(row.event)}: {detail.get('detail', '')}"
 
 
 def _spaced(name: str) -> str:

@@ -31,6 +31,7 @@ from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal, message_reader
 from packetgate.connectors.terminal.turns import WAITING, ContextType, Terminal, turn_request
 from packetgate.connectors.turn import Continue, Say
+from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
@@ -191,6 +192,13 @@ class _Chat:
         else:
             say("nothing to continue: no question is open and no turn was interrupted")
 
+    async def undo(self, change: str) -> None:
+        message = undo_command(change)
+        if not is_command(message):
+            raise RequestError(f"{change!r} is not the id of a change: `packetgate undo --list` lists the changes")
+        self._terminal.pending = None
+        await self._terminal.step(Say(message, self._request.changed(is_new=True)))
+
     async def attach(self, file: str) -> None:
         self._attached.append(await asyncio.to_thread(file_part, Path(file)))
         say(f"{file} is attached to your next message")
@@ -236,6 +244,7 @@ HANDLERS: dict[str, tuple[str, str, Callable[[_Chat, str], Awaitable[None]]]] = 
     "/writes": (_ON_OFF, "allow tools that change things; each call still needs approval", _WRITES),
     "/commands": (_ON_OFF, "allow tools that execute commands; each call still needs approval", _COMMANDS),
     "/continue": ("", "ask the open question again, or continue an interrupted turn", _Chat.resume),
+    "/undo": ("[ID]", "undo this session's last change of a file, or the named change, after approval", _Chat.undo),
     "/attach": ("FILE", "attach a picture or a text file to the next message", _Chat.attach),
     "/session": ("[NAME]", "show the session's name, or switch to another session", _Chat.session),
     "/rest": ("", "show everything that the last turn's tools returned", _Chat.rest),

@@ -51,6 +51,7 @@ from packetgate.connectors.turn import (
     Waiting,
     run_turn,
 )
+from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.shared_results import result_store
 from packetgate.state.channels import SwitchHints
@@ -61,6 +62,8 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import escaped, printable
 from packetgate.state.request import TurnRequest, check_request, decode_request
 from packetgate.state.sections import Reflection
+from packetgate.tools.builtin.files import ToolFailure
+from packetgate.tools.builtin.undo_store import History, UndoStore
 from packetgate.tools.text.result_store import ResultStore
 
 WAITING = 3
@@ -152,6 +155,53 @@ async def answer(
         None if session is None else session_name(session),
         options,
         as_json,
+    )
+
+
+async def undo(
+    change: Annotated[
+        str | None,
+        typer.Argument(help="Id of the change, or its beginning, as --list and `packetgate audit` show it."),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", "-s", help="Only changes of this session; by default of all sessions."),
+    ] = None,
+    list_changes: Annotated[
+        bool, typer.Option("--list", help="Only list the changes that are in effect, newest first.")
+    ] = False,
+    mcp_config: McpConfigPath = None,
+    url: Url = None,
+    as_json: AsJson = False,
+    allow_writes: Writes = None,
+    overrides: Set = None,
+) -> int:
+    """Undo the last change that a built-in tool made below this folder, or the named change.
+
+    The undo is a write: without --allow-writes it is a dry run, and it asks before it runs.
+    """
+    settings = settings_from(mcp_config=mcp_config, url=url)
+    if settings.url and (session is None or list_changes):
+        raise InputError("with --url, name the session (--session), and do not use --list: the server has the changes")
+    if not settings.url:
+        store, root = UndoStore(settings.undo_path), str(settings.root.expanduser().resolve())
+        try:
+            history = History(store.changes(), session, root)
+            if list_changes:
+                for listed in history.undoable:
+                    rendering.say(printable(f"{listed.label}, session {listed.session}"), "")
+                return 0
+            found = history.find(change or "")  # the tool itself finds the session's last change again
+        except ToolFailure as error:
+            raise RequestError(str(error)) from error
+        change, session = change and found.call_id, session or found.session
+    message = undo_command(change or "")
+    if not is_command(message):
+        raise RequestError(f"{change!r} is not the id of a change: `packetgate undo --list` lists the changes")
+    request = turn_request(None, _SHELL_HINTS).changed(is_new=True)
+    options = {"mcp_config": mcp_config, "url": url}
+    return await _run_turn(
+        lambda _: Say(message, request), session_name(session), options, as_json, *(overrides, allow_writes, None)
     )
 
 

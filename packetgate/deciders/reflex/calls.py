@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
 from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
 from packetgate.deciders.reflex.fit import (
     MIN_PROBABILITY,
@@ -57,6 +58,9 @@ def select(packet: CognitionPacket, catalogue: Catalogue) -> Selection:
 
     A tool that is not on the palette is used only if it is likely, or no tool of the palette fits.
     """
+    undo = undo_in_words(packet.content.original_prompt) if UNDO_TOOL in catalogue else None
+    if undo is not None:
+        return undo
     corrects = any(one.goes_to_selection for one in packet.governance.approvals)
     now = packet.header.created_at.astimezone()
     parts = [_Part(text, packet.content.clarifications, corrects, now) for text in parts_in(current_step(packet))]
@@ -162,6 +166,8 @@ def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
 def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
         return review_of_missing_tool(call)
+    if call.tool_name == UNDO_TOOL and undo_in_words(packet.content.original_prompt):
+        return Review.approving([call], ONLY_UNDO).reviews[0]
     objections = objections_to(call, packet)
     signals, doubts = reflex_call_signals(call, packet, catalogue)
     probability = reflex_call_probability(signals)

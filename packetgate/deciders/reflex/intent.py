@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime
 
+from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
 from packetgate.deciders.protocols import IntentDecision
 from packetgate.deciders.reflex.follow_ups import completed_request
 from packetgate.deciders.reflex.reading import access_of, is_small_talk, parts_in, steps_in
@@ -18,6 +19,8 @@ _UNSUCCESSFUL = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
     """Return whether the next step needs a tool. After a step that failed, no other step follows."""
+    if packet.tool_routing is None and undo_in_words(packet.content.original_prompt):
+        return intent_decision(True, packet.content.original_prompt, Access.WRITE, ONLY_UNDO)
     request = completed_request(packet)
     steps, routing = steps_in(request), packet.tool_routing
     taken = routing.step + 1 if routing else 0

@@ -24,20 +24,21 @@ from packetgate.tools.builtin.files import (
 )
 from packetgate.tools.builtin.paths import DESTINATION, PathParameter, existing_path, folder_contents, path_not_found
 from packetgate.tools.builtin.tool import BuiltinTool, DryRun, ExistingFile
+from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.text.differences import difference
 
 WriteMode = Literal["create", "overwrite", "append"]
 
 MAX_DIFF_CHARS = 200_000
-_WITHHELD = "[no difference shown: the file may hold secrets, or a policy rule asks about reading it or denies it]"
+WITHHELD = "[no difference shown: the file may hold secrets, or a policy rule asks about reading it or denies it]"
 _DONE = {"create": "Created", "overwrite": "Overwrote", "append": "Appended"}
 _LINE_CHARS = 120
 _Source = Annotated[str, Field(description="The file or folder as it is called now, for example drafts/plan.md.")]
 
 
-def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
-    """Return the tools that write text below `root`."""
-    operations = FileOperations(root)
+def writing_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTool, ...]:
+    """Return the tools that write text below `root`. `store` records the changes, so that they can be undone."""
+    operations = FileOperations(root, store)
 
     def write(
         path: Annotated[str, Field(description="The file, relative to the working folder, for example notes.txt.")],
@@ -53,7 +54,7 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: what was created, overwritten or appended to; missing folders are created on the way. A dry run answers
         "Would ..." with the difference to the present text and changes nothing.
         """
-        file = _CurrentFile(root, root.resolve(path))
+        file = CurrentFile(root, root.resolve(path))
         if file.exists and mode == "create":
             raise already_exists(file.name, "set mode=overwrite or mode=append")
         action = mode if file.exists else "create"
@@ -62,7 +63,7 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         change = f"{size} to {file.name}" if action == "append" else f"{file.name}: {size}"
         file.write(text, operations, dry_run=dry_run)
         if dry_run:
-            return f"Would {action} {change}\n{_WITHHELD if file.is_withheld else file.diff_to(text)}"
+            return f"Would {action} {change}\n{WITHHELD if file.is_withheld else file.diff_to(text)}"
         return f"{_DONE[action]} {change}"
 
     def append(
@@ -74,9 +75,9 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
 
         Returns: the difference. The text begins on a line of its own; a file that is not there is created.
         """
-        file = _CurrentFile(root, root.resolve(path))
+        file = CurrentFile(root, root.resolve(path))
         if dry_run and file.is_withheld:
-            return f"Would append to {file.name}\n{_WITHHELD}"
+            return f"Would append to {file.name}\n{WITHHELD}"
         start = file.newline if file.text and not file.text.endswith("\n") else ""
         added = file.with_file_newlines(text if text.endswith("\n") else f"{text}\n")
         whole = file.text + start + added
@@ -100,9 +101,9 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
         Returns: the difference. The text must stand in the file exactly as given, and once, unless all of them are to
         be replaced. The rest of the file stays as it is.
         """
-        file = _CurrentFile(root, root.resolve(path))
+        file = CurrentFile(root, root.resolve(path))
         if dry_run and file.is_withheld:
-            return f"Would edit {file.name}\n{_WITHHELD}"
+            return f"Would edit {file.name}\n{WITHHELD}"
         if not file.exists:
             raise path_not_found(root, file.real_path, "file")
         old, new = file.with_file_newlines(old_text), file.with_file_newlines(new_text)
@@ -131,9 +132,9 @@ def writing_tools(root: Root) -> tuple[BuiltinTool, ...]:
     )
 
 
-def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
-    """Return the tools that move, copy and delete files and folders below `root`."""
-    operations = FileOperations(root)
+def moving_tools(root: Root, store: UndoStore | None = None) -> tuple[BuiltinTool, ...]:
+    """Return the tools that move, copy and delete files and folders below `root`. For `store` see `writing_tools`."""
+    operations = FileOperations(root, store)
 
     def move(
         path: _Source,
@@ -198,7 +199,7 @@ def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
             )
         entry = f"{name}: {'an empty folder' if is_folder else byte_size(status.st_size)}"
         if dry_run:
-            return f"Would delete {entry}; this cannot be undone"
+            return "; ".join(filter(None, [f"Would delete {entry}", operations.why_not_undoable(real_path)]))
         operations.delete(real_path)
         return f"Deleted {entry}"
 
@@ -226,7 +227,7 @@ def moving_tools(root: Root) -> tuple[BuiltinTool, ...]:
     )
 
 
-class _CurrentFile:
+class CurrentFile:
     """A file before the change; its text is empty if the file does not exist."""
 
     def __init__(self, root: Root, real_path: Path) -> None:
@@ -252,6 +253,7 @@ class _CurrentFile:
         return "\r\n" if windows > self.text.count("\n") - windows else "\n"
 
     def with_file_newlines(self, text: str) -> str:
+        """Return the text with the file's line endings."""
         return text.replace("\r\n", "\n").replace("\n", self.newline)
 
     def write(self, text: str, operations: FileOperations, *, dry_run: bool) -> None:
@@ -264,6 +266,7 @@ class _CurrentFile:
             operations.write(self.real_path, data, self.data)
 
     def diff_to(self, text: str) -> str:
+        """Return the difference of the file to a new text."""
         try:
             old = self.text
         except NotTextError as error:
@@ -282,7 +285,7 @@ def _utf8(text: str, name: str) -> bytes:
         ) from error
 
 
-def _passage_not_found(file: _CurrentFile, old_text: str) -> ToolFailure:
+def _passage_not_found(file: CurrentFile, old_text: str) -> ToolFailure:
     failure = f"{file.name} does not contain {shorten(old_text, _LINE_CHARS)!r}"
     lines = {line.strip().casefold(): number for number, line in reversed([*enumerate(lines_of(file.text)[:5_000])])}
     nearest = get_close_matches(old_text.strip().partition("\n")[0].casefold(), lines, n=1)

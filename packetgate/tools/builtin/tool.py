@@ -59,6 +59,10 @@ class BuiltinTool:
     """Whether further calls can return the rest of a long result."""
     paths: tuple[PathParameter, ...] = ()
     """The parameters that take paths."""
+    resolve: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Completes the arguments of a tool that has no `paths`. May block."""
+    derived_parameters: frozenset[str] = frozenset()
+    """The parameters that `resolve` fills in from Packetgate's own records."""
     kind_parameter: str = ""
     """The parameter that takes a kind of files, such as `images`."""
 
@@ -97,7 +101,8 @@ class BuiltinTool:
             outward=self.open_world,
             returns_untrusted=self.risk is not Risk.WRITE,
             returns_private=self.risk is not Risk.WRITE,
-            resolve_arguments=self._resolve_arguments if self.paths else None,
+            resolve_arguments=self._resolve_arguments if self.paths else self.resolve,
+            derived_parameters=self.derived_parameters,
             paths_exist=(lambda params: all(path_parameter.path_exists(params) for path_parameter in self.paths))
             if self.paths
             else None,

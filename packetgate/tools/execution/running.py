@@ -145,7 +145,7 @@ async def _send_call(
     idempotency_key: str = "",
 ) -> ToolCall:
     try:
-        with session_results(session):
+        with session_results(session, call.call_id):
             result = await toolbox.call(call.tool_name, params, idempotency_key)
     except ToolCallError as error:
         may_have_changed = isinstance(error, LostCallError) and not dry_run and call.risk is not Risk.READ

@@ -13,6 +13,7 @@ from packetgate.tools.text.words import stem_of, words_of
 
 _VERBS = frozenset().union(*ACTIONS.values())
 _IMPERATIVES = _VERBS | READ_VERBS | WRITE_VERBS | EXECUTE_VERBS
+_COMMAND = re.compile(r"(?<!\S)/([a-z]+)(?!\S)")
 _WORD = re.compile(r"(?<![\w.@/:-])[a-z][a-z'-]*[a-z](?![\w@/]|\.\w)")
 _REQUEST_WORDS = frozenset(
     "please then and to must should now you first also finally kindly immediately just could can will would need be or"
@@ -85,7 +86,8 @@ _POSSESSIVE = re.compile(r"['\u2019](?:s\b|\s|$)")
 
 def mentions_action(action: str, words: str) -> bool:
     """Return whether a folded text contains a verb that asks for the action of a tool with this name."""
-    return not _stems_of(action).isdisjoint(map(stem_of, _WORD.findall(words)))
+    verbs = [*_WORD.findall(words), *_COMMAND.findall(words)]
+    return not _stems_of(action).isdisjoint(map(stem_of, verbs))
 
 
 def is_removal(action: str) -> bool:

@@ -55,8 +55,10 @@ class _Trace:
 
 def origins_of(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> dict[str, Origin]:
     """Return the origin of each argument, with the reason if it is flagged. Blocking: slow for large sources."""
-    traces = {
-        name: [
+    traces: dict[str, list[_Trace]] = {
+        name: []
+        if name in spec.derived_parameters
+        else [
             trace for leaf in leaves(value, name) for trace in _traces_of(leaf, spec.parameters.get(name, {}), sources)
         ]
         for name, value in params.items()

@@ -22,6 +22,8 @@ from packetgate.tools.builtin.reading import listing_tools, reading_tools
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxSettings
 from packetgate.tools.builtin.searching import embedding_tools, searching_tools
 from packetgate.tools.builtin.tool import BUILT_IN, BuiltinTool
+from packetgate.tools.builtin.undo_store import UndoStore
+from packetgate.tools.builtin.undoing import undoing_tools
 from packetgate.tools.catalogue.chains import CHAINS, ToolChain
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.policy.rules import Rule
@@ -132,6 +134,7 @@ async def open_hub(
     caller_reads_results: bool = False,
     other_servers: Iterable[Server] = (),
     registry_file: Path | None = None,
+    undo: UndoStore | None = None,
 ) -> McpHub:
     """Return the hub of the configured servers, the built-in servers and `other_servers`; it is not entered yet.
 
@@ -161,7 +164,7 @@ async def open_hub(
         servers += await asyncio.to_thread(connections)  # imports FastMCP, which is slow
     if config.builtin != "none":
         rules = preferences.policy.rules if preferences else ()
-        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules)
+        builtin = await asyncio.to_thread(builtin_servers, root, embeddings, sandbox, kept, rules, undo=undo)
         servers += builtin.values() if config.builtin == "all" else [builtin["ai"].limit_to_reads()]
     return McpHub(servers, patience_s=patience_s, preferences=preferences, meaning=meaning)
 
@@ -210,12 +213,15 @@ def builtin_servers(
     sandbox: SandboxSettings | None = None,
     kept: ResultStore | None = None,
     rules: Iterable[Rule] = (),
+    *,
+    undo: UndoStore | None = None,
 ) -> dict[str, BuiltinServer]:
     """Return the built-in servers by name. Their tools access only files below `root`, and only when they are called.
 
     Args:
         embeddings: used by `embedding.query`. Without them, it searches by words.
         rules: the user's policy. Lists and searches omit files that `ai.read` may not read without approval.
+        undo: records the changes; without it, none can be undone.
     """
     confined_root = Root(root, rules)
     corpus = Corpus(confined_root)
@@ -223,8 +229,9 @@ def builtin_servers(
         *reading_tools(confined_root, kept),
         *listing_tools(confined_root),
         *searching_tools(confined_root, corpus),
-        *writing_tools(confined_root),
-        *moving_tools(confined_root),
+        *writing_tools(confined_root, undo),
+        *moving_tools(confined_root, undo),
+        *undoing_tools(confined_root, undo),
         *executing_tools(confined_root, Sandbox(sandbox)),
     )
     tools = (ai_tools, embedding_tools(corpus, embeddings))

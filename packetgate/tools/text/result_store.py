@@ -27,16 +27,28 @@ _LINE_CHARS = 1_000
 """Longest stored line. A longer line is split, so that it can be read in parts."""
 _NAME = re.compile(r"[0-9a-z]{1,64}")
 _session: ContextVar[str] = ContextVar("session", default="")
+_call_id: ContextVar[str] = ContextVar("call_id", default="")
 
 
 @contextmanager
-def session_results(session: str) -> Iterator[None]:
-    """Within the block, the store reads and writes the results of this session."""
-    token = _session.set(session)
+def session_results(session: str, call_id: str = "") -> Iterator[None]:
+    """Within the block, stores read and write the data of this session; `call_id` is the call that runs."""
+    tokens = _session.set(session), _call_id.set(call_id)
     try:
         yield
     finally:
-        _session.reset(token)
+        _session.reset(tokens[0])
+        _call_id.reset(tokens[1])
+
+
+def running_session() -> str:
+    """Return the session of the running stage or call; empty outside a session."""
+    return _session.get()
+
+
+def running_call_id() -> str:
+    """Return the id of the running call."""
+    return _call_id.get()
 
 
 class ResultStore:

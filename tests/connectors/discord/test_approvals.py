@@ -13,7 +13,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import calls, scripted, wanted
 
 from packetgate.connectors.discord import questions
-from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, QUESTION_CLOSED
+from packetgate.connectors.discord.conversations import ANSWERED, ASKER_GONE, EXPIRED, NO_WRITES, QUESTION_CLOSED
 from packetgate.connectors.discord.questions import NOT_AUTHORISED
 from packetgate.connectors.sessions import Sessions
 from packetgate.state.base import now
@@ -275,3 +275,20 @@ async def test_a_remembered_answer_applies_only_to_the_asker(discord: DiscordSta
         answers = len(discord.by_bot(LOBBY))
         await discord.say(ADA, LOBBY, WRITE, mentions=[BOT])
         await discord.until(lambda: len(discord.by_bot(LOBBY)) > answers and notes.exists())
+
+
+async def test_a_change_of_a_file_is_undone_by_its_button(discord: DiscordStandIn, workshop: Workshop):
+    notes = workshop.folder / "notes.txt"
+    async with workshop.bot(WRITING):
+        question = await ask(discord)
+        await discord.press(ADA, question, "Approve")
+        answer = await discord.answer(LOBBY, "Created notes.txt")
+        assert labels(answer) == ["Undo"]
+        await refused(discord, EVE, answer, "Undo", NO_WRITES)
+        await discord.press(ADA, answer, "Undo")
+        question = await discord.question(LOBBY)
+        assert "ai.undo" in question["embeds"][0]["description"]
+        assert notes.exists()
+        await discord.press(ADA, question, "Approve")
+        await discord.answer(LOBBY, "Undid creation of notes.txt")
+    assert not notes.exists()

@@ -1,0 +1,62 @@
+"""`packetgate undo`, and "undo that" in a turn: the same gate, question and journal as for every write."""
+
+from support.command_line import CommandLine
+
+
+def _write(cli: CommandLine, text: str, *options: str, session: str = "s") -> None:
+    asked = cli.run("ask", "--session", session, "--allow-writes", text, *options)
+    assert asked.status == 3, asked
+    assert cli.run("answer", "--session", session, "yes").status == 0
+
+
+def test_the_last_change_is_undone_after_approval(cli: CommandLine) -> None:
+    _write(cli, 'Write "hello" to notes.txt')
+    file = cli.folder / "notes.txt"
+    assert "creation of notes.txt" in cli.run("undo", "--list").out
+    dry = cli.run("undo")
+    assert dry.status == 0
+    assert "write tools are switched off" in dry.out
+    asked = cli.run("undo", "--allow-writes")
+    assert asked.status == 3
+    assert "delete notes.txt" in asked.out
+    assert "Warning" not in asked.out
+    assert file.read_text() == "hello"
+    assert "Undid creation of notes.txt" in cli.run("answer", "--session", "s", "yes").out
+    assert not file.exists()
+    assert cli.run("undo", "--allow-writes").status == 2
+
+
+def test_the_approval_holds_for_the_change_that_was_shown(cli: CommandLine) -> None:
+    _write(cli, 'Write "hello" to notes.txt')
+    assert cli.run("undo", "--session", "s", "--allow-writes").status == 3
+    _write(cli, 'Write "later" to other.txt', session="t")
+    (cli.folder / "notes.txt").write_text("mine")
+    answered = cli.run("answer", "--session", "s", "yes")
+    assert answered.status == 1
+    assert "has other content now" in answered.out
+    assert (cli.folder / "notes.txt").read_text() == "mine"
+    assert (cli.folder / "other.txt").exists()
+
+
+def test_words_undo_a_change_in_a_turn(cli: CommandLine) -> None:
+    _write(cli, 'Write "hello" to notes.txt')
+    asked = cli.run("ask", "--session", "s", "--allow-writes", "Please undo that.")
+    assert asked.status == 3
+    assert "Warning" not in asked.out
+    assert cli.run("answer", "--session", "s", "no").status == 0
+    assert (cli.folder / "notes.txt").exists()
+
+
+def test_a_policy_rule_about_the_path_holds_for_the_undo(cli: CommandLine) -> None:
+    _write(cli, 'Write "hello" to notes.txt')
+    rule = '[[policy.rules]]\neffect = "deny"\ntool = "ai.undo"\narguments = { path = "notes.*" }\n'
+    (cli.folder / "packetgate.toml").write_text(rule)
+    refused = cli.run("undo", "--allow-writes")
+    assert "is denied by a policy rule" in refused.out
+    assert (cli.folder / "notes.txt").exists()
+
+
+def test_an_unknown_change_is_refused(cli: CommandLine) -> None:
+    outcome = cli.run("undo", "0123abcd", "--allow-writes")
+    assert outcome.status == 2
+    assert "packetgate undo --list" in outcome.err
