@@ -279,7 +279,7 @@ async def test_a_remembered_answer_applies_only_to_the_asker(discord: DiscordSta
 
 async def test_a_change_of_a_file_is_undone_by_its_button(discord: DiscordStandIn, workshop: Workshop):
     notes = workshop.folder / "notes.txt"
-    async with workshop.bot(WRITING):
+    async with workshop.bot({**WRITING, "writes": {"users": [ADA]}}):
         question = await ask(discord)
         await discord.press(ADA, question, "Approve")
         answer = await discord.answer(LOBBY, "Created notes.txt")
