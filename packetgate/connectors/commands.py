@@ -20,7 +20,10 @@ COMMANDS = {
     "ask": ("terminal.turns", "Run one turn: print the answer and the packet's trace."),
     "answer": ("terminal.turns", "Answer a session's open question, or continue an interrupted turn."),
     "chat": ("terminal.chat", "Run turn after turn."),
-    "undo": ("terminal.turns", "Undo the last change of a file that a built-in tool made, or a named change."),
+    "undo": (
+        "terminal.turns",
+        "Undo the last change that a built-in tool made below this folder, or the named change.",
+    ),
     "tools": ("terminal.reports", "List the tools with risk, category and description, or their past use."),
     "policy": ("terminal.reports", "List the policy rules of packetgate.toml, and remembered answers."),
     "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
