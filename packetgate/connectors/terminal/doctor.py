@@ -173,7 +173,7 @@ async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
     sandbox = Sandbox(sandbox_settings(preferences, settings))
     try:
         folder = settings.root.resolve()
-        description, confines = await sandbox.description(folder), await sandbox.confines(folder)
+        description, confines = await sandbox.description(), await sandbox.confines()
     except ToolFailure as error:
         return Finding("bad", "sandbox", str(error))
     advice = "" if confines or sandbox.settings.mode == "off" else "; install bubblewrap"

@@ -65,7 +65,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             program = str(folder / argv[0]) if os.sep in argv[0] else argv[0]
             program_path = await asyncio.to_thread(shutil.which, program, path=environment["PATH"])
             which = f"The program is {program_path}." if program_path else f"The program {argv[0]!r} was not found."
-            confinement = await sandbox.description(folder)
+            confinement = await sandbox.description()
             return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {confinement}."
         try:
             async with sandbox.prepare(argv, folder, environment) as (program_environment, wrapper):

@@ -9,13 +9,14 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
 import anyio
 
 from packetgate.tools.builtin import launcher
+from packetgate.tools.builtin.confinement import Confinement
 from packetgate.tools.builtin.files import ToolFailure
 
 HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
@@ -29,10 +30,6 @@ CONFINED = (
 )
 UNCONFINED = "none: the program can access the files, network and processes that you can; all its processes end with it"
 
-_SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split()
-_NEXT_TO_BIN = "lib lib64 libexec include pyvenv.cfg".split()
-_CONFIGURATION = (".gitconfig", ".config/git")
-"""Git's configuration, relative to the home folder. Git fails if it cannot read these files."""
 _PROBE_S = 10.0
 
 
@@ -46,6 +43,8 @@ class SandboxSettings:
     """Additional folders and files that programs may read."""
     writes: tuple[str, ...] = ()
     """Additional folders and files that programs may change."""
+    data: Path | None = None
+    """Packetgate's data folder, which no program sees."""
 
 
 class Sandbox:
@@ -53,25 +52,23 @@ class Sandbox:
 
     def __init__(self, settings: SandboxSettings | None = None) -> None:
         self.settings = settings or SandboxSettings()
-        self._works: bool | None = None
 
-    async def confines(self, folder: Path) -> bool:
-        """Return whether the sandbox confines programs; bubblewrap is tried only once.
+    async def confines(self) -> bool:
+        """Return whether the sandbox confines programs.
 
         Raise `ToolFailure` if it does not, and the settings require a sandbox.
         """
-        if self._works is None:
-            self._works = await asyncio.to_thread(self._bubblewrap_works, folder)
-        if self.settings.mode == "require" and not self._works:
+        works = self.settings.mode != "off" and await asyncio.to_thread(bubblewrap_works)
+        if self.settings.mode == "require" and not works:
             raise ToolFailure(
                 "a sandbox is required (sandbox = require), but bubblewrap does not work on this machine: install "
                 "bubblewrap, or set PACKETGATE_SANDBOX=auto"
             )
-        return self._works
+        return works
 
-    async def description(self, folder: Path) -> str:
+    async def description(self) -> str:
         """Return a description of the confinement. Raise `ToolFailure` as `confines` does."""
-        if not await self.confines(folder):
+        if not await self.confines():
             return UNCONFINED
         return CONFINED if self.settings.network else f"{CONFINED}; no network"
 
@@ -84,63 +81,54 @@ class Sandbox:
         A sandboxed program has its own temporary folder, which is removed afterwards. Raise `ToolFailure` as `confines`
         does.
         """
-        if not await self.confines(folder):
+        if not await self.confines():
             if HAS_LAUNCHER:
                 await anyio.to_thread.run_sync(_hide_environment)
             yield {**environment}, []
             return
         temporary = await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="packetgate-"))
+        opened = self.confinement(folder, temporary).wrapper(argv[0], environment)
+        with anyio.CancelScope(shield=True):
+            wrapper = await anyio.to_thread.run_sync(opened.__enter__)
         try:
-            wrapper = await anyio.to_thread.run_sync(self._wrapper, argv, folder, environment, temporary)
             yield {**environment, "TMPDIR": temporary}, wrapper
         finally:
             with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, temporary, ignore_errors=True))
 
-    def _bubblewrap_works(self, folder: Path) -> bool:
-        if not HAS_LAUNCHER or self.settings.mode == "off" or not shutil.which("bwrap"):
+    def confinement(self, folder: Path, *writes: str) -> Confinement:
+        """Return what a program that starts in the folder may use."""
+        changed = [*writes, *map(os.path.expanduser, self.settings.writes)]
+        return Confinement(
+            folder,
+            reads=(Path(launcher.__file__), *map(Path, map(os.path.expanduser, self.settings.reads))),
+            writes=(folder, *map(Path, changed)),
+            network=self.settings.network,
+            data=self.settings.data,
+        )
+
+
+def bubblewrap_works() -> bool:
+    """Return whether bubblewrap is installed and works; it is tried only once. Blocking."""
+    return HAS_LAUNCHER and _works(shutil.which("bwrap"))
+
+
+@cache
+def _works(bubblewrap: str | None) -> bool:
+    if bubblewrap is None:
+        return False
+    environment = {"PATH": os.defpath}
+    confinement = Confinement(Path("/"), reads=(Path(launcher.__file__),))
+    with confinement.wrapper("true", environment) as wrapper:
+        command = launcher.command_line(launcher.Plan(wrapper=wrapper, report_fd=1), ["true"])
+        try:
+            trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
+                command, env=environment, timeout=_PROBE_S, capture_output=True, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
             return False
-        environment = {"PATH": os.defpath}
-        with tempfile.TemporaryDirectory(prefix="packetgate-") as temporary:
-            wrapper = self._wrapper(["true"], folder, environment, temporary)
-            command = launcher.command_line(launcher.Plan(wrapper=wrapper, report_fd=1), ["true"])
-            try:
-                trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
-                    command, cwd=folder, env=environment, timeout=_PROBE_S, capture_output=True, check=False
-                )
-            except (OSError, subprocess.TimeoutExpired):
-                return False
-        return trial.stdout == b'{"status": 0}\n'
-
-    def _wrapper(self, argv: Sequence[str], folder: Path, environment: Mapping[str, str], temporary: str) -> list[str]:
-        """Return the command line to prepend to a program's, so that bubblewrap confines it."""
-        reads = [*_SYSTEM, *_needed_by_programs(argv[0], environment), launcher.__file__]
-        reads += map(os.path.expanduser, self.settings.reads)
-        writes = [str(folder), temporary, *map(os.path.expanduser, self.settings.writes)]
-        return [
-            shutil.which("bwrap") or "bwrap",
-            *"--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL".split(),
-            *(() if self.settings.network else ("--unshare-net",)),
-            *"--tmpfs /tmp --proc /proc --dev /dev".split(),
-            *(part for path in reads for part in ("--ro-bind-try", path, path)),
-            *(part for path in writes for part in ("--bind-try", path, path)),
-            "--",
-        ]
-
-
-def _needed_by_programs(program: str, environment: Mapping[str, str]) -> list[str]:
-    path = environment.get("PATH", os.defpath)
-    folders = [Path(sys.prefix, "bin"), Path(sys.base_prefix, "bin"), *map(Path, path.split(os.pathsep))]
-    if program_path := shutil.which(program, path=path):
-        folders += [Path(program_path).parent, Path(program_path).resolve().parent]
-    home = Path(environment.get("HOME") or Path.home())
-    needed = [home / name for name in _CONFIGURATION]
-    for folder in folders:
-        if folder.is_absolute() and not home.is_relative_to(folder):
-            siblings = _NEXT_TO_BIN if folder.name in {"bin", "sbin"} else []
-            needed += [folder, *(folder.parent / name for name in siblings)]
-    outside = (path for path in needed if not any(path.is_relative_to(folder) for folder in _SYSTEM))
-    return list(dict.fromkeys(str(path) for path in outside if path.exists()))
+    return trial.stdout == b'{"status": 0}\n'
 
 
 def _hide_environment() -> None:

@@ -1,7 +1,11 @@
 """Determine the role of an argument (destination, payload or neither), and find names of secret files in arguments."""
 
 import re
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import translate
+from itertools import chain, pairwise, product
+from pathlib import Path
 from typing import Any
 
 from packetgate.state.origins import ArgumentRole
@@ -12,24 +16,26 @@ from packetgate.tools.text.words import words_of
 _MAX_CHARS = 20_000
 _FIRST_WORDS = 3
 _DESTINATION_WORDS = frozenset({"recipient", "url", "iban", "payee"})
-_SECRET_NAME = re.compile(
-    r"\.env(?:\.[\w.-]+)?"
-    r"|\.(?:ssh|aws|gnupg|azure|kube|docker|gcloud)"
-    r"|\.(?:netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|boto)"
-    r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:\.[\w-]+)?"
-    r"|[\w.-]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg)"
-    r"|(?:credentials?|secrets?|service[_-]account)(?:\.(?:json|ya?ml|toml|ini|txt|env))?"
-    r"|(?:shadow|gshadow|sudoers|master\.key|authorized_keys|known_hosts)"
-    r"|\.?mcp\.json"
-    r"|packetgate[\w.-]*\.(?:toml|db|sqlite3?|json)(?:-(?:wal|shm|journal))?"
-    r"|\.?packetgate",
-    re.IGNORECASE,
+SECRET_FILES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("secret_files.toml").read_text("utf-8"))
+"""Names of files that hold secrets or say what may run; `secret_files.toml` describes each list."""
+
+
+def _names(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)), re.IGNORECASE)
+
+
+_SECRET_NAME = _names(
+    chain(
+        SECRET_FILES["secrets"],
+        SECRET_FILES["rights"],
+        map("".join, product(SECRET_FILES["words"], ("", *SECRET_FILES["endings"]))),
+    )
 )
-"""Names of files and folders that hold keys or secrets, or that configure what Packetgate may do."""
+_SECRET_BELOW = {folder: _names(names) for folder, names in SECRET_FILES["below"].items()}
+_HARMLESS_NAME = _names(SECRET_FILES["harmless"])
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _TOKEN_SEPARATORS = re.compile(r"[\s\"'`;|&<>()=:,]+")
 _SLASHES = re.compile(r"[/\\]")
-_HARMLESS_NAME = re.compile(r"\.env\.(?:example|sample|template|dist)|.*\.pub", re.IGNORECASE)
 
 
 def role_of(keys: Sequence[str], schema: Mapping[str, Any], value: Any) -> ArgumentRole:
@@ -107,7 +113,11 @@ def secret_reference_in(value: Any, *keys: str) -> str:
 def _secret_name_in(text: str) -> str:
     tokens = _TOKEN_SEPARATORS.split(text)
     for token in tokens:
-        for part in _SLASHES.split(token):
+        parts = _SLASHES.split(token)
+        for folder, part in pairwise(parts):
+            if (names := _SECRET_BELOW.get(folder.casefold())) and names.fullmatch(part.rstrip("*")):
+                return f"{folder}/{part}"
+        for part in parts:
             is_path = len(tokens) == 1 or part != token or "." in part
             if is_path and _SECRET_NAME.fullmatch(part.rstrip("*")) and not _HARMLESS_NAME.fullmatch(part):
                 return part
