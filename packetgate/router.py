@@ -294,7 +294,7 @@ def create_router(
             None,
             patience_s=START_PATIENCE_S,
             preferences=preferences,
-            sandbox=sandbox_settings(preferences),
+            sandbox=replace(sandbox_settings(preferences), data=home.absolute()),
             other_servers=await asyncio.to_thread(_in_process_servers, tools),
         )
 

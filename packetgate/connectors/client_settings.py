@@ -11,6 +11,7 @@ from typing import Any
 
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
+from packetgate.tools.builtin.appeared import confirm
 from packetgate.tools.servers.config import UnusableEntryError, read_server_entry, server_entries
 from packetgate.tools.text.documents import read_json_text, replace_json_value
 
@@ -177,6 +178,7 @@ def install(client: str, place: SettingsPlace, settings: Settings) -> list[str]:
         lines.append(f"{place.backup}: saved the old settings here; to uninstall, copy this file back")
     if new:
         write(ours.path, ours_changed)
+        confirm(ours.path, settings.home)
         lines.append(f"{ours.path}: added {', '.join(new)}")
     write(place.file, installed)
     return [*lines, f"{place.file}: added {ENTRY}; restart {client}"]

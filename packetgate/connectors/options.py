@@ -99,17 +99,20 @@ def check_settings(settings: "Settings") -> "Settings":
 
 
 def check_settings_files(settings: "Settings") -> "Settings":
-    """Return settings after checking their files; print which entries of `mcp.json` are changed or ignored.
+    """Return settings after checking their files; print which entries of `mcp.json` are changed, ignored or confined.
 
     Raises:
         ConfigError: a file cannot be used.
     """
+    from packetgate.graph.composition import sandbox_settings
     from packetgate.tools.catalogue.preferences import load_preferences
     from packetgate.tools.servers.config import load_config
+    from packetgate.tools.servers.confined import confinement_note
 
-    for line in load_config(settings.config_path, settings.root).entry_problems:
+    config = load_config(settings.config_path, settings.root)
+    note = confinement_note(config, sandbox_settings(load_preferences(settings.preferences_path), settings))
+    for line in [*config.entry_problems, *([note] if note else [])]:
         typer.echo(f"packetgate: {line}", err=True)
-    load_preferences(settings.preferences_path)
     return settings
 
 

@@ -141,6 +141,7 @@ def sandbox_settings(preferences: Preferences, settings: Settings | None = None)
         network=preferences.sandbox_network if network is None else network,
         reads=tuple(preferences.sandbox_reads),
         writes=tuple(preferences.sandbox_writes),
+        data=settings.home.absolute() if settings else None,
     )
 
 

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_OWN_FILES = ("packetgate.db*", "history", "leases", "logs", "shown", "kept", "undo.*")
+_OWN_FILES = ("packetgate.db*", "history", "leases", "logs", "shown", "kept", "undo.*", "servers", "missing")
 
 
 def private_folder(path: Path) -> None:

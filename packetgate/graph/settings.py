@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from packetgate.models.options import model_names_in
 from packetgate.state.errors import ConfigError
+from packetgate.tools.builtin.appeared import is_unconfirmed
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.risk.registry import FILE_NAME as REGISTRY_FILE
 
@@ -16,6 +17,10 @@ DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
 USAGE_DAYS = 90
 PROMPT_DAYS = 7
+
+
+def _data_folder() -> Path:
+    return user_data_path("packetgate", appauthor=False)
 
 
 class Settings(BaseSettings):
@@ -29,7 +34,7 @@ class Settings(BaseSettings):
     config: Path | None = Field(default=None, description="packetgate.toml; by default the one in the working folder.")
     root: Path = Field(default=Path(), description="Folder that the built-in tools may access.")
     home: Path = Field(
-        default_factory=lambda: user_data_path("packetgate", appauthor=False),
+        default_factory=_data_folder,
         description="Folder of sessions and logs.",
     )
     database_url: str | None = Field(
@@ -63,24 +68,29 @@ class Settings(BaseSettings):
         """Take models from `packetgate.toml` if no variable or option sets them."""
         path = Path(values.get("config") or DEFAULT_PREFERENCES)
         try:
-            configured_names = model_names_in(read_config_file(path).get("models", {})) if path.is_file() else {}
+            is_usable = path.is_file() and not is_unconfirmed(path, Path(values.get("home") or _data_folder()))
+            configured_names = model_names_in(read_config_file(path).get("models", {})) if is_usable else {}
         except ConfigError:
             configured_names = {}  # reported when the rest of the file is read
         return {role: name for role, name in configured_names.items() if role in ("lite", "prime")} | values
 
     @property
     def config_path(self) -> Path | None:
-        """Path of the mcp.json to read; None means only built-in tools."""
-        if self.mcp_config is not None:
-            return self.mcp_config
-        return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
+        """Path of the mcp.json to read; None means only built-in tools. Raise `ConfigError` if it is not confirmed."""
+        return self._confirmed(self.mcp_config or (DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None))
 
     @property
     def preferences_path(self) -> Path | None:
-        """Path of the packetgate.toml to read; None if no file exists."""
-        if self.config is not None:
-            return self.config
-        return DEFAULT_PREFERENCES if DEFAULT_PREFERENCES.is_file() else None
+        """Path of the packetgate.toml to read, or None. Raise `ConfigError` if it is not confirmed."""
+        return self._confirmed(self.config or (DEFAULT_PREFERENCES if DEFAULT_PREFERENCES.is_file() else None))
+
+    def _confirmed(self, path: Path | None) -> Path | None:
+        if path is not None and is_unconfirmed(path, self.home):
+            raise ConfigError(
+                f"{path} appeared after confined programs could write to its folder, so they may have written it: "
+                f"read the file; to use it, run `packetgate policy --confirm {path}`, else delete it"
+            )
+        return path
 
     @property
     def database(self) -> Path:

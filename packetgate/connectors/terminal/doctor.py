@@ -172,7 +172,6 @@ def _server_health(server: ServerHealth, config: McpConfig) -> Finding:
 async def _sandbox(settings: Settings, preferences: Preferences) -> Finding:
     sandbox = Sandbox(sandbox_settings(preferences, settings))
     try:
-        folder = settings.root.resolve()
         description, confines = await sandbox.description(), await sandbox.confines()
     except ToolFailure as error:
         return Finding("bad", "sandbox", str(error))

@@ -30,6 +30,7 @@ from packetgate.models.model import describe_speed
 from packetgate.models.options import MODEL
 from packetgate.models.spec import REFLEX, parse_model
 from packetgate.state.errors import ConfigError, DecisionError, InputError, ModelError
+from packetgate.tools.builtin.appeared import confirm
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.servers.config import UnusableEntryError, read_server_entry, server_entries
 
@@ -62,6 +63,7 @@ async def init(
     other clients' settings. Nothing is downloaded and no key is sent.
     """
     settings = settings_from(local=True)
+    files = (settings.preferences_path or DEFAULT_PREFERENCES, settings.config_path or DEFAULT_CONFIG)
     read = reader() if is_at_terminal() and not yes else None
     discovery = await discover()
     entries = await asyncio.to_thread(_client_servers) if servers else {}
@@ -71,11 +73,11 @@ async def init(
     try:
         chosen = await (_choose_model(settings, discovery, read) if model is None else _try_model(settings, model))
         if chosen is not None:
-            await asyncio.to_thread(_write_model, settings.config or DEFAULT_PREFERENCES, chosen)
+            await asyncio.to_thread(_write_model, files[0], chosen, settings.home)
         if entries and (
             yes or (read and await _confirms(read, f"Copy {len(entries)} servers ({', '.join(entries)})?"))
         ):
-            await asyncio.to_thread(_write_servers, settings.mcp_config or DEFAULT_CONFIG, entries)
+            await asyncio.to_thread(_write_servers, files[1], entries, settings.home)
     except EOFError as error:
         raise InputError("cancelled: nothing more was written") from error
     _say('To try it: packetgate ask "Which files are in this folder?"')
@@ -152,24 +154,26 @@ async def _confirms(read: LineReader, question: str) -> bool:
     return (await read(f"{question} [Y/n] ")).strip().casefold() in {"", "y", "yes"}
 
 
-def _write_model(path: Path, model: str) -> None:
+def _write_model(path: Path, model: str, data: Path) -> None:
     table = f"[models.lite]\n{MODEL} = {json.dumps(model, ensure_ascii=False)}\n"
     if path.exists() and "models" in read_config_file(path):
         _say(f"{path} already names models and was not changed. To use this model, write: {' '.join(table.split())}")
         return
     before = f"{path.read_bytes().decode()}\n" if path.exists() else ""
     write(path, before + table)
+    confirm(path, data)
     _say(f"{path}: set the model to {model}. `packetgate evaluate` measures it on eighty cases")
     for variable in ("PACKETGATE_LITE", "PACKETGATE_PRIME"):
         if os.environ.get(variable):
             _say(f"{variable} is set and overrides {path}: unset it")
 
 
-def _write_servers(path: Path, entries: dict[str, Any]) -> None:
+def _write_servers(path: Path, entries: dict[str, Any], data: Path) -> None:
     if path.exists():
         _say(f"{path} exists and was not changed: copy the servers into it by hand")
         return
     write(path, f"{json.dumps({'builtin': True, 'mcpServers': entries}, indent=2, ensure_ascii=False)}\n")
+    confirm(path, data)
     _say(f"{path}: added {', '.join(entries)}. It may contain keys: keep it out of version control")
 
 

@@ -1,5 +1,6 @@
 """`packetgate tools`, `policy` and `settings`: print them as tables or JSON."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -34,6 +35,7 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.printing import counted, printable, shorten
 from packetgate.state.routing import Risk
+from packetgate.tools.builtin.appeared import confirm as confirm_file
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
 from packetgate.tools.execution.client_labels import ClientLabels
@@ -176,6 +178,9 @@ async def policy(
     test: Annotated[
         bool, typer.Option("--test", help="Show which calls of the last 30 days each rule matches. Changes nothing.")
     ] = False,
+    confirm: Annotated[
+        Path | None, typer.Option("--confirm", help="Use a settings file that confined programs may have written.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """List the policy rules of packetgate.toml, remembered answers, and what clients of the proxy have read.
@@ -192,6 +197,10 @@ async def policy(
         if not await client_labels.clear(clear_labels):
             raise RequestError(f"the proxy's client {clear_labels!r} has no label: `packetgate policy` lists them")
         say(f"client {clear_labels} has no labels", "")
+        return 0
+    if confirm is not None:
+        await asyncio.to_thread(confirm_file, confirm, settings.home)
+        say(f"{confirm} is used from now on", "")
         return 0
     if revoke is not None:
         if not await remembered.revoke(revoke):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from dotenv import dotenv_values
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from packetgate.state.errors import ConfigError, ServerError
 from packetgate.state.printing import printable
@@ -60,6 +60,13 @@ def _check_url(url: str) -> str:
     return url
 
 
+SandboxValue = Literal["workspace", "read-only", "off"] | list[str]
+"""What a server process may change: its working folder and the folders that its entry names, these and other folders,
+nothing, or everything.
+"""
+_SANDBOX: TypeAdapter[SandboxValue] = TypeAdapter(SandboxValue)
+
+
 class _EntryFields(BaseModel):
     """The fields of an entry that Packetgate reads. Other fields stay unchanged."""
 
@@ -75,6 +82,7 @@ class _EntryFields(BaseModel):
     timeout: int | None = None
     trusted: bool | None = None
     hosts: list[Annotated[str, AfterValidator(host_pattern)]] | None = None
+    sandbox: SandboxValue | None = None
 
 
 @dataclass(frozen=True)
@@ -116,8 +124,17 @@ def read_server_entry(raw: Any) -> ServerEntry:
         notes.append(
             f'"trusted" must be true or false, not {ascii(raw.pop("trusted"))[:60]}: the server is not trusted'
         )
+    if "sandbox" in raw:
+        try:
+            _SANDBOX.validate_python(raw["sandbox"])
+        except ValidationError:
+            notes.append(
+                f'"sandbox" must be "workspace", "read-only", "off" or a list of folders, not '
+                f"{ascii(raw['sandbox'])[:60]}: the server is confined to the workspace"
+            )
+            raw["sandbox"] = "workspace"
     if "url" in raw and ("command" not in raw or raw["transport"]):
-        unused = {"type", "command", "args", "env", "cwd"}
+        unused = {"type", "command", "args", "env", "cwd", "sandbox"}
     elif "command" in raw:
         unused = {"type", "url", "headers", "transport"}
     else:
@@ -130,7 +147,7 @@ def read_server_entry(raw: Any) -> ServerEntry:
             f'"{".".join(map(str, first["loc"]))}": {first["msg"].removeprefix("Value error, ")}'
         ) from error
     set_fields = fields.model_dump(exclude_defaults=True)
-    used = {key: value for key, value in set_fields.items() if key == "hosts" or value not in ([], {})}
+    used = {key: value for key, value in set_fields.items() if key in ("hosts", "sandbox") or value not in ([], {})}
     enabled = raw.get("enabled", True) is True and raw.get("disabled", False) is False
     return ServerEntry(
         used, enabled, _text_items(raw.get("includeTools")), _text_items(raw.get("excludeTools")), tuple(notes)

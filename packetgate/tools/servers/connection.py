@@ -36,6 +36,7 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
+from packetgate.tools.servers.confined import SWITCH_OFF
 from packetgate.tools.servers.content import result_of_answer
 from packetgate.tools.servers.messages import transport_failure
 from packetgate.tools.servers.results import to_result_async
@@ -198,7 +199,9 @@ class Connection(Server):
         self._failed_at = time.monotonic()
         self._foreign_problem = self._cause(error)
         log = f"; its output is in {self._log.label}" if self._log else ""
-        super().fail(ServerError(f"{self._foreign_problem}{log}"))
+        is_confined = self.state == "connecting" and self._client is not None and self._client.transport.is_confined
+        hint = f"; it runs in the sandbox, and {SWITCH_OFF}" if is_confined else ""
+        super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         """Call a tool by the server's name for it; raises as `Server.call` does."""

@@ -156,10 +156,8 @@ async def open_hub(
 
         def connections() -> "list[Connection]":
             registry = load_registry(registry_file)
-            return [
-                new_connection(server, log_dir, kept, store_texts=can_read_stored, registry=registry)
-                for server in config.servers
-            ]
+            options: dict[str, Any] = {"store_texts": can_read_stored, "registry": registry, "sandbox": sandbox}
+            return [new_connection(server, log_dir, kept, **options) for server in config.servers]
 
         servers += await asyncio.to_thread(connections)  # imports FastMCP, which is slow
     if config.builtin != "none":
@@ -176,13 +174,16 @@ def new_connection(
     *,
     store_texts: bool = True,
     registry: Registry | None = None,
+    sandbox: SandboxSettings | None = None,
 ) -> "Connection":
-    """Return a connection to a configured server; it is not opened yet. The server's log is a file in `log_dir`.
+    """Return a connection to a configured server; it is not opened yet. The server's log is a file in `log_dir`, and
+    its home folder in the sandbox is next to that folder.
 
     Args:
         kept: stores attachments and, with `store_texts`, long texts.
         registry: the known servers.
     """
+    from packetgate.tools.servers.confined import server_confinement
     from packetgate.tools.servers.connection import Connection
     from packetgate.tools.servers.http import remote_transport
     from packetgate.tools.servers.stdio import LoggedTransport, ServerLog
@@ -199,7 +200,14 @@ def new_connection(
         log.start()
         inherited = {name: os.environ[name] for name in NETWORK_VARIABLES if name in os.environ}
         command = [entry["command"], *entry.get("args", ())]
-        return LoggedTransport(command, entry.get("cwd"), {**inherited, **entry.get("env", {})}, log)
+        environment = {**inherited, **entry.get("env", {})}
+        return LoggedTransport(
+            command,
+            entry.get("cwd"),
+            environment,
+            log,
+            server_confinement(config.name, entry, sandbox or SandboxSettings(), log_dir.with_name("servers")),
+        )
 
     store = kept.keep if kept else None
     return Connection(

@@ -111,6 +111,11 @@ class BoundedTransport(ClientTransport):
         stop_reason: str = getattr(self._inner, "stop_reason", "")
         return stop_reason
 
+    @property
+    def is_confined(self) -> bool:
+        """Whether the server runs in the sandbox."""
+        return getattr(self._inner, "confinement", None) is not None
+
     async def close(self) -> None:
         """Close the inner transport."""
         await self._inner.close()  # type: ignore[no-untyped-call]

@@ -1,9 +1,11 @@
 """Run a server process: exchange messages over pipes, limit their length, and log the server's other output."""
 
+import errno
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TextIO
@@ -19,6 +21,8 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
+from packetgate.tools.builtin.confinement import Confinement, is_replaced
+from packetgate.tools.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
 from packetgate.tools.servers.messages import message_to_json, read_jsonrpc_async, unreadable_answer
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
 
@@ -92,11 +96,20 @@ class StrayOutputError(ValueError):
 class LoggedTransport(ClientTransport):
     """A stdio transport that logs standard error, and kills a server that writes too long a line."""
 
-    def __init__(self, command: list[str], cwd: str | None, env: dict[str, str], log: ServerLog) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        cwd: str | None,
+        env: dict[str, str],
+        log: ServerLog,
+        confinement: Confinement | None = None,
+    ) -> None:
         self._command = command
         self._cwd = cwd
         self._env = get_default_environment() | env
         self._log = log
+        self.confinement = confinement
+        """What the server may use; None: what the user may."""
         self.stop_reason = ""
         """Why Packetgate killed the server; empty if it did not."""
 
@@ -107,15 +120,45 @@ class LoggedTransport(ClientTransport):
         """Start the server and open a session; on exit, stop the server and its children."""
         options = transport_options or TransportOptions()
         self.stop_reason = ""
-        with self._log.pipe() as errors:
-            process = await anyio.open_process(
-                self._command, stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
-            )
+        async with AsyncExitStack() as stack:
+            wrapper = await stack.enter_async_context(self._wrapper())
+            with self._log.pipe() as errors:
+                process = await anyio.open_process(
+                    [*wrapper, *self._command], stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
+                )
+            async with self._open_session(process, options, session) as opened:
+                yield opened
+
+    @asynccontextmanager
+    async def _wrapper(self) -> AsyncIterator[list[str]]:
+        """Yield the command line that confines the server; empty without a sandbox."""
+        if self.confinement is None:
+            yield []
+            return
+        program = self._command[0]
+        in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
+        if shutil.which(in_folder, path=self._env.get("PATH")) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+        opened = self.confinement.wrapper(program, self._env)
+        with anyio.CancelScope(shield=True):
+            wrapper = await anyio.to_thread.run_sync(opened.__enter__)
+        try:
+            yield wrapper
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
+
+    @asynccontextmanager
+    async def _open_session(
+        self, process: Process, options: TransportOptions, session: dict[str, Any]
+    ) -> AsyncIterator[ClientSession]:
         received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read, process, received)
             tasks.start_soon(_write, process, sent)
+            if self.confinement is not None:
+                tasks.start_soon(self._watch, process, self.confinement)
             try:
                 async with options.session_class(reading, writing, **session) as opened:
                     yield opened
@@ -138,12 +181,30 @@ class LoggedTransport(ClientTransport):
                         line.clear()
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
-                        self.stop_reason = (
-                            f"the server was stopped: it wrote a line of more than {MAX_MESSAGE_BYTES // 10**6} MB"
-                        )
-                        with suppress(ProcessLookupError, PermissionError):
-                            os.killpg(process.pid, signal.SIGKILL)
+                        self._stop(process, f"it wrote a line of more than {MAX_MESSAGE_BYTES // 10**6} MB")
                         return
+
+    async def _watch(self, process: Process, confinement: Confinement) -> None:
+        """Stop a confined server that exceeds a limit, or whose protected files were replaced."""
+        max_memory, protected = max_memory_bytes(), await anyio.to_thread.run_sync(confinement.protected)
+
+        def reason() -> str:
+            confinement.remove_redirections()
+            replaced = (
+                is_replaced(protected) and "a file that it may not change was replaced; the next call restarts it"
+            )
+            return excess_of(process.pid, max_memory) or replaced or ""
+
+        found = ""
+        while not found:
+            await anyio.sleep(INTERVAL_S)
+            found = await anyio.to_thread.run_sync(reason)
+        self._stop(process, found)
+
+    def _stop(self, process: Process, reason: str) -> None:
+        self.stop_reason = f"the server was stopped: {reason}"
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _deliver(line: bytes, messages: _MessageStream) -> None:
