@@ -62,6 +62,6 @@ server.run()
 def slow_weather(tmp_path: Path) -> Path:
     """An `mcp.json` with a server that answers once the file `may_answer` exists."""
     file = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "args": ["-c", SLOW_SERVER, str(tmp_path)], "trusted": True}
+    entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", SLOW_SERVER, str(tmp_path)], "trusted": True}
     file.write_text(json.dumps({"mcpServers": {"weather": entry}}))
     return file

@@ -39,7 +39,7 @@ while True:
 @pytest.fixture
 def stubborn(tmp_path: Path) -> Path:
     """An `mcp.json` with a server that ignores signals and writes its process id to `pid`."""
-    entry = {"command": sys.executable, "args": ["-c", STUBBORN, str(tmp_path / "pid")]}
+    entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", STUBBORN, str(tmp_path / "pid")]}
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"stubborn": entry}}))
     return file

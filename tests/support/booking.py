@@ -37,7 +37,12 @@ class Hotel:
 
     def configure(self, folder: Path) -> str:
         """Write a machine's configuration into its folder, and return its path."""
-        entry = {"command": sys.executable, "args": ["-c", SERVER, str(self.folder / "log")], "trusted": True}
+        entry = {
+            "command": sys.executable,
+            "sandbox": "off",
+            "args": ["-c", SERVER, str(self.folder / "log")],
+            "trusted": True,
+        }
         config = folder / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"hotel": entry}}))
         return str(config)

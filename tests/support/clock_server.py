@@ -35,7 +35,7 @@ class Clock:
 
     def configure(self, file: Path) -> Path:
         """Write an `mcp.json` with the server and the built-in tools."""
-        entry = {"command": sys.executable, "args": [__file__, str(self.folder)], "trusted": True}
+        entry = {"command": sys.executable, "sandbox": "off", "args": [__file__, str(self.folder)], "trusted": True}
         file.write_text(json.dumps({"mcpServers": {"clock": entry}, "builtin": True}))
         return file
 

@@ -64,7 +64,7 @@ class Hotel:
 
     def settings(self, home: Path, database_url: str | None) -> Settings:
         """Return settings with the server configured."""
-        entry = {"command": sys.executable, "args": ["-c", SERVER, str(self.folder)], "trusted": True}
+        entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", SERVER, str(self.folder)], "trusted": True}
         config = self.folder / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"hotel": entry}}))
         return Settings(home=home, mcp_config=config, database_url=database_url)

@@ -70,10 +70,10 @@ class Confinement:
         if has_own_home:
             mounts[user_home] = ("--bind", str(self.home)) if self.home else ("--tmpfs",)
         resolver = Path(os.path.realpath("/etc/resolv.conf"))
-        visible = [*_SYSTEM, *self.writes]
-        for path in [resolver, *_needed_by_programs(program, environment), *self.reads]:
-            if not _is_within(path, visible):
-                mounts[path] = ("--ro-bind-try", str(path))
+        reads = {resolver, *_needed_by_programs(program, environment), *self.reads}
+        visible = [*_SYSTEM, *self.writes, *reads]
+        outside = [path for path in reads if not any(path.is_relative_to(one) for one in visible if one != path)]
+        mounts |= {path: ("--ro-bind-try", str(path)) for path in outside if path not in self.writes}
         mounts |= {path: ("--bind-try", str(path)) for path in self.writes}
         bound = [path for path, (_, *source) in mounts.items() if source and not (has_own_home and path == user_home)]
         for path in _protected(self.writes):

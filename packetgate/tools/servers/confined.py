@@ -17,6 +17,7 @@ SWITCH_OFF = '"sandbox": "off" in its entry switches that off'
 _PROGRAM_SUFFIXES = frozenset(".py .pyz .js .mjs .cjs .ts .mts .sh .rb .php .jar .exe .dll .go".split())
 _DATABASE_SUFFIXES = frozenset(".db .db3 .sqlite .sqlite3 .duckdb .kuzu .lance".split())
 _PROJECT_FILES = "package.json pyproject.toml setup.py requirements.txt go.mod Cargo.toml Gemfile composer.json".split()
+_MAX_PATH = 4_096
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://+(?=/)")
 
 
@@ -105,6 +106,8 @@ def _named_paths(command: list[str], environment: Mapping[str, Any], start: Path
         ),
     ]
     for text in texts:
+        if "\n" in text or len(text) > _MAX_PATH:
+            continue
         with suppress(OSError, RuntimeError, ValueError):
             written = Path(_URL.sub("", text.removeprefix("file://"))).expanduser()
             path = start / written

@@ -182,6 +182,7 @@ def new_connection(
     Args:
         kept: stores attachments and, with `store_texts`, long texts.
         registry: the known servers.
+        sandbox: without it, only a server whose entry asks for the sandbox is confined.
     """
     from packetgate.tools.servers.confined import server_confinement
     from packetgate.tools.servers.connection import Connection
@@ -206,7 +207,9 @@ def new_connection(
             entry.get("cwd"),
             environment,
             log,
-            server_confinement(config.name, entry, sandbox or SandboxSettings(), log_dir.with_name("servers")),
+            server_confinement(
+                config.name, entry, sandbox or SandboxSettings(mode="off"), log_dir.with_name("servers")
+            ),
         )
 
     store = kept.keep if kept else None

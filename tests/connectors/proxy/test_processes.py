@@ -41,7 +41,7 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 def config(tmp_path: Path) -> Path:
     """An `mcp.json` with a server that returns its process id."""
     file = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "args": ["-c", SERVER], "trusted": True}
+    entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", SERVER], "trusted": True}
     file.write_text(json.dumps({"mcpServers": {"clock": entry}}))
     return file
 
@@ -157,7 +157,7 @@ RULE = '[[policy.rules]]\neffect = "allow"\ntool = "bell.*"\n'
 @pytest.mark.slow
 async def test_repeating_a_write_that_a_kill_interrupted_asks_the_user(cli: CommandLine) -> None:
     log, config = cli.folder / "log", cli.folder / "mcp.json"
-    entry = {"command": sys.executable, "args": ["-c", BELL, str(log)]}
+    entry = {"command": sys.executable, "sandbox": "off", "args": ["-c", BELL, str(log)]}
     config.write_text(json.dumps({"mcpServers": {"bell": entry}}))
     (cli.folder / "packetgate.toml").write_text(RULE)
     wanted = {"name": "call_changing_tool", "arguments": {"name": "bell.ring", "arguments": {"day": "monday"}}}
