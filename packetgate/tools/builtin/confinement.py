@@ -14,6 +14,8 @@ from packetgate.tools.provenance.roles import SECRET_FILES
 
 _NAMES: dict[str, list[str]] = SECRET_FILES["sandbox"]
 _SYSTEM = [*map(Path, "/usr /bin /sbin /lib /lib32 /lib64 /etc /opt /nix /snap /sys".split())]
+_KERNEL = [*map(Path, "/proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs".split())]
+"""Files of the kernel that root could change, even in the sandbox."""
 _NEXT_TO_BIN = "lib lib64 libexec include pyvenv.cfg".split()
 _CONFIGURATION = (".gitconfig", ".config/git", ".local/share/uv/python/*")
 """Git's configuration and uv's interpreters, relative to the home folder; their programs fail without these."""
@@ -66,6 +68,7 @@ class Confinement:
         mounts: dict[Path, tuple[str, ...]] = {path: ("--ro-bind-try", str(path)) for path in _SYSTEM}
         mounts[Path("/tmp")] = ("--tmpfs",)  # noqa: S108 - a folder of the sandbox
         mounts |= {Path("/proc"): ("--proc",), Path("/dev"): ("--dev",)}
+        mounts |= {path: ("--ro-bind-try", str(path)) for path in _KERNEL}
         has_own_home = not _is_within(user_home, (*self.reads, *self.writes))
         if has_own_home:
             mounts[user_home] = ("--bind", str(self.home)) if self.home else ("--tmpfs",)

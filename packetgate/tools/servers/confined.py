@@ -33,11 +33,11 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings) -> bool:
         ServerError: the entry or the settings require a sandbox, and none works on this machine.
     """
     wanted = entry.get("sandbox")
-    if wanted == "off" or (not wanted and (settings.mode == "off" or is_known_server(entry))):
+    if wanted == "off" or (wanted is None and (settings.mode == "off" or is_known_server(entry))):
         return False
     if bubblewrap_works():
         return True
-    if wanted or settings.mode == "require":
+    if wanted is not None or settings.mode == "require":
         raise ServerError(
             f"no sandbox works on this machine, so the server does not start: install bubblewrap; {SWITCH_OFF}"
         )
