@@ -106,11 +106,13 @@ def check_settings_files(settings: "Settings") -> "Settings":
     """
     from packetgate.graph.composition import sandbox_settings
     from packetgate.tools.catalogue.preferences import load_preferences
+    from packetgate.tools.risk.registry import load_registry
     from packetgate.tools.servers.config import load_config
     from packetgate.tools.servers.confined import confinement_note
 
     config = load_config(settings.config_path, settings.root)
-    note = confinement_note(config, sandbox_settings(load_preferences(settings.preferences_path), settings))
+    sandbox = sandbox_settings(load_preferences(settings.preferences_path), settings)
+    note = confinement_note(config, sandbox, load_registry(settings.registry_path)) if config.servers else ""
     for line in [*config.entry_problems, *([note] if note else [])]:
         typer.echo(f"packetgate: {line}", err=True)
     return settings

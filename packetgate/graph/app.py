@@ -11,13 +11,15 @@ from packetgate.graph.server_graph import ServerGraph
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.tools.catalogue.preferences import load_preferences
+from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.servers.config import load_config
 from packetgate.tools.servers.confined import confinement_note
 
 _settings = Settings()
 _preferences = load_preferences(_settings.preferences_path)  # reports errors of the file at the start
 _config = load_config(_settings.config_path, _settings.root)
-_note = confinement_note(_config, sandbox_settings(_preferences, _settings))
+_registry = load_registry(_settings.registry_path)
+_note = confinement_note(_config, sandbox_settings(_preferences, _settings), _registry)
 for _line in [*_config.entry_problems, *([_note] if _note else [])]:
     logging.getLogger(__name__).warning("%s", _line)
 _models = model_pool(_settings)

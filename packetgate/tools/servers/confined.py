@@ -10,6 +10,7 @@ from typing import Any
 from packetgate.state.errors import ServerError
 from packetgate.tools.builtin.confinement import Confinement
 from packetgate.tools.builtin.sandbox import SandboxSettings, bubblewrap_works
+from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import McpConfig
 from packetgate.tools.spec.tool_spec import digest_of
 
@@ -21,19 +22,22 @@ _MAX_PATH = 4_096
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://+(?=/)")
 
 
-def is_known_server(entry: Mapping[str, Any]) -> bool:
-    """Return whether the registry of known servers has the server of an entry."""
-    return False
+def is_known_server(entry: Mapping[str, Any], registry: Registry) -> bool:
+    """Return whether an entry starts a package that the registry has, in a version that it has or in none. Blocking."""
+    launched = launched_package(entry, Path(entry.get("cwd") or "."))
+    return launched is not None and any(
+        server.covers(launched, launched.version or server.server_version) for server in registry.servers
+    )
 
 
-def is_confined(entry: Mapping[str, Any], settings: SandboxSettings) -> bool:
+def is_confined(entry: Mapping[str, Any], settings: SandboxSettings, registry: Registry) -> bool:
     """Return whether a server process runs in the sandbox. Blocking.
 
     Raises:
         ServerError: the entry or the settings require a sandbox, and none works on this machine.
     """
     wanted = entry.get("sandbox")
-    if wanted == "off" or (wanted is None and (settings.mode == "off" or is_known_server(entry))):
+    if wanted == "off" or (wanted is None and (settings.mode == "off" or is_known_server(entry, registry))):
         return False
     if bubblewrap_works():
         return True
@@ -44,11 +48,13 @@ def is_confined(entry: Mapping[str, Any], settings: SandboxSettings) -> bool:
     return False
 
 
-def confinement_note(config: McpConfig, settings: SandboxSettings) -> str:
+def confinement_note(config: McpConfig, settings: SandboxSettings, registry: Registry) -> str:
     """Return which servers run in the sandbox although their entries do not say so, or an empty string. Blocking."""
     entries = {server.name: server.entry for server in config.servers if "command" in server.entry}
     try:
-        names = [name for name, entry in entries.items() if "sandbox" not in entry and is_confined(entry, settings)]
+        names = [
+            name for name, entry in entries.items() if "sandbox" not in entry and is_confined(entry, settings, registry)
+        ]
     except ServerError as error:
         return str(error)
     if not names:
@@ -60,7 +66,7 @@ def confinement_note(config: McpConfig, settings: SandboxSettings) -> str:
 
 
 def server_confinement(
-    name: str, entry: Mapping[str, Any], settings: SandboxSettings, homes: Path
+    name: str, entry: Mapping[str, Any], settings: SandboxSettings, registry: Registry, homes: Path
 ) -> Confinement | None:
     """Return what the process of a server may use, or None if it is not confined. Blocking.
 
@@ -70,7 +76,7 @@ def server_confinement(
     Raises:
         ServerError: as in `is_confined`.
     """
-    if not is_confined(entry, settings):
+    if not is_confined(entry, settings, registry):
         return None
     wanted = entry.get("sandbox")
     start = Path(entry.get("cwd") or ".").expanduser().absolute()

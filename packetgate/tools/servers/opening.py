@@ -208,7 +208,11 @@ def new_connection(
             environment,
             log,
             server_confinement(
-                config.name, entry, sandbox or SandboxSettings(mode="off"), log_dir.with_name("servers")
+                config.name,
+                entry,
+                sandbox or SandboxSettings(mode="off"),
+                registry or Registry(),
+                log_dir.with_name("servers"),
             ),
         )
 

@@ -18,6 +18,7 @@ from support.programs import descendants, require
 from packetgate.state.errors import LostCallError, ServerError
 from packetgate.tools.builtin import limits
 from packetgate.tools.builtin.sandbox import SandboxSettings
+from packetgate.tools.risk.registry import Registry
 from packetgate.tools.servers.config import ServerConfig, read_server_entry
 from packetgate.tools.servers.confined import is_confined
 from packetgate.tools.servers.hub import McpHub
@@ -137,13 +138,13 @@ async def test_a_required_sandbox_that_does_not_work_stops_the_server(monkeypatc
     monkeypatch.setenv("PATH", str(tmp_path))
     entry = {"command": "x"}
 
-    assert not is_confined(entry, SandboxSettings())
+    assert not is_confined(entry, SandboxSettings(), Registry())
     for required in ({**entry, "sandbox": "workspace"}, {**entry, "sandbox": []}):
         with pytest.raises(ServerError, match=r'no sandbox works .* "sandbox": "off"'):
-            is_confined(required, SandboxSettings())
+            is_confined(required, SandboxSettings(), Registry())
     with pytest.raises(ServerError, match="no sandbox works"):
-        is_confined(entry, SandboxSettings(mode="require"))
-    assert not is_confined({**entry, "sandbox": "off"}, SandboxSettings(mode="require"))
+        is_confined(entry, SandboxSettings(mode="require"), Registry())
+    assert not is_confined({**entry, "sandbox": "off"}, SandboxSettings(mode="require"), Registry())
 
 
 def test_a_misspelt_sandbox_confines():
