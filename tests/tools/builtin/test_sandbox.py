@@ -12,6 +12,9 @@ import pytest
 from support.programs import require
 from support.sleepers import Sleepers
 
+from packetgate.graph.settings import Settings
+from packetgate.state.errors import ConfigError
+from packetgate.tools.builtin.appeared import confirm
 from packetgate.tools.builtin.executing import executing_tools
 from packetgate.tools.builtin.files import Root, ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox, SandboxMode, SandboxSettings
@@ -176,3 +179,53 @@ async def test_a_required_sandbox_is_enforced(folder, tmp_path, monkeypatch, bwr
     assert "Sandbox: none: " in await execute(folder, SandboxSettings(), *touch, dry_run=True)
     await execute(folder, SandboxSettings(), *touch)
     assert (folder / "x").exists()
+
+
+async def test_files_that_say_what_may_run_are_read_only(run, folder):
+    for name in (".env", "mcp.json", ".git/config", ".git/hooks/pre-push", "app/.env.local"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mine")
+    script = """
+    for f in .env mcp.json .git/config .git/hooks/pre-push app/.env.local
+        do echo x > $f; rm -f $f; mv $f moved; ln $f link; echo x > link; echo x > new; mv new $f; done
+    echo x > .git/hooks/post-merge; rm -rf .git; mv .git other; echo x > .git/commondir; touch fine"""
+
+    await run("sh", "-c", script)
+
+    for name in (".env", "mcp.json", ".git/config", ".git/hooks/pre-push", "app/.env.local"):
+        assert (folder / name).read_text() == "mine", name
+    assert not (folder / ".git" / "hooks" / "post-merge").exists()
+    assert not (folder / ".git" / "commondir").exists()
+    assert (folder / "fine").exists()
+
+
+@pytest.mark.parametrize("script", ["echo x > NAME", "ln -s other NAME", "echo x > other; mv other NAME"])
+@pytest.mark.parametrize("name", ["packetgate.toml", "mcp.json"])
+async def test_a_settings_file_that_appears_needs_a_confirmation(run, folder, tmp_path, name, script, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "other").write_text("")
+    data = tmp_path / "data"
+    used = {"mcp.json": "config_path", "packetgate.toml": "preferences_path"}[name]
+
+    await run("sh", "-c", script.replace("NAME", name), data=data)
+
+    with pytest.raises(ConfigError, match=f"{name} appeared after confined programs could write"):
+        getattr(Settings(home=data), used)
+    confirm(Path(name), data)
+    assert getattr(Settings(home=data), used) == Path(name)
+
+
+async def test_settings_files_of_the_user_need_no_confirmation(run, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "linked.toml").write_text("")
+    (folder / "mcp.json").write_text("{}")
+    (folder / "packetgate.toml").symlink_to("linked.toml")
+
+    await run("true", data=tmp_path / "data")
+    settings = Settings(home=tmp_path / "data")
+
+    assert (settings.config_path, settings.preferences_path) == (Path("mcp.json"), Path("packetgate.toml"))
+
+
+async def test_the_kernel_cannot_be_changed(run):
+    assert "Read-only file system" in await run("sh", "-c", "exec 3<> /proc/sys/kernel/core_pattern")
