@@ -32,7 +32,7 @@ from packetgate.tools.servers.opening import open_hub
 
 _LABEL_FIELDS = ("risk", "outward", "untrusted", "private", "undo")
 _STARTS = Path(__file__).with_name("registry_starts.json")
-"""Arguments and variables with which servers list their tools, by package."""
+"""Variables, and arguments by package, with which servers list their tools; no value is real."""
 _PATIENCE_S = 240.0
 
 
@@ -100,16 +100,16 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
 
 async def check(packages: list[str]) -> int:
     """Start servers, and print whose tools match. Return 1 if a tool that a started server lists does not match."""
-    registry, different = read_registry(SHIPPED), 0
+    registry, listed, different, asked = read_registry(SHIPPED), 0, 0, 0
     starts = json.loads(_STARTS.read_text("utf-8"))
     for server in registry.servers:
         if packages and server.package not in packages:
             continue
         kind, _, name = server.package.partition(":")
         version = server.versions.rpartition("=")[2]
-        start = starts.get(server.package, {})
         command = ["npx", "-y", f"{name}@{version}"] if kind == "npm" else ["uvx", f"{name}=={version}"]
-        raw = {"command": command[0], "args": [*command[1:], *start.get("args", ())], "env": start.get("env", {})}
+        arguments = [*command[1:], *starts["args"].get(server.package, ())]
+        raw = {"command": command[0], "args": arguments, "env": starts["env"]}
         with tempfile.TemporaryDirectory() as folder:
             config = ServerConfig("known", {**read_server_entry(raw).fields, "cwd": folder})
             hub = await open_hub(
@@ -119,11 +119,13 @@ async def check(packages: list[str]) -> int:
                 catalogue, (health,) = await hub.catalogue(), hub.health()
         known = [spec for spec in catalogue.values() if spec.risk_source.startswith("registry")]
         unknown = [spec.upstream_name for spec in catalogue.values() if spec not in known]
-        different += len(unknown)
+        listed, different = listed + len(catalogue), different + len(unknown)
+        asked += sum(spec.is_unconfirmed_read for spec in catalogue.values())
         problem = f": {health.problem}" if health.problem else ""
         print(f"{server.package} {version}: {len(known)} of {len(catalogue)} listed tools known{problem}", flush=True)
         if unknown:
             print(f"  not known, or changed: {', '.join(unknown)}")
+    print(f"{listed} tools listed, {different} not known, {asked} asked about once as apparent reads")
     return int(different > 0)
 
 

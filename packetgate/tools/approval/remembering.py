@@ -11,6 +11,7 @@ from packetgate.state.codes import Code
 from packetgate.state.errors import RequestError
 from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
@@ -27,6 +28,7 @@ _OFFERED_WORDS: dict[str, tuple[RememberWord, ...]] = {
     "always": ("session", "always", "never"),
 }
 _SESSION_DAYS = 1
+_MAX_DESCRIPTION = 300
 
 
 def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
@@ -39,7 +41,11 @@ def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogu
         "never": ", until you revoke it",
     }
     grants = _offered_grants(call, packet, catalogue)
-    return {word: f"{grant.terms}, {grant.requester_line}{bounds[word]}" for word, grant in grants.items()}
+    lines = {word: f"{grant.terms}, {grant.requester_line}{bounds[word]}" for word, grant in grants.items()}
+    if "trust" in lines:
+        description = printable(" ".join(catalogue[call.tool_name].full.split()))
+        lines["trust"] += f". Its server describes it: {description[:_MAX_DESCRIPTION]}"
+    return lines
 
 
 def grants_of(

@@ -205,7 +205,7 @@ def unconfirmed_reads_note(specs: Sequence[ToolSpec]) -> str:
     count = (
         f"tools that look like reads but count as writes, because nothing confirms that they only read: {len(specs)}"
     )
-    return f"{count} ({names}{more}); if they only read, {', or '.join(fixes)}"
+    return f"{count} ({names}{more}); each is asked about at its first use. If they only read, {', or '.join(fixes)}"
 
 
 def _model_of(stored: Mapping[str, Any]) -> RiskModel:

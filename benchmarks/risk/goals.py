@@ -1,0 +1,73 @@
+"""`python -m benchmarks.risk.goals DATA FOUND`: counts false reads over all public catalogues, nothing confirmed.
+
+FOUND is a folder with `risk_shapes.jsonl` and `risk_public.jsonl`: calls that change something. Beside the calls that
+would run as reads, it counts those that would run once the user trusts the tool. Exit status 1: there is a false read.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mcp_types import Tool
+
+from benchmarks.train.risk.data import catalogue, data_folder, labelled
+from packetgate.state.routing import Risk
+from packetgate.tools.risk.call import judge_call
+from packetgate.tools.risk.registry import SHIPPED, read_registry
+from packetgate.tools.servers.specs import spec_of
+from packetgate.tools.spec.tool_spec import ToolSpec
+
+_CATALOGUES = ("toucan_mcp_catalog", "livemcpbench")
+
+
+def main() -> int:
+    """Print a row for each source."""
+    data, found = data_folder(sys.argv[1:]), Path(sys.argv[2])
+    false_reads = 0
+    print("| source | tools or calls | run as reads, nothing confirmed | look like reads |\n|---|--:|--:|--:|")
+    for name in _CATALOGUES:
+        specs = [_spec(row) for row in _rows(data / "routing" / name / "tools.jsonl")]
+        false_reads += _report(f"{name}, tools", [spec.risk for spec in specs], _count_unconfirmed(specs))
+    labels = [*labelled(data), *catalogue(data)]
+    writers = [
+        _spec({"name": one.tool.name, "description": one.tool.description, "input_schema": one.tool.schema})
+        for one in labels
+        if one.does_more
+    ]
+    false_reads += _report("labelled writers, tools", [spec.risk for spec in writers], _count_unconfirmed(writers))
+    tools = {row["name"]: row for name in _CATALOGUES for row in _rows(data / "routing" / name / "tools.jsonl")}
+    for name in ("risk_shapes", "risk_public"):
+        rows = [*_rows(found / f"{name}.jsonl")]
+        calls = [judge_call(_spec(tools[row["tool"]] if "tool" in row else row), row["call"]) for row in rows]
+        unconfirmed = sum(call.is_unconfirmed_read for call in calls)
+        false_reads += _report(f"{name}, calls that change something", [call.risk for call in calls], unconfirmed)
+    known = [label for server in read_registry(SHIPPED).servers for label in server.tools.values()]
+    reads = sum(label.risk is Risk.READ for label in known)
+    print(f"\n{read_registry(SHIPPED).description}: {reads} reads, none of them asked about")
+    return int(false_reads > 0)
+
+
+def _report(name: str, risks: list[Risk], unconfirmed: int) -> int:
+    reads = sum(risk is Risk.READ for risk in risks)
+    print(f"| {name} | {len(risks):,} | {reads} | {unconfirmed:,} |")
+    return reads
+
+
+def _count_unconfirmed(specs: list[ToolSpec]) -> int:
+    return sum(spec.is_unconfirmed_read for spec in specs)
+
+
+def _spec(row: dict[str, Any]) -> ToolSpec:
+    schema = {"type": "object", **(row.get("input_schema") or {})}
+    listed = Tool(name=row["name"], description=row.get("description") or "", input_schema=schema)
+    return spec_of("found", listed, trusted=False)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    return map(json.loads, path.read_text("utf-8").splitlines())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
