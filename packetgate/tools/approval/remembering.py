@@ -41,7 +41,9 @@ def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogu
         "never": ", until you revoke it",
     }
     grants = _offered_grants(call, packet, catalogue)
-    lines = {word: f"{grant.terms}, {grant.requester_line}{bounds[word]}" for word, grant in grants.items()}
+    lines: dict[str, str] = {
+        word: f"{grant.terms}, {grant.requester_line}{bounds[word]}" for word, grant in grants.items()
+    }
     if "trust" in lines:
         description = printable(" ".join(catalogue[call.tool_name].full.split()))
         lines["trust"] += f". Its server describes it: {description[:_MAX_DESCRIPTION]}"
