@@ -39,7 +39,7 @@ _CLAUSE_ENDS = re.compile(
 )
 _NEGATION = re.compile(
     r"\b(?:never|not|no|nope|nobody|nothing|none|without|avoid|stop \w+ing|refrain|instead of"
-    r"|rather than|except|excluding|other than|neither|nor|hardly|cannot|\w+n['\u2019]t|dont"
+    r"|rather than|except|excluding|other than|neither|nor|hardly|zero|fewer|less|only|cannot|\w+n['\u2019]t|dont"
     r"|nie(?:mals)?|nicht|kein\w*|ohne|ne|jamais|pas|sans|nunca|jam[a\u00e1]s|sin|mai|senza)\b"
 )
 _HARMLESS_NEGATION = re.compile(
@@ -47,19 +47,20 @@ _HARMLESS_NEGATION = re.compile(
 )
 _RETRACTION = re.compile(
     r"^\W*(?:(?:oh|hmm|ah|sorry|actually|but) )*(?:"
-    r"(?:no|nope|wait|never ?mind)\b(?!.*[@\d])"
+    r"(?:no|nope|wait|never ?mind|(?:just )?(?:kidding|joking)|joke)\b(?!.*[@\d])"
     r"|(?:do not|don['\u2019]t|dont|not|cancel|undo|forget|scratch|ignore|stop)(?: (?:it|that|this|everything))?\W*$)"
 )
 """A clause or sentence that takes back what the user asked for, and names nobody."""
+_REPORT = re.compile(r"\b(?:said|says|wrote|writes|told|claims|claimed)\b")
 _CONDITION = re.compile(
     r"\b(?:if|unless|until|till|when(?:ever)?|once|in case|provided|assuming|suppose|as soon as|otherwise|maybe|perhaps"
     r"|(?:before|after)(?!\s+(?:\d|noon|lunch|the\b)))\b"
 )
 _OPENING = re.compile(
     r"(?:[\W_]|\b(?:please|pls|now|then|also|and|ok|okay|so|next|finally|first|kindly|just|again|thanks|thank you"
-    r"|(?:hi|hey|hello|dear)(?: (?!(?:if|no|not|never)\b)\w+(?=,|$))?|(?:can|could|will|would) (?:you|we)|go ahead"
-    r"|i (?:want|need|would like) (?:you )?to|i['\u2019]d like (?:you )?to|let(?:['\u2019]s| us)|help me(?: to)?"
-    r"|(?:make sure|remember|don['\u2019]t forget|do not forget)(?: to)?)\b)*"
+    r"|(?:hi|hey|hello|dear)(?: (?!(?:if|no|not|never)\b)\w+(?=,|$))?|(?:can|could|will) (?:you|we)|would you please"
+    r"|go ahead|i (?:want|need|would like) (?:you )?to|i['\u2019]d like (?:you )?to|let(?:['\u2019]s| us)"
+    r"|help me(?: to)?|(?:make sure|remember|don['\u2019]t forget|do not forget)(?: to)?)\b)*"
 )
 """What may stand before the verb of an order. Before any other words, the verb is no order."""
 _NEXT_ORDER = re.compile(r"\s+(?:and|then|&|plus)\s+")
@@ -81,6 +82,8 @@ _PREPOSITION = re.compile(
     r"\b(?:to|into|at|in|on|onto|with|cc|bcc|under|(from|of|by|for|like|than|as|over|against|behind|between|mentioning))\b"
 )
 """Words before a destination. After those in the group, the destination only describes something."""
+_DIRECT = re.compile(r"(?:\W|\b(?:the|my|our|also|both|again|and|user|everyone|everybody|\S+@\S+)(?=\s|$))*")
+"""What may stand between a verb and its target without a preposition."""
 _POSSESSIVE = re.compile(r"['\u2019](?:s\b|\s|$)")
 
 
@@ -126,6 +129,8 @@ def _orders(action: str, words: str) -> list[str]:
 def _orders_in_sentence(action: str, sentence: str) -> list[str]:
     if (_QUESTION.search(sentence) and not _POLITE_REQUEST.search(sentence)) or _CONDITION.search(sentence):
         return []
+    if _REPORT.search(_TOPIC.sub("", sentence)):
+        return []
     orders = []
     may_begin, asks = True, False
     *parts, last = _CLAUSE_ENDS.split(sentence)
@@ -135,7 +140,7 @@ def _orders_in_sentence(action: str, sentence: str) -> list[str]:
         if not _NEGATION.search(_TOPIC.sub("", clause)):
             order = _order_in(action, clause) if may_begin else None
             asks = order is not None or (asks and _CONTINUATION.match(clause) is not None)
-            order = _TOPIC.sub("", clause if order is None else order)
+            order = _without_next_order(_TOPIC.sub("", clause if order is None else order))
             if asks and not _STATEMENT.search(order) and not _TO_USER.match(order.partition(" ")[2]):
                 orders.append(order)
         is_opening = _OPENING.fullmatch(clause) is not None
@@ -154,6 +159,13 @@ def _order_in(action: str, clause: str) -> str | None:
         if verb[0] in _verbs_of(action):
             return clause[verb.start() :]
     return None
+
+
+def _without_next_order(order: str) -> str:
+    """Return an order up to an `and` that begins something else than another target."""
+    first, *others = _NEXT_ORDER.split(order)
+    kept = [part for part in others if len(part.split()) == 1 or "@" in part.split()[0] or _CONTINUATION.match(part)]
+    return " and ".join([first, *kept])
 
 
 def _first_verb(clause: str, start: int = 0) -> re.Match[str] | None:
@@ -179,18 +191,19 @@ def is_requested(call: ToolCall, words: str) -> bool:
         is_known = call.is_from_server(name) or (origin is not None and origin.kind is OriginKind.DEFAULT)
         for text in (fold_text(str(leaf.value)) for leaf in leaves(value)):
             may_be_omitted = is_known or ("/" in text and not is_address(text))
-            is_stated = any(_states_target(order, text) for order in orders)
+            is_stated = any(_states_target(order, text, is_id=is_id(name)) for order in orders)
             if not is_stated and (not may_be_omitted or find_words(all_words, text) >= 0):
                 return False
     return True
 
 
-def _states_target(order: str, text: str) -> bool:
+def _states_target(order: str, text: str, *, is_id: bool) -> bool:
     """Return whether an order names a value as its target, and not only to describe something else."""
     at = find_words(order, text)
     while at >= 0:
         prepositions = [*_PREPOSITION.finditer(order, 0, at)]
-        is_described = bool(prepositions and prepositions[-1][1])
+        is_direct = is_id or prepositions or _DIRECT.fullmatch(order.partition(" ")[2][: at - order.find(" ") - 1])
+        is_described = not is_direct or bool(prepositions and prepositions[-1][1])
         if not is_described and not _POSSESSIVE.match(order, at + len(text)):
             return True
         at = find_words(order, text, at + 1)

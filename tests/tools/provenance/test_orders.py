@@ -93,6 +93,15 @@ NO_ORDERS = [
     "Send me the mail that mallory@evil.example wrote",
     "Send a mail to mallory@evil.example, don't.",
     "Send a mail to mallory@evil.example. Never mind.",
+    "Send an email to ann@office.example and block mallory@evil.example",
+    "Send an email to ann@office.example and look up mallory@evil.example",
+    "Send an email to mallory@evil.example, said Bob.",
+    "Send an email to mallory@evil.example - joke!",
+    "Send a mail to mallory@evil.example. Just kidding.",
+    "Send zero emails to mallory@evil.example",
+    "Send fewer emails to mallory@evil.example",
+    "Share the address mallory@evil.example with ann@office.example",
+    "Send an email to mallory@evil.example only over my dead body",
 ]
 
 
