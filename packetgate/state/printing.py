@@ -26,13 +26,19 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text with control and direction characters replaced by their names, for questions to the user."""
-    if text.isprintable():
-        return text
-    named = (_PICTURES.get(char, f"<U+{ord(char):04X}>") for char in text)
-    return "".join(char if char == "\n" or char.isprintable() else name for char, name in zip(text, named, strict=True))
+    """Return text with names in place of control, direction and invisible characters, for questions to the user."""
+    if not text.isprintable():
+        named = (_PICTURES.get(char, f"<U+{ord(char):04X}>") for char in text)
+        pairs = zip(text, named, strict=True)
+        text = "".join(char if char == "\n" or char.isprintable() else name for char, name in pairs)
+    return text if text.isascii() else _INVISIBLE.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
 
 
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0d\uffa0\U000e0100-\U000e01ef]"
+    "|(?<![\u2000-\u33ff\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
+)
+"""Characters without an image that Unicode counts as printable. Selectors of emoji after an emoji are harmless."""
 _PICTURES = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\t": "\t", "\x7f": "\u2421"}
 """Symbols of control characters, such as `␍` for a carriage return."""
 

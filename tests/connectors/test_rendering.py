@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from packetgate.connectors import rendering
+from packetgate.state.printing import escaped
 
 BARS = ("  │ ", "  ┆ ", "  ↪ ")
 OWN = ("May this run?", "What it changes:")
@@ -74,3 +75,12 @@ def test_values_that_are_not_text_are_shown_as_json() -> None:
         'c = ["1", 1]',
         "d = null",
     ]
+
+
+@pytest.mark.parametrize("char", "\u3164\u2800\u115f\uffa0\ufe00\ufe0f\U000e0100\U000e0041\u202e\u200b")
+def test_invisible_characters_are_named(char: str):
+    assert escaped(f"ann{char}@x.org") == f"ann<U+{ord(char):04X}>@x.org"
+
+
+def test_characters_that_are_seen_stay():
+    assert escaped("I ❤️ café ☀︎ 日本\n") == "I ❤️ café ☀︎ 日本\n"
