@@ -25,7 +25,7 @@ COMMANDS = {
         "Undo the last change that a built-in tool made below this folder, or the named change.",
     ),
     "tools": ("terminal.reports", "List the tools with risk, category and description, or their past use."),
-    "policy": ("terminal.reports", "List the policy rules of packetgate.toml, and remembered answers."),
+    "policy": ("terminal.reports", "List the policy rules, remembered answers, and labels of the proxy's clients."),
     "settings": ("terminal.reports", "Show the settings of a run and the options of models, with their sources."),
     "calibrate": ("terminal.calibrate", "Fit the review's confidence to your answers, and show how reliable it is."),
     "evaluate": (

@@ -183,7 +183,7 @@ async def policy(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the policy rules of packetgate.toml, remembered answers, and what clients of the proxy have read.
+    """List the policy rules, remembered answers, and labels of the proxy's clients.
 
     --test reads the file as it is now, so that you can try a rule before a running Packetgate reads it.
     """
