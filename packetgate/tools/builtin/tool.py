@@ -102,7 +102,7 @@ class BuiltinTool:
             returns_untrusted=self.risk is not Risk.WRITE,
             returns_private=self.risk is not Risk.WRITE,
             resolve_arguments=self._resolve_arguments if self.paths else self.resolve,
-            derived_parameters=self.derived_parameters,
+            derived_parameters=tuple(sorted(self.derived_parameters)),
             paths_exist=(lambda params: all(path_parameter.path_exists(params) for path_parameter in self.paths))
             if self.paths
             else None,

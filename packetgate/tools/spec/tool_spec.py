@@ -91,7 +91,7 @@ class ToolSpec:
         default=None, compare=False, repr=False
     )
     """Resolves arguments of a built-in tool, such as a name to a path. May block."""
-    derived_parameters: frozenset[str] = frozenset()
+    derived_parameters: tuple[str, ...] = ()
     """The parameters that `resolve_arguments` fills in from Packetgate's own records; nobody needs to state them."""
     paths_exist: Callable[[dict[str, Any]], bool] | None = field(default=None, compare=False, repr=False)
     """Whether the paths in the arguments of a built-in tool exist. May block."""
