@@ -48,19 +48,19 @@ LINE = 'tools."db.read_entry".risk = "read"'
 
 
 @pytest.mark.slow
-def test_an_unconfirmed_read_is_a_dry_run_until_packetgate_toml_confirms_it(cli: CommandLine):
+def test_an_unconfirmed_read_is_asked_about_until_packetgate_toml_confirms_it(cli: CommandLine):
     serve(cli, "Read an entry by its title.", READ_TOOL, trusted=False)
     request = ("ask", 'Read the entry with title "May" by db.read_entry')
-    told = " ".join(cli.run(*request).out.split())
-    assert "it looks like a read and counts as write, which is switched off, because nothing confirms" in told
-    assert LINE in told
-    asked = cli.run("ask", "--allow-writes", *request[1:])
-    assert asked.status == 3
-    assert "only reads add this line at the top of packetgate toml" in " ".join(re.findall(r"\w+", asked.out))
+    for switches in ((), ("--allow-writes",)):
+        asked = cli.run(*request, *switches)
+        assert asked.status == 3
+        assert "looks like a read but nothing confirms that" in " ".join(re.findall(r"\w+", asked.out))
     assert not (cli.folder / "ran.txt").exists()
     doctor = " ".join(cli.run("doctor").out.split())
     assert "look like reads but count as writes, because nothing confirms that they only read: 1 (read_entry)" in doctor
+    assert LINE in doctor
     (cli.folder / "packetgate.toml").write_text(f"{LINE}\n")
+    cli.run("policy", "--confirm", "packetgate.toml")
     assert "done" in cli.run(*request).out
     assert (cli.folder / "ran.txt").read_text() == "May"
     assert "nothing confirms" not in cli.run("doctor").out
