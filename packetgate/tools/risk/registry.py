@@ -5,6 +5,7 @@ tool whose name and input schema have not changed.
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,8 +46,23 @@ _REDIRECTING_VARIABLES = frozenset(
 )
 """Variables that may change which package runs, or which code runs in it."""
 _HARMLESS_VARIABLES = frozenset({"NODE_ENV", "NODE_EXTRA_CA_CERTS"})
-_NPM_SPEC = re.compile(r"((?:@[a-z0-9~-][\w.~-]*/)?[a-z0-9~-][\w.~-]*)(?:@([^/:\s]+))?")
-_PYPI_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[\w.,-]*\])?(?:(?:==|@)([^/:\s]+))?")
+_FOLDER_FILES = {
+    "npx": (),
+    "bunx": ("bunfig.toml", ".env", ".env.local", ".env.development", ".env.production"),
+    "pnpm": ("pnpm-workspace.yaml", ".pnpmfile.cjs"),
+    "uvx": (),
+    "pipx": ("__pypackages__",),
+}
+"""Files and folders by which a launcher may start something else, in the folder of the server or above."""
+_HARMLESS_NPM_SETTINGS = frozenset(
+    "audit engine-strict fund legacy-peer-deps loglevel package-lock progress save save-exact save-prefix"
+    " update-notifier".split()
+)
+# a version that begins with a dot or ends like an archive is a local file, to npm
+_NPM_SPEC = re.compile(
+    r"((?:@[a-z0-9~-][\w.~-]*/)?[a-z0-9~-][\w.~-]*)(?:@(?!\.|.*\.(?i:tgz|tar|tar\.gz)$)([^/\\:\s]+))?"
+)
+_PYPI_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[\w.,-]*\])?(?:(==|@)([^/\\:\s]+))?")
 _EXACT_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
@@ -241,11 +257,13 @@ def launched_package(entry: Mapping[str, Any], folder: Path) -> LaunchedPackage 
     if match is None:
         return None
     name = match[1] if kind == "npm" else re.sub(r"[-_.]+", "-", match[1]).casefold()
+    version = match[match.re.groups] or ""
+    if kind == "pypi" and match[2] == "@" and (program != "uvx" or not _is_version(version)):  # a local file or folder
+        return None
     if is_named and arguments[1:2] not in ([match[1]], [name]):  # `uvx --from` can start any program of its environment
         return None
-    if kind == "npm" and _folder_redirects(folder, name):
+    if _folder_redirects(folder, program, arguments[0] if program == "pipx" else name):
         return None
-    version = match[2] or ""
     return LaunchedPackage(f"{kind}:{name}", version if _EXACT_VERSION.fullmatch(version) else "")
 
 
@@ -256,19 +274,45 @@ def _redirects(variable: str) -> bool:
     )
 
 
-def _folder_redirects(folder: Path, package: str) -> bool:
-    """Return whether npm would start a package of the folder, or ask another registry."""
+def _folder_redirects(folder: Path, program: str, package: str) -> bool:
+    """Return whether a file of the folder, or of a folder above, may change what the launcher starts."""
     folder = folder.absolute()
+    if program == "pipx" and (folder / package).exists():  # pipx runs a file of this name
+        return True
     for place in (folder, *folder.parents):
-        installed = (place / "node_modules" / package, place / "node_modules" / ".bin" / package)
-        if any(path.exists() for path in installed):
+        found = [place / name for name in _FOLDER_FILES[program]]
+        if program in ("npx", "bunx", "pnpm"):
+            programs = place / "node_modules" / ".bin"
+            found += [place / "node_modules" / package, programs / package, programs / package.rpartition("/")[2]]
+        if any(map(os.path.lexists, found)):
             return True
-        settings = "" if place == Path.home() else _text_of(place / ".npmrc")
-        if "registry" in settings or re.search(
-            rf'"name"\s*:\s*"{re.escape(package)}"', _text_of(place / "package.json")
+        if program in ("npx", "bunx", "pnpm") and (
+            (place != Path.home() and _npm_settings_redirect(_text_of(place / ".npmrc")))
+            or _name_in(_text_of(place / "package.json")) == package
         ):
             return True
     return False
+
+
+def _npm_settings_redirect(text: str) -> bool:
+    lines = (line.strip() for line in re.split(r"[\r\n]", text))
+    settings = (line.partition("=")[0].strip() for line in lines if line and not line.startswith(("#", ";")))
+    return any(setting not in _HARMLESS_NPM_SETTINGS for setting in settings)
+
+
+def _name_in(package_file: str) -> str:
+    try:
+        package = json.loads(package_file.removeprefix("\ufeff") or "{}")
+    except (ValueError, RecursionError):
+        return ""
+    return str(package.get("name")) if isinstance(package, dict) else ""
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return text == "latest" or bool(Version(text))
+    except InvalidVersion:
+        return False
 
 
 def _text_of(path: Path) -> str:

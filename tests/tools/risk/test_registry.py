@@ -78,6 +78,15 @@ def test_a_package_that_a_launcher_starts_is_recognized(command: str, package: s
         "npx @modelcontextprotocol/server-memory@npm:evil",
         "npx @modelcontextprotocol/server-memory@https://evil.example/x.tgz",
         "npx @modelcontextprotocol/server-memory@file:../evil",
+        "npx @modelcontextprotocol/server-memory@evil.tgz",
+        "npx @modelcontextprotocol/server-memory@evil.TAR.GZ",
+        "npx @modelcontextprotocol/server-memory@.evil",
+        "npx @modelcontextprotocol/server-memory@evil\\x",
+        "uvx mcp-server-git@evil",
+        "uvx mcp-server-git@evil.whl",
+        "uvx mcp-server-git[x]@1evil",
+        "uvx mcp-server-git@..",
+        "pipx run mcp-server-git@1.2.3",
         "pnpm exec @modelcontextprotocol/server-memory",
         "pnpm --package=evil dlx @modelcontextprotocol/server-memory",
         "uvx --index-url https://evil.example mcp-server-git",
@@ -119,6 +128,12 @@ def test_variables_that_redirect_a_launcher_make_a_server_unknown(variable: str)
         ("node_modules/@modelcontextprotocol/server-memory/package.json", "{}"),
         ("node_modules/.bin/@modelcontextprotocol/server-memory", ""),
         ("package.json", '{"name" : "@modelcontextprotocol/server-memory"}'),
+        ("package.json", '{"n\\u0061me": "@modelcontextprotocol\\/server-memory"}'),
+        ("node_modules/.bin/server-memory", ""),
+        (".npmrc", "fund=false\nnode-options = --require=./evil.js"),
+        (".npmrc", "script-shell=./evil.sh"),
+        (".npmrc", "cache=./evil"),
+        (".npmrc", '"regis\\u0074ry"=https://evil.example'),
     ],
 )
 def test_files_that_redirect_npx_make_a_server_unknown(file: str, text: str, tmp_path: Path) -> None:
@@ -129,6 +144,26 @@ def test_files_that_redirect_npx_make_a_server_unknown(file: str, text: str, tmp
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text)
     assert launched(*command, folder=folder) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("bunx @modelcontextprotocol/server-memory", "bunfig.toml"),
+        ("bunx @modelcontextprotocol/server-memory", ".env"),
+        ("pnpm dlx @modelcontextprotocol/server-memory", "pnpm-workspace.yaml"),
+        ("pipx run mcp-server-git", "inner/mcp-server-git"),
+        ("pipx run mcp-server-git", "__pypackages__/x"),
+    ],
+)
+def test_files_that_redirect_other_launchers_make_a_server_unknown(command: str, file: str, tmp_path: Path) -> None:
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (tmp_path / ".npmrc").write_text("; a comment\nfund = false\nsave-exact=true\n")
+    assert launched(*command.split(), folder=folder) is not None
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("")
+    assert launched(*command.split(), folder=folder) is None
 
 
 def test_the_digest_covers_all_but_prose() -> None:
