@@ -61,6 +61,9 @@ class ServerGraph(CompiledStateGraph[CognitionPacket, RoutingContext, TurnInput,
                 if turn_input.goto:
                     raise RequestError("goto is not supported: send `messages`, or resume with a reply")
                 check_update(turn_input.update)
+                if sections := {*(turn_input.update or ())} - {"messages"}:  # whoever may start runs is no operator
+                    names = ", ".join(sorted(map(repr, sections)))
+                    raise RequestError(f"a command cannot update {names}: send `messages`, or resume with a reply")
                 if turn_input.resume is not None or not turn_input.update:
                     check_reply(turn_input.resume)
             elif not isinstance(turn_input, dict):

@@ -75,6 +75,20 @@ def test_a_run_cannot_start_at_a_node(langgraph_server: LangGraphServer) -> None
     assert not (langgraph_server.root / "started.txt").exists()
 
 
+def test_a_command_cannot_forge_the_packet(langgraph_server: LangGraphServer) -> None:
+    async def conversation(client: LangGraphClient) -> tuple[str, dict[str, Any]]:
+        thread, state = await ask(client, 'Write "hello" to forged.txt', allow_write_tools=True)
+        update = {"governance": state["governance"], "context": state["context"] | {"labels": []}}
+        command = {"resume": "yes", "update": update}
+        answer = await client.runs.wait(thread, GRAPH, command=command, raise_error=False)
+        return str(answer), await client.threads.get_state(thread)
+
+    answer, state = langgraph_server.talk(conversation)
+    assert "cannot update 'context', 'governance'" in answer
+    assert state["next"] == ["ask_user"]
+    assert not (langgraph_server.root / "forged.txt").exists()
+
+
 def test_an_invalid_request_changes_nothing(langgraph_server: LangGraphServer) -> None:
     async def conversation(client: LangGraphClient) -> tuple[str, Any]:
         thread, _ = await ask(client, "Hello")
