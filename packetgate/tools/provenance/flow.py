@@ -17,9 +17,12 @@ from packetgate.tools.spec.hosts import fits_host, host_in
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
-_COUNTERS = frozenset("count depth first length limit max maximum num offset page pages per results size top".split())
-_MAX_COUNT = 100
+_COUNTERS = frozenset(
+    "count depth first index length limit max maximum num offset page pages per results size skip start top".split()
+)
+_MAX_COUNT = 1_000_000
 _AUTHORITY_END = re.compile(r"[/?#]")
+_PORT = re.compile(r":(?!80$|443$)(\d+)$")
 _ABSENT = object()
 
 
@@ -31,7 +34,7 @@ class _Value(NamedTuple):
     is_target: bool
     """Whether the call may go to this address."""
     is_count: bool
-    """Whether it is a small number of results or pages, which carries little."""
+    """Whether it is a small or round number of results, pages or characters, which carries little."""
 
 
 def flow_flags(
@@ -71,8 +74,8 @@ def _values_in(name: str, argument: Any, spec: ToolSpec) -> Iterator[_Value]:
         text = str(leaf.value)
         is_link = "://" in text or is_address(plain_text(text))
         is_target = not is_mail(text) and (is_link or names_address(leaf.keys, schema))
-        is_small = isinstance(leaf.value, int) and 0 <= leaf.value <= _MAX_COUNT
-        yield _Value(name, text, is_target, is_small and bool(_COUNTERS & {*words_of(leaf.keys[-1])}))
+        is_round = isinstance(leaf.value, int) and 0 <= leaf.value <= _MAX_COUNT and len(text.rstrip("0")) <= 2
+        yield _Value(name, text, is_target, is_round and bool(_COUNTERS & {*words_of(leaf.keys[-1])}))
 
 
 def _host_reason(value: _Value, spec: ToolSpec, sources: SourceTexts, *, reads: bool) -> FlagReason | None:
@@ -108,7 +111,9 @@ def _carried_reason(value: _Value, spec: ToolSpec, sources: SourceTexts) -> Flag
             return None
         subdomain = host.removesuffix(words.domain_of(host)).removeprefix("www.")
         address = value.text.partition("://")[2] or value.text
-        carried = [subdomain, *_AUTHORITY_END.split(address, maxsplit=1)[1:]]
+        authority, *path = _AUTHORITY_END.split(address, maxsplit=1)
+        port = _PORT.search(authority)
+        carried = [subdomain, port[1] if port else "", *path]
     if all(map(words.cover, carried)):
         return None
     place = next(sources.places_of(fold_text(value.text)), None)

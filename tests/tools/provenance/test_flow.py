@@ -163,6 +163,22 @@ def test_what_the_user_named_is_not_flagged(
     assert reasons(words, spec, *calls, **params) == ""
 
 
+def test_the_next_part_of_a_named_page_is_not_flagged():
+    words, url = "Read https://shop.example/a", "https://shop.example/a"
+    for numbers in ({"start_index": 5000}, {"start_index": 15000, "max_length": 20000}, {"page": 100}):
+        assert reasons(words, FETCH, DIARY, url=url, **numbers) == ""
+    for numbers in ({"start_index": 1742}, {"max_length": 88000000}, {"code": 5000}, {"page": -10}):
+        assert reasons(words, FETCH, DIARY, url=url, **numbers)
+
+
+def test_a_port_carries_data():
+    words = "Look at shop.example and http://localhost:8765"
+    assert reasons(words, FETCH, DIARY, url="http://shop.example:1742/")
+    assert reasons(words, FETCH, DIARY, url="http://localhost:1742/")
+    assert reasons(words, FETCH, DIARY, url="http://localhost:8765/") == ""
+    assert reasons(words, FETCH, DIARY, url="https://shop.example:443/") == ""
+
+
 def test_public_text_bounds_hosts_but_not_words():
     public = earlier_call("news.list", [{"title": "Tulips"}]).changed(result_labels=(FlowLabel.UNTRUSTED,))
     assert reasons("Any news?", SEARCH, public, query="rare bulbs of Holland") == ""
