@@ -45,6 +45,8 @@ def _readable(value: Any, read: Callable[[Any], Any]) -> Any:
 
 Messages = Annotated[list[AnyMessage], WrapValidator(_readable), add_messages]
 
+_CONTINUING_WORDS = 3
+"""A message of at most so many words, such as "Go on.", continues the message before it."""
 CLIENT_SUPPLIED = "packetgate_told"
 """Key in `additional_kwargs` of messages that the client supplied as history. They are not the user's own words."""
 MODEL_TEXT = "packetgate_words"
@@ -97,6 +99,15 @@ class CognitionPacket(BaseModel):
         """Everything that the user wrote in this session."""
         words = [message.text for message in self.messages if is_user_message(message)]
         return "\n".join([*words, self.content.user_words])
+
+    @property
+    def request_words(self) -> str:
+        """What the user wrote this turn, and before it the messages that a short message such as "Go on." continues."""
+        words = [self.content.user_words]
+        earlier = [message.text for message in self.history if is_user_message(message)]
+        while earlier and len(words[0].split()) <= _CONTINUING_WORDS:
+            words.insert(0, earlier.pop())
+        return "\n".join(words)
 
     @property
     def labels(self) -> tuple[SessionLabel, ...]:

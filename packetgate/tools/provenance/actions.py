@@ -1,6 +1,7 @@
 """Decide whether a text asks for a tool's action."""
 
 import re
+from collections.abc import Iterator, Set
 from functools import lru_cache
 
 from packetgate.state.origins import ArgumentRole, OriginKind
@@ -77,6 +78,7 @@ _TOPIC = re.compile(
     re.DOTALL,
 )
 """The part of a clause that says what something is about."""
+_OBJECT = re.compile(r"\s+(?:the|an?|this|these|it|them|him|her|all|each|every)\b")
 _TO_USER = re.compile(r"\W*(?:me|us|myself)\b")
 _PREPOSITION = re.compile(
     r"\b(?:to|into|at|in|on|onto|with|cc|bcc|under|(from|of|by|for|like|than|as|over|against|behind|between|mentioning))\b"
@@ -87,10 +89,18 @@ _DIRECT = re.compile(r"(?:\W|\b(?:the|my|our|also|both|again|and|user|everyone|e
 _POSSESSIVE = re.compile(r"['\u2019](?:s\b|\s|$)")
 
 
-def mentions_action(action: str, words: str) -> bool:
-    """Return whether a folded text contains a verb that asks for the action of a tool with this name."""
-    verbs = [*_WORD.findall(words), *_COMMAND.findall(words)]
-    return not _stems_of(action).isdisjoint(map(stem_of, verbs))
+def asks_for_action(action: str, words: str) -> bool:
+    """Return whether the user's folded words ask for the action of a tool with this name.
+
+    A verb or another word of the name counts where it is an instruction, unless it asks to tell or give the user
+    something. With an object, or as the verb of the tool itself, it counts anywhere.
+    """
+    own, stems = stem_of(_own_verb(action)), _stems_of(action)
+    return not stems.isdisjoint(map(stem_of, _COMMAND.findall(words))) or any(
+        (instructs and not _TO_USER.match(words, verb.end()))
+        or (verb[0] not in WORDS["nouns"] and (stem_of(verb[0]) == own or _OBJECT.match(words, verb.end())))
+        for verb, instructs in _verbs_in(stems.union(map(stem_of, words_of(action))), words)
+    )
 
 
 def is_removal(action: str) -> bool:
@@ -100,17 +110,23 @@ def is_removal(action: str) -> bool:
 
 def instruction_span(action: str, text: str) -> tuple[int, int] | None:
     """Return the start and end of the first verb in a folded text that instructs somebody to do the action."""
-    own_stem, stems = stem_of(_own_verb(action)), _stems_of(action)
+    own_stem = stem_of(_own_verb(action))
+    for verb, instructs in _verbs_in(_stems_of(action), text):
+        is_own = len(own_stem) > 4 and stem_of(verb[0]) == own_stem
+        if verb[0] not in WORDS["nouns"] and (instructs or is_own):
+            return verb.span()
+    return None
+
+
+def _verbs_in(stems: Set[str], text: str) -> Iterator[tuple[re.Match[str], bool]]:
+    """Yield each word with one of these stems, with whether its place in the clause makes it an instruction."""
     last = ""
     for match in _WORD.finditer(text):
         word = match[0]
-        stem = stem_of(word)
-        if stem in stems and word not in WORDS["nouns"] and not _FIELD_NAME.match(text, match.end()):
+        if stem_of(word) in stems and not _FIELD_NAME.match(text, match.end()):
             before = text[max(0, match.start() - 4) : match.start()]
-            if (stem == own_stem and len(own_stem) > 4) or last in _REQUEST_WORDS or _CLAUSE_START.search(before):
-                return match.span()
+            yield match, last in _REQUEST_WORDS or _CLAUSE_START.search(before) is not None
         last = word
-    return None
 
 
 def _orders(action: str, words: str) -> list[str]:

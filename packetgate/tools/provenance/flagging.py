@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from packetgate.state.origins import ArgumentRole, Origin, OriginKind
+from packetgate.state.origins import ArgumentRole, FlowLabel, Origin, OriginKind
 from packetgate.state.routing import Risk
-from packetgate.tools.provenance.actions import DELEGATION, instruction_span, mentions_action
+from packetgate.tools.provenance.actions import DELEGATION, asks_for_action, instruction_span, is_removal
 from packetgate.tools.provenance.flow import flow_flags
 from packetgate.tools.provenance.roles import role_of, secret_reference_in
 from packetgate.tools.provenance.sources import FlagReason, OutputField, SourceTexts, TextPlace
@@ -98,18 +98,17 @@ def _secret_reason(name: str, value: Any) -> FlagReason | None:
 
 def _flags_in_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts) -> dict[str, FlagReason]:
     action = spec.upstream_name
-    requested = mentions_action(action, sources.user.folded)
+    requested = asks_for_action(action, sources.request)
     flags = {
         name: reason
         for name, parts in traces.items()
         if (reason := _value_reason(action, parts, sources, requested=requested))
     }
-    instruction = None if requested else _instruction_place(action, sources)
-    if instruction is not None:
-        why = f"you did not ask for this action; text that {instruction.source.tool} returned asks for it"
+    unrequested = None if requested else _unrequested_reason(action, sources)
+    if unrequested is not None:
         unstated = [name for name, parts in traces.items() if any(not trace.kind.is_user_or_default for trace in parts)]
         for name in unstated or [*traces][:1] or [WHOLE_CALL]:
-            flags.setdefault(name, FlagReason(why, instruction))
+            flags.setdefault(name, unrequested)
     flagged = (trace for name in flags for trace in traces.get(name, ()))
     if any(trace.role is ArgumentRole.DESTINATION for trace in flagged):
         for name, parts in traces.items():
@@ -122,14 +121,16 @@ def _flags_in_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources
 
 def _flags_in_workspace(change: WorkspaceChange, traces: Mapping[str, list[_Trace]]) -> dict[str, FlagReason]:
     action, sources = change.spec.upstream_name, change.sources
-    requested = mentions_action(action, sources.user.folded)
+    requested = asks_for_action(action, sources.request)
     flags = {}
     for name, parts in traces.items():
         unstated = [trace for trace in parts if not trace.kind.is_user_or_default]
         if name in change.paths:
             reason = change.path_reason(name) if unstated else None
         else:
-            suspicious = [trace for trace in unstated if trace.place is None or not change.is_ordinary(trace.place)]
+            suspicious = [
+                trace for trace in unstated if trace.place is not None and not change.is_ordinary(trace.place)
+            ]
             reason = _value_reason(action, suspicious, sources, requested=requested)
         if reason:
             flags[name] = reason
@@ -140,15 +141,24 @@ def _flags_in_workspace(change: WorkspaceChange, traces: Mapping[str, list[_Trac
     return flags
 
 
-def _instruction_place(action: str, sources: SourceTexts) -> TextPlace | None:
-    """Return the place of an instruction for this action, except in a document that the user asked to follow."""
-    delegated = DELEGATION.search(sources.user.folded) is not None
-    for source in sources.free_texts:
-        is_followed = delegated and (source.is_named or source.text in sources.named_texts)
-        span = None if is_followed else instruction_span(action, source.folded)
-        if span:
-            return TextPlace(source, *span)
-    return None
+def _unrequested_reason(action: str, sources: SourceTexts) -> FlagReason | None:
+    """Return a reason for an action that the user did not ask for, if text of third parties may have asked for it.
+
+    A document that the user asked to follow may ask for actions, but for a removal only if it clearly does. Without own
+    words of the user, only a text that clearly asks for the action is a reason.
+    """
+    asking = {source: span for source in sources.free_texts if (span := instruction_span(action, source.folded))}
+    if DELEGATION.search(sources.user.folded) is not None:
+        followed = (source for source in asking if source.is_named or source.text in sources.named_texts)
+        if not is_removal(action) or any(followed):
+            return None
+    for source, span in asking.items():
+        why = f"you did not ask for this action; text that {source.tool} returned asks for it"
+        return FlagReason(why, TextPlace(source, *span))
+    holder = sources.labels.get(FlowLabel.UNTRUSTED)
+    if holder is None or not sources.destinations.folded:
+        return None
+    return FlagReason(f"you did not ask for this action, and the session holds text of third parties (from {holder})")
 
 
 def _value_reason(action: str, traces: Iterable[_Trace], sources: SourceTexts, *, requested: bool) -> FlagReason | None:
@@ -156,7 +166,11 @@ def _value_reason(action: str, traces: Iterable[_Trace], sources: SourceTexts, *
         is_destination, is_text = trace.role is ArgumentRole.DESTINATION, trace.kind is OriginKind.TEXT
         if is_destination and is_text and not _is_named_person(trace, sources):
             return FlagReason(f"this destination appears only in text that {trace.tool} returned", trace.place)
-        if is_destination and trace.kind is OriginKind.NOBODY and trace.is_address:
+        if (
+            trace.kind is OriginKind.NOBODY
+            and trace.is_address
+            and (is_destination or FlowLabel.UNTRUSTED in sources.labels)
+        ):
             return FlagReason(
                 "this address comes neither from you nor from a field of any output", flagged_part=trace.text
             )
@@ -218,7 +232,7 @@ def _traces_of(leaf: Leaf, schema: Mapping[str, Any], sources: SourceTexts) -> l
         return [_trace_text(part, role, sources) for part in parts] if parts and parts != [text] else [trace]
     if isinstance(value, str):
         links = [_trace_text(address, role, sources) for address in addresses[:_MAX_PARTS]]
-        return [_trace_phrases(trace, sources), *(link for link in links if link.kind is not OriginKind.NOBODY)]
+        return [_trace_phrases(trace, sources), *links]
     return [trace]
 
 

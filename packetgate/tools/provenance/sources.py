@@ -198,6 +198,8 @@ class SourceTexts:
     """The texts from which the values of a turn's calls may come, newest first."""
 
     user: UserWords
+    request: str = ""
+    """The user's words that may ask for the next call, folded."""
     fields: tuple[OutputField, ...] = ()
     free_texts: tuple[FreeText, ...] = ()
     picture: str = ""
@@ -297,7 +299,8 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
         if entry.packet_id != packet.header.packet_id:
             text = entry.summary if entry.server_part is None else entry.server_part
             is_document = _reads_document(entry.tool_name, entry.params)
-            sources += _sources_in_output(entry.tool_name, text, is_document=is_document)
+            outputs = _sources_in_output(entry.tool_name, text, is_document=is_document)
+            sources += _named(outputs, entry.params, user) if is_document else outputs
             sources += [OutputField(entry.tool_name, field) for field in entry.addresses]
     for attachment in packet.content.attachments:
         sources.append(FreeText(f"the attached {attachment.name}", plain_text(attachment.text)))
@@ -311,6 +314,7 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
     listed += [(address, entry) for entry in packet.context.result_ledger for address in entry.listed]
     return SourceTexts(
         user=user,
+        request=fold_text(packet.request_words),
         fields=tuple(source for source in sources if isinstance(source, OutputField)),
         free_texts=tuple(source for source in sources if isinstance(source, FreeText)),
         labels={label.label: label.source for label in packet.labels},
@@ -351,10 +355,18 @@ def _sources_in_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | 
     if result is None:
         return
     is_document = call.apparent_risk is Risk.READ and _reads_document(call.tool_name, call.params)
-    is_named = is_document and any(user.contain(fold_text(text)) for text in _document_names(call.params))
     if result.structured is not None and result.success:
         yield from _sources_in_value(call.tool_name, result.structured)
-    for source in _sources_in_output(call.tool_name, result.server_text, is_document=is_document):
+    outputs = _sources_in_output(call.tool_name, result.server_text, is_document=is_document)
+    yield from _named(outputs, call.params, user) if is_document else outputs
+
+
+def _named(
+    sources: Iterator[OutputField | FreeText], params: Mapping[str, Any], user: UserWords
+) -> Iterator[OutputField | FreeText]:
+    """Yield the sources of a document, marked if the user's words name it."""
+    is_named = any(user.contain(fold_text(text)) for text in _document_names(params))
+    for source in sources:
         yield replace(source, is_named=True) if is_named and isinstance(source, FreeText) else source
 
 
