@@ -27,7 +27,7 @@ from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
-from packetgate.state.packet import CognitionPacket
+from packetgate.state.packet import CognitionPacket, is_user_message
 from packetgate.state.routing import Risk, ToolCall, ToolResult
 from packetgate.state.sections import (
     Content,
@@ -191,7 +191,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             )
         if len(own_names) <= self.max_tools:
             return request
-        words = _last_user_text(request.messages)
+        words = next((one.text for one in reversed(request.messages) if isinstance(one, HumanMessage)), "")
         used = [f"{SERVER}.{call['name']}" for call, _ in _earlier_calls(request.messages)]
         palette_request = PaletteRequest(
             words=words,
@@ -432,7 +432,7 @@ def _earlier_calls(messages: Sequence[AnyMessage]) -> Iterator[tuple[AgentCall, 
 
 
 def _last_user_text(messages: Sequence[AnyMessage]) -> str:
-    return next((message.text for message in reversed(messages) if isinstance(message, HumanMessage)), "")
+    return next((message.text for message in reversed(messages) if is_user_message(message)), "")
 
 
 def _thread_id() -> str:

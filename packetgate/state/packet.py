@@ -49,13 +49,15 @@ _CONTINUING_WORDS = 3
 """A message of at most so many words, such as "Go on.", continues the message before it."""
 CLIENT_SUPPLIED = "packetgate_told"
 """Key in `additional_kwargs` of messages that the client supplied as history. They are not the user's own words."""
+_MADE_BY = "lc_source"
+"""LangChain's key in `additional_kwargs` of messages that a program made, such as a summary of the conversation."""
 MODEL_TEXT = "packetgate_words"
 """Key in an answer's `additional_kwargs`: the model's text without the results that are shown below it."""
 
 
 def is_client_supplied(message: BaseMessage) -> bool:
-    """Whether a client supplied the message as history."""
-    return bool(message.additional_kwargs.get(CLIENT_SUPPLIED))
+    """Whether a client supplied the message as history, or a program of the client made it."""
+    return bool(message.additional_kwargs.get(CLIENT_SUPPLIED) or message.additional_kwargs.get(_MADE_BY))
 
 
 def is_user_message(message: BaseMessage) -> bool:
