@@ -2,7 +2,8 @@
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.sqlite import SqliteStore
 
 from packetgate.state.base import Section
+from packetgate.state.errors import PacketError
 from packetgate.state.packet import checkpoint_types
 from packetgate.state.private_names import ERROR_WRITES, allow_checkpoint_types
 
@@ -62,24 +64,58 @@ class PacketSerializer(JsonPlusSerializer):
 
 
 class AtomicSaver(BaseCheckpointSaver[str]):
-    """Mixin for a saver: a cancelled turn waits for the running write, and leaves no writes of the cancelled stage."""
+    """Mixin for a saver: a cancelled turn waits for the running write, and leaves no writes of the cancelled stage.
+
+    Damaged data raises an error of Packetgate.
+    """
+
+    def _database_errors(self) -> AbstractContextManager[None]:
+        """Turn errors of the database into errors of Packetgate."""
+        return nullcontext()
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint."""
+        with self._database_errors(), _damaged_state(config):
+            stored = await super().aget_tuple(config)
+            if stored is not None:
+                _ = stored.checkpoint["channel_values"].keys()
+            return stored
+
+    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
+        """Yield checkpoints."""
+        with self._database_errors(), _damaged_state(config):
+            async for item in super().alist(config, **options):
+                yield item
 
     async def aput(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: Any
     ) -> RunnableConfig:
         """Store a checkpoint."""
-        return await _finish_before_cancelling(super().aput(config, checkpoint, metadata, new_versions))
+        with self._database_errors():
+            return await _finish_before_cancelling(super().aput(config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store a stage's writes. For a failed or cancelled stage, store only the error: the stage runs again."""
         errors = [write for write in writes if write[0] in ERROR_WRITES]
-        await _finish_before_cancelling(super().aput_writes(config, errors or writes, task_id, task_path))
+        with self._database_errors():
+            await _finish_before_cancelling(super().aput_writes(config, errors or writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete a session."""
-        await _finish_before_cancelling(super().adelete_thread(thread_id))
+        with self._database_errors():
+            await _finish_before_cancelling(super().adelete_thread(thread_id))
+
+
+@contextmanager
+def _damaged_state(config: RunnableConfig | None) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, NotImplementedError) as error:
+        name = (config or {}).get("configurable", {}).get("thread_id")
+        what = f"session {name!r}" if name else "a session"
+        raise PacketError(f"the stored state of {what} is damaged ({error}): use another session") from error
 
 
 async def _finish_before_cancelling(writing: Coroutine[Any, Any, _T]) -> _T:

@@ -29,6 +29,7 @@ from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import SQLITE_TIMEOUT_S
 from packetgate.state.base import now
+from packetgate.state.database_errors import SESSION_CONTENT, database_problem
 from packetgate.state.errors import ConfigError
 from packetgate.tools.execution.journal import Entry, Journal, RecordedEntry
 from packetgate.tools.spec.tool_spec import digest_of
@@ -62,11 +63,17 @@ class JournalRow(NamedTuple):
 
     @property
     def recorded_entry(self) -> RecordedEntry:
-        """The entry with its number and time."""
-        detail = json.loads(self.detail or "{}")
-        detail.pop(_SALT, None)
-        entry = Entry(self.event, self.session_id, self.packet_id, self.call_id, detail, self.key)
-        return RecordedEntry(self.seq, datetime.fromisoformat(self.at), entry)
+        """The entry with its number and time. Raises ConfigError if the row is damaged."""
+        try:
+            detail = json.loads(self.detail or "{}")
+            detail.pop(_SALT, None)
+            entry = Entry(self.event, self.session_id, self.packet_id, self.call_id, detail, self.key)
+            return RecordedEntry(self.seq, datetime.fromisoformat(self.at), entry)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"row {self.seq} of the journal is damaged: `packetgate audit --verify` checks all rows, and `audit "
+                "--json` prints them; restore a backup of the database, or move it away"
+            ) from error
 
 
 class ChainHead(NamedTuple):
@@ -327,7 +334,7 @@ class _SqliteJournal(DatabaseJournal):
             yield self._connection.execute
         except (OSError, sqlite3.Error) as error:
             self._close()
-            raise ConfigError(f"{self._path}: cannot write the journal: {error}; set PACKETGATE_HOME") from error
+            raise ConfigError(database_problem(self._path, error, SESSION_CONTENT)) from error
 
     def _invalid_triggers(self) -> list[str]:
         rows = self._connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")

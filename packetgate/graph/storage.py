@@ -3,18 +3,20 @@
 import asyncio
 import random
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import orjson
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Op, Result
 
 from packetgate.graph.checkpoints import AtomicSaver, PacketSerializer
 from packetgate.graph.postgres import open_pool
 from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
+from packetgate.state.database_errors import SESSION_CONTENT, check_sqlite, database_problem
 from packetgate.state.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,12 +48,35 @@ async def open_checkpointer(
         return
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-    class AtomicSqliteSaver(AtomicSaver, AsyncSqliteSaver): ...
+    class AtomicSqliteSaver(AtomicSaver, AsyncSqliteSaver):
+        def _database_errors(self) -> AbstractContextManager[None]:
+            return sqlite_errors(settings.database)
 
     async with _open_sqlite(settings.database, timeout_s) as connection:
         sqlite = AtomicSqliteSaver(connection, serde=PacketSerializer())
         await sqlite.setup()
         yield sqlite
+
+
+async def check_database(settings: Settings) -> None:
+    """Open the database; check the structure of a SQLite file.
+
+    Raises:
+        ConfigError: the database cannot be used.
+    """
+    async with open_checkpointer(settings), open_store(settings):
+        if not settings.database_url:
+            with sqlite_errors(settings.database):
+                await asyncio.to_thread(check_sqlite, settings.database)
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """Turn an error of SQLite into a ConfigError that names the file and the way out."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(database_problem(path, error, SESSION_CONTENT)) from error
 
 
 @asynccontextmanager
@@ -70,10 +95,22 @@ async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) ->
     import aiosqlite
     from langgraph.store.sqlite.aio import AsyncSqliteStore
 
+    class SqliteStore(AsyncSqliteStore):
+        async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+            with sqlite_errors(settings.database):
+                return await super().abatch(ops)
+
+    def load(content: bytes | str | orjson.Fragment) -> dict[str, Any]:
+        try:
+            value: dict[str, Any] = orjson.loads(cast("bytes", content))
+        except orjson.JSONDecodeError as error:
+            raise ConfigError(database_problem(settings.database, error, SESSION_CONTENT)) from error
+        return value
+
     async with _open_sqlite(
         settings.database, timeout_s, isolation_level=None, factory=_ImmediateConnection
     ) as connection:
-        sqlite = AsyncSqliteStore(connection)
+        sqlite = SqliteStore(connection, deserializer=load)
         for attempt in range(_SETUP_ATTEMPTS):  # if processes create the file at once, setup fails in all but one
             try:
                 await sqlite.setup()
@@ -99,23 +136,16 @@ class _ImmediateConnection(sqlite3.Connection):
 async def _open_sqlite(path: Path, timeout_s: float, **options: Any) -> "AsyncIterator[Connection]":
     import aiosqlite
 
-    try:
+    with sqlite_errors(path):
         await asyncio.to_thread(private_file, path)
         connection = await aiosqlite.connect(path, timeout=timeout_s, **options)
-    except (OSError, aiosqlite.Error) as error:
-        raise ConfigError(
-            f"{path}: cannot store sessions: {error}; set PACKETGATE_HOME to a folder of yours"
-        ) from error
     try:
-        await connection.execute("PRAGMA journal_mode = WAL")
-        # Stages do not wait for the disk. A write of the journal that waits also flushes everything before it.
-        await connection.execute("PRAGMA synchronous = NORMAL")
+        with sqlite_errors(path):
+            await connection.execute("PRAGMA journal_mode = WAL")
+            # Stages do not wait for the disk. A write of the journal that waits also flushes everything before it.
+            await connection.execute("PRAGMA synchronous = NORMAL")
         yield connection
-    except aiosqlite.OperationalError as error:
-        raise ConfigError(f"{path}: cannot store sessions: {error}") from error
-    except aiosqlite.DatabaseError as error:
-        raise ConfigError(
-            f"{path}: not a usable session file: {error}; move it away, or set PACKETGATE_HOME"
-        ) from error
+    except sqlite3.Error as error:
+        raise ConfigError(database_problem(path, error, SESSION_CONTENT)) from error
     finally:
         await connection.close()

@@ -2,18 +2,25 @@
 
 import asyncio
 import os
+import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from support.command_line import CommandLine
 from support.killed_turn import forking
 from support.usage import record_many
 
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.state.errors import ConfigError
 from packetgate.tools.usage.store import read_usage
+
+PAGE = 4096
+"""Bytes of SQLite's pages."""
 
 
 def fails(cli: CommandLine, **variables: str) -> str:
@@ -43,14 +50,97 @@ def test_a_corrupt_database_is_named_and_kept(cli: CommandLine, content: bytes) 
     database = cli.home / "packetgate.db"
     database.write_bytes(content)
     said = fails(cli)
-    assert f"{database}: not a usable session file" in said
-    assert "move it away, or set PACKETGATE_HOME" in said
+    assert f"{database}: damaged, or not a file of Packetgate" in said
+    assert "move packetgate.db* away" in said
     assert database.read_bytes() == content
 
 
 def test_a_home_that_is_a_file_is_named(cli: CommandLine) -> None:
     cli.home.write_text("in the way\n")
-    assert f"{cli.home / 'packetgate.db'}: cannot store sessions" in fails(cli)
+    assert f"{cli.home / 'packetgate.db'}: cannot be opened" in fails(cli)
+
+
+def root_page(database: Path, table: str) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [table]).fetchone()
+    return int(page)
+
+
+def test_zeroed_pages_are_named_and_kept(cli: CommandLine) -> None:
+    cli.run("ask", "Read plan.txt", "--session", "s")
+    database = cli.home / "packetgate.db"
+    whole = database.read_bytes()
+    for table, commands in {
+        "journal": [("audit", "--verify"), ("doctor",), ("ask", "Read plan.txt", "--session", "s")],
+        "checkpoints": [("ask", "Hello", "--session", "s"), ("doctor",)],
+    }.items():
+        page = root_page(database, table)
+        damaged = whole[: (page - 1) * PAGE] + bytes(PAGE) + whole[page * PAGE :]
+        database.write_bytes(damaged)
+        for command in commands:
+            outcome = cli.run(*command)
+            assert outcome.status == (1 if command == ("doctor",) else 2), command
+            said = " ".join((outcome.out + outcome.err).split())
+            assert "damaged, or not a file of Packetgate" in said, command
+            assert "Traceback" not in said
+            assert "[internal]" not in said
+            assert database.read_bytes() == damaged, command
+        database.write_bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["checkpoint = x'00'", "checkpoint = substr(checkpoint, 1, 99)", "metadata = 'no'", "type = 'no'"],
+)
+def test_a_damaged_session_is_named_and_leaves_others_usable(cli: CommandLine, damage: str) -> None:
+    cli.run("ask", "Read plan.txt", "--session", "s")
+    with closing(sqlite3.connect(cli.home / "packetgate.db")) as connection, connection:
+        connection.execute(f"UPDATE checkpoints SET {damage}")
+    for command in (("ask", "Hello", "--session", "s"), ("trace", "--session", "s")):
+        outcome = cli.run(*command)
+        assert outcome.status == 2
+        assert "the stored state of session 's' is damaged" in outcome.err
+        assert "[packet-unreadable]" in outcome.err
+    assert cli.run("ask", "Hello", "--session", "other").status == 0
+
+
+def test_a_folder_in_place_of_the_database_is_no_valid_journal(cli: CommandLine) -> None:
+    (cli.home / "packetgate.db").mkdir(parents=True)
+    outcome = cli.run("audit", "--verify")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "cannot be opened" in outcome.err
+
+
+def test_a_damaged_undo_file_is_named_and_kept(cli: CommandLine) -> None:
+    cli.home.mkdir()
+    (cli.home / "undo.db").write_bytes(content := b"this is no database\n" * 100)
+    listed, checked = cli.run("undo", "--list"), cli.run("doctor")
+    assert (listed.status, checked.status) == (2, 1)
+    for said in (listed.err, " ".join(checked.out.split())):
+        assert "undo.db: damaged, or not a file of Packetgate" in said
+        assert "move undo.db* away" in said
+    assert (cli.home / "undo.db").read_bytes() == content
+
+
+def test_damaged_vectors_are_computed_again(cli: CommandLine) -> None:
+    cli.run("ask", "Read plan.txt")
+    with closing(sqlite3.connect(cli.home / "vectors.db")) as connection, connection:
+        assert connection.execute("UPDATE vectors SET data = substr(data, 1, 10)").rowcount
+    outcome = cli.run("ask", "Read plan.txt")
+    assert outcome.status == 0
+    assert "a stored vector is damaged" in outcome.err
+
+
+async def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    async with open_checkpointer(Settings(home=tmp_path)) as saver, open_store(Settings(home=tmp_path)) as store:
+        for connection in (saver.conn, store.conn):  # type: ignore[attr-defined]
+            await connection.execute("PRAGMA max_page_count = 1")  # no less than the present count
+        config = {"configurable": {"thread_id": "s", "checkpoint_ns": ""}}
+        checkpoint = {**empty_checkpoint(), "channel_values": {"x": "x" * 100_000}}
+        with pytest.raises(ConfigError, match=r"packetgate\.db: cannot be written: .*; free space on the disk"):
+            await saver.aput(config, checkpoint, {}, {})  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match=r"packetgate\.db: cannot be written: .*; free space on the disk"):
+            await store.aput(("names",), "x", {"x": "x" * 100_000})
 
 
 PROCESSES, TURNS = 4, 25

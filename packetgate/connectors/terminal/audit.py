@@ -12,6 +12,7 @@ from packetgate.connectors import rendering
 from packetgate.connectors.options import settings_from
 from packetgate.graph.journal import JournalChain, JournalRow, open_journal
 from packetgate.graph.settings import Settings
+from packetgate.state.errors import ConfigError
 from packetgate.state.printing import escaped, shorten
 from packetgate.tools.execution.journal import CALL_MARKED, CLAIMED
 
@@ -92,7 +93,10 @@ async def _verify(settings: Settings, head: str | None) -> int:
 def _describe(row: JournalRow) -> str:
     if row.detail is None:
         return f"{_spaced(row.event)} (details deleted with the session)"
-    return shorten(_text(row, row.recorded_entry.entry.detail), _MAX_CHARS)
+    try:
+        return shorten(_text(row, row.recorded_entry.entry.detail), _MAX_CHARS)
+    except (ConfigError, LookupError, TypeError, AttributeError, ValueError):
+        return f"{_spaced(row.event)} (damaged row: `packetgate audit --verify` checks all rows)"
 
 
 def _text(row: JournalRow, detail: Any) -> str:
@@ -132,7 +136,7 @@ async def _rows(settings: Settings, session: str | None) -> AsyncIterator[Journa
 
 
 def _has_journal(settings: Settings) -> bool:
-    return settings.database_url is not None or settings.database.is_file()
+    return settings.database_url is not None or settings.database.exists()
 
 
 def _print(line: str, style: str = "") -> None:

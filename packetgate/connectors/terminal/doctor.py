@@ -1,7 +1,9 @@
 """`packetgate doctor`: check what is configured, what answers, and what is missing."""
 
+import asyncio
 import platform
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
 from importlib.metadata import version
@@ -15,8 +17,9 @@ from packetgate.graph.composition import model_pool, open_tools, sandbox_setting
 from packetgate.graph.journal import open_journal
 from packetgate.graph.records import evaluation_version, read_passport
 from packetgate.graph.settings import Settings
-from packetgate.graph.storage import open_checkpointer, open_store
+from packetgate.graph.storage import check_database, open_store
 from packetgate.state.context import RoutingContext
+from packetgate.state.database_errors import UNDO_CONTENT, check_sqlite, database_problem
 from packetgate.state.errors import PacketgateError
 from packetgate.state.printing import counted
 from packetgate.state.routing import Risk
@@ -83,8 +86,17 @@ async def _python(_settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _sessions(settings: Settings) -> AsyncIterator[Finding]:
-    async with open_checkpointer(settings):
-        yield Finding("ok", "sessions", "PostgreSQL" if settings.database_url else str(settings.database))
+    await check_database(settings)
+    yield Finding("ok", "sessions", "PostgreSQL" if settings.database_url else str(settings.database))
+
+
+async def _undo(settings: Settings) -> AsyncIterator[Finding]:
+    path = settings.undo_path
+    if path.exists():
+        try:
+            await asyncio.to_thread(check_sqlite, path)
+        except sqlite3.Error as error:
+            yield Finding("bad", "undo", database_problem(path, error, UNDO_CONTENT))
 
 
 async def _preferences(settings: Settings) -> AsyncIterator[Finding]:
@@ -183,6 +195,7 @@ CHECKS = {
     "PACKETGATE_URL": _server,
     "python": _python,
     "sessions": _sessions,
+    "undo": _undo,
     "preferences": _preferences,
     "settings": _run_settings,
     "models": _models,

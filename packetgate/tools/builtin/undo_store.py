@@ -17,8 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from packetgate.state.database_errors import UNDO_CONTENT, database_problem
+from packetgate.state.errors import first_problem
 from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.text.result_store import running_call_id, running_session
 
@@ -279,7 +281,10 @@ class UndoStore:
             return []
         with self._transaction() as execute:
             rows = execute(f"SELECT number, status, change FROM changes {condition} ORDER BY number").fetchall()  # noqa: S608
-        return [replace(_CHANGE.validate_json(text), number=number, status=status) for number, status, text in rows]
+        try:
+            return [replace(_CHANGE.validate_json(text), number=number, status=status) for number, status, text in rows]
+        except ValidationError as error:
+            raise self._failure(ValueError(first_problem(error))) from error
 
     def content(self, change: Change) -> bytes | None:
         """Return the content that a change replaced; None if it is not stored any more."""
@@ -327,4 +332,5 @@ class UndoStore:
             connection.close()
 
     def _failure(self, error: Exception) -> ToolFailure:
-        return ToolFailure(f"cannot record how to undo the change, so nothing was changed: {self._path}: {error}")
+        problem = database_problem(self._path, error, UNDO_CONTENT)
+        return ToolFailure(f"changes cannot be recorded or undone, so nothing was changed: {problem}")

@@ -51,6 +51,10 @@ _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NO
 _DELETE_OLDEST = "DELETE FROM vectors WHERE rowid IN (SELECT rowid FROM vectors ORDER BY rowid LIMIT ?)"
 
 
+UNIT_TOLERANCE = 0.01
+"""Largest deviation of a stored vector's length from 1."""
+
+
 class TextEncoder(Protocol):
     """Turns texts into unit vectors, one row per text. Threads can share it."""
 
@@ -262,8 +266,8 @@ class Vectors:
                 for key in missing:
                     row = file.execute("SELECT data FROM vectors WHERE key = ?", [key]).fetchone()
                     if row is not None:
-                        found[key] = np.frombuffer(row[0], np.float16)
-        except (sqlite3.Error, OSError) as error:
+                        found[key] = _unit_vector(row[0])
+        except (sqlite3.Error, OSError, TypeError, ValueError) as error:
             log.warning("%s: the tools' vectors cannot be read, and are computed again: %s", self._path, error)
         self._remember(found)
 
@@ -282,6 +286,13 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(path, timeout=5)) as file, file:
         file.execute(_TABLE)
         yield file
+
+
+def _unit_vector(data: bytes) -> Floats:
+    vector: Floats = np.frombuffer(data, np.float16)
+    if abs(np.linalg.norm(vector.astype(np.float32)) - 1) > UNIT_TOLERANCE:
+        raise ValueError("a stored vector is damaged")
+    return vector
 
 
 def _key(encoder: str, text: str) -> bytes:
