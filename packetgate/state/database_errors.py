@@ -16,6 +16,8 @@ UNDO_CONTENT = "the record of earlier changes, which then cannot be undone"
 
 def database_problem(path: Path, error: Exception, content: str) -> str:
     """Return what is wrong with a SQLite file and the way out, in one line; `content` is what the file holds."""
+    while isinstance(error.__context__, sqlite3.Error):  # a failed rollback hides the cause
+        error = error.__context__
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the extension of the code
     if code in _IN_USE:
         return f"{path}: in use by another process: {error}; try again"
