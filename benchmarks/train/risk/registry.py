@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from packaging.version import Version
 
 from packetgate.tools.risk.registry import (
     PUBLIC_KEY,
@@ -30,7 +31,7 @@ from packetgate.tools.servers.config import McpConfig, ServerConfig, read_server
 from packetgate.tools.servers.definitions import usable_tools
 from packetgate.tools.servers.opening import open_hub
 
-_LABEL_FIELDS = ("risk", "outward", "untrusted", "private", "undo")
+_LABEL_FIELDS = ("risk", "why", "read_without", "outward", "untrusted", "private", "undo")
 _STARTS = Path(__file__).with_name("registry_starts.json")
 """Variables, and arguments by package, with which servers list their tools; no value is real."""
 _PATIENCE_S = 240.0
@@ -64,13 +65,19 @@ def _servers_in(path: Path) -> Iterator[dict[str, Any]]:
         if tools:
             entry = {
                 "package": content["package"],
-                "versions": content.get("versions") or f">={version},<={version}",
+                "versions": content.get("versions") or f">={version},<{_next_incompatible(version)}",
                 "server_version": str(content.get("server_version") or ""),
                 "source": content["source"],
                 "tools": tools,
             }
             KnownServer.model_validate(entry)
             yield entry
+
+
+def _next_incompatible(version: str) -> str:
+    """Return the next version that may be incompatible: of the next major or, for 0.x, the next minor number."""
+    release = Version(version).release
+    return f"0.{release[1] + 1}" if release[0] == 0 else str(release[0] + 1)
 
 
 def _labelled(path: Path, definitions: list[Any], labels: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -106,7 +113,7 @@ async def check(packages: list[str]) -> int:
         if packages and server.package not in packages:
             continue
         kind, _, name = server.package.partition(":")
-        version = server.versions.rpartition("=")[2]
+        version = server.versions.removeprefix(">=").partition(",")[0]
         command = ["npx", "-y", f"{name}@{version}"] if kind == "npm" else ["uvx", f"{name}=={version}"]
         arguments = [*command[1:], *starts["args"].get(server.package, ())]
         raw = {"command": command[0], "args": arguments, "env": starts["env"]}

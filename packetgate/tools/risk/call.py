@@ -85,8 +85,8 @@ class Judgement:
 def judge_call(spec: ToolSpec, params: Mapping[str, Any]) -> Judgement:
     """Return the risk of a call. Permission depends on this risk, not on `spec.risk`. Blocking.
 
-    Arguments can only raise the risk, with one exception: a call of a trusted server's SQL tool has the risk of its
-    parsed SQL, which may be below the tool's risk (`least_risk`).
+    Arguments can only raise the risk, with two exceptions. A call of a trusted server's SQL tool has the risk of its
+    parsed SQL. A call without any of the tool's `changing_parameters` has the tool's `least_risk`.
     """
     arguments = json.dumps(params)
     judge = _judge if len(arguments) <= _CACHED_CHARS else _judge.__wrapped__
@@ -126,7 +126,9 @@ def _judge(spec: ToolSpec, arguments: str) -> Judgement:
     kinds = _kinds_of(spec)
     reasons = [*dict.fromkeys(_reasons_in(params, values, kinds))]
     floor, floor_reasons, is_sql = spec.risk, spec.risk_reasons, _is_sql_call(params, kinds)
-    if is_sql and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
+    changes_nothing = bool(spec.changing_parameters) and params.keys().isdisjoint(spec.changing_parameters)
+    may_be_lower = spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity
+    if (is_sql or changes_nothing) and may_be_lower and spec.least_risk is not None:
         floor = spec.least_risk
         floor_reasons = () if floor is Risk.READ else spec.risk_reasons
     worst = max([Risk.READ, *(reason.risk for reason in reasons)], key=lambda risk: risk.severity)

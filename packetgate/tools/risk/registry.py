@@ -74,6 +74,10 @@ class ToolLabel(BaseModel):
     digest: str
     """`definition_digest` of the labelled tool."""
     risk: Risk
+    why: str = ""
+    """The place in the source, and what it does."""
+    read_without: tuple[str, ...] = ()
+    """Parameters of a tool that changes something; a call without any of them only reads."""
     outward: bool | None = None
     untrusted: bool | None = None
     private: bool | None = None
@@ -112,17 +116,20 @@ class KnownServer(BaseModel):
     def covers(self, launched: "LaunchedPackage", reported_version: str) -> bool:
         """Return whether the entry holds for a launched server.
 
-        A pinned version decides. Otherwise the version that the server reports decides, if it is a version.
+        A pinned version decides, otherwise the version that the server reports. If the labelled server did not report
+        its package's version, the reported version says nothing.
         """
         if launched.package != self.package:
             return False
-        if not launched.version and reported_version == self.server_version:
+        if not launched.version and not self._covers(self.server_version):
             return True
+        return self._covers(launched.version or reported_version)
+
+    def _covers(self, version: str) -> bool:
         try:
-            version = Version(launched.version or reported_version)
+            return SpecifierSet(self.versions).contains(Version(version), prereleases=True)
         except InvalidVersion:
-            return not launched.version
-        return SpecifierSet(self.versions).contains(version, prereleases=True)
+            return False
 
 
 class LaunchedPackage(NamedTuple):

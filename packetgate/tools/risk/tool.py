@@ -169,12 +169,13 @@ def judge_tool(
 
 def _judge_known(confirmation: Confirmation, by_text: ToolJudgement, *, open_world: bool) -> ToolJudgement:
     risk, source = confirmation.label.risk, f"registry {confirmation.registry_version}"
+    why = f" ({confirmation.label.why})" if confirmation.label.why else ""
     verbs = {Risk.READ: "only reads", Risk.WRITE: "changes something", Risk.EXECUTE: "runs what it receives"}
     return ToolJudgement(
         risk,
         open_world or bool(confirmation.label.outward),
-        (f"the registry of known servers (version {confirmation.registry_version}) says that it {verbs[risk]}",),
-        least_risk=risk,
+        (f"the registry of known servers (version {confirmation.registry_version}) says that it {verbs[risk]}{why}",),
+        least_risk=Risk.READ if confirmation.label.read_without else risk,
         probability=by_text.probability,
         source=source,
     )

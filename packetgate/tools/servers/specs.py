@@ -54,6 +54,7 @@ def spec_of(
         risk_reasons=judged.reasons,
         risk_source=judged.source,
         least_risk=judged.least_risk,
+        changing_parameters=label.read_without if label else (),
         is_unconfirmed_read=judged.is_unconfirmed_read,
         reaches_outside=judged.open_world,
         has_dry_run=dry_run is not None,

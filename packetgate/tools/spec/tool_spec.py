@@ -47,7 +47,9 @@ class ToolSpec:
     risk_source: str = "nobody"
     """Who says that the tool has this risk: the registry, a trusted server, a setting; nobody for a rated risk."""
     least_risk: Risk | None = None
-    """Least risk of any call, if it is below `risk` (a tool that runs SQL)."""
+    """Least risk of any call, if it is below `risk`: of a tool that runs SQL, or has `changing_parameters`."""
+    changing_parameters: tuple[str, ...] = ()
+    """Parameters that make a call change something, such as a path to save to; without them it has `least_risk`."""
     has_fixed_risk: bool = False
     """Whether every call has exactly this risk."""
     is_unconfirmed_read: bool = False

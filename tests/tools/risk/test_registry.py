@@ -12,8 +12,10 @@ from packetgate.tools.risk import registry as module
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.risk.registry import (
     SHIPPED,
+    Confirmation,
     LaunchedPackage,
     Registry,
+    ToolLabel,
     definition_digest,
     launched_package,
     load_registry,
@@ -195,7 +197,7 @@ class Signed:
 
     def write(self, risk: str = "read", version: int = 1_000_000, **changes: Any) -> Registry:
         tool = {"digest": definition_digest("look", SCHEMA), "risk": risk, "outward": True, "undo": "unlook the same"}
-        server = {"package": NAME, "versions": ">=1.0,<=1.4", "server_version": "0.9", "tools": {"look": tool}}
+        server = {"package": NAME, "versions": ">=1.0,<=1.4", "server_version": "1.2", "tools": {"look": tool}}
         document: dict[str, Any] = {"version": version, "servers": [{**server, **changes}]}
         document["signature"] = self.key.sign(signed_bytes(document)).hex()
         self.path.write_text(json.dumps(document))
@@ -213,15 +215,32 @@ class Signed:
         ("0.9.9", "0.9", False),
         ("1.5-beta.1", "1.2", False),
         ("", "1.2", True),
-        ("", "0.9", True),
         ("", "1.5", False),
-        ("", "dev", True),
-        ("", "", True),
+        ("", "dev", False),
     ],
 )
 def test_the_version_must_be_known(pinned: str, reported: str, known: bool, tmp_path: Path) -> None:
     found = Signed(tmp_path).write().confirmation(LaunchedPackage(NAME, pinned), reported, "look", SCHEMA)
     assert (found is not None) is known
+
+
+@pytest.mark.parametrize("labelled", ["0.9", "1.30.0", "dev", ""])
+@pytest.mark.parametrize("reported", ["0.9", "1.5", "dev", ""])
+def test_a_report_that_is_not_the_version_of_the_package_says_nothing(
+    labelled: str, reported: str, tmp_path: Path
+) -> None:
+    registry = Signed(tmp_path).write(server_version=labelled)
+    assert registry.confirmation(LaunchedPackage(NAME, ""), reported, "look", SCHEMA)
+    assert not registry.confirmation(LaunchedPackage(NAME, "1.5"), reported, "look", SCHEMA)
+
+
+def test_a_call_without_the_parameters_that_change_something_reads() -> None:
+    label = ToolLabel(digest="d", risk=Risk.WRITE, why="saves if a path is given", read_without=("filename",))
+    tool = Tool(name="snapshot", inputSchema={"type": "object", "properties": {"filename": {}, "depth": {}}})
+    spec = spec_of("browser", tool, trusted=False, confirmation=Confirmation(label, 7))
+    risks = [judge_call(spec, params).risk for params in ({}, {"depth": 2}, {"filename": ""}, {"filename": "a.md"})]
+    assert risks == [Risk.READ, Risk.READ, Risk.WRITE, Risk.WRITE]
+    assert "saves if a path is given" in spec.risk_reasons[0]
 
 
 def test_a_label_holds_only_for_its_package_name_and_schema(tmp_path: Path) -> None:
