@@ -162,6 +162,7 @@ class Preferences(ConfigTable):
                     assigned_category=preference.category or spec.assigned_category,
                     open_world=spec.open_world if preference.external is None else preference.external,
                     reaches_outside=spec.reaches_outside if preference.external is None else preference.external,
+                    outward=preference.external or spec.outward,
                     examples=(*spec.examples, *preference.examples),
                 )
                 if preference.risk is not None:

@@ -1,6 +1,6 @@
 """`packetgate.toml`: valid and invalid settings, and their effects."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -157,6 +157,16 @@ def test_a_later_pattern_overrides_an_earlier():
     assert read.examples == ("first", "second")
     assert (write.category, write.brief, write.is_external) == ("papers", "Write text to a file.", False)
     assert catalogue["shell.run_command"] == files_catalogue()["shell.run_command"]
+
+
+def test_external_can_only_widen_what_a_known_tool_reaches():
+    def reach(external: bool | None, outward: bool | None) -> bool | None:
+        said = Preferences(tools={"*": ToolPreference(external=external)})
+        return said.apply(replace(SPECS[0], outward=outward)).outward
+
+    assert [reach(True, outward) for outward in (None, False, True)] == [True, True, True]
+    assert [reach(False, outward) for outward in (None, False, True)] == [None, False, True]
+    assert [reach(None, outward) for outward in (None, False, True)] == [None, False, True]
 
 
 def test_unmatched_patterns_are_reported_with_their_setting():
