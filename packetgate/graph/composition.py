@@ -15,7 +15,7 @@ from packetgate.graph.building import build_graph
 from packetgate.graph.journal import DatabaseJournal, open_journal
 from packetgate.graph.private_files import private_folder
 from packetgate.graph.records import prune_records
-from packetgate.graph.settings import Settings
+from packetgate.graph.settings import DEFAULT_CONFIG, DEFAULT_PREFERENCES, Settings
 from packetgate.graph.shared_results import result_store
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.embeddings import open_embeddings
@@ -136,12 +136,14 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
 def sandbox_settings(preferences: Preferences, settings: Settings | None = None) -> SandboxSettings:
     """Return the sandbox settings: settings of the environment override settings of the file."""
     network = settings.sandbox_network if settings else None
+    used = (settings.mcp_config or DEFAULT_CONFIG, settings.config or DEFAULT_PREFERENCES) if settings else ()
     return SandboxSettings(
         mode=(settings.sandbox if settings else None) or preferences.sandbox,
         network=preferences.sandbox_network if network is None else network,
         reads=tuple(preferences.sandbox_reads),
         writes=tuple(preferences.sandbox_writes),
         data=settings.home.absolute() if settings else None,
+        settings_files=tuple(path.absolute() for path in used),
     )
 
 

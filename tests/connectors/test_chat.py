@@ -70,7 +70,7 @@ SLASH: list[tuple[str, tuple[str, ...]]] = [
     ("/continue", ("nothing to continue",)),
     ("Read plan.txt", ("The gate opens",)),
     ("/why", ("execute_tool", "ai.read: executed", "packet ", "session s")),
-    ("/tools", ("ai.read", "ranked", "of 14 tools", "Read plan.txt")),
+    ("/tools", ("ai.read", "ranked", "of 15 tools", "Read plan.txt")),
     ("/model", ("lite and prime: reflex",)),
     ("/writes on", ("run after your approval",)),
     ("/writes", ("/writes takes on|off",)),

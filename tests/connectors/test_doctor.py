@@ -26,7 +26,7 @@ def test_missing_programs_servers_and_models_are_named(cli: CommandLine) -> None
     status, found = doctor(cli, "--lite", "llamacpp:no.gguf")
     assert status == 1
     assert "'no-such-program' is not installed" in found["gone"][1]
-    assert found["ai"] == ("ok", "13 tools")
+    assert found["ai"] == ("ok", "14 tools")
     assert "no token" not in found["sick"][1], "the output of a server goes only to its log"
     assert "no token" in (cli.home / "logs" / "sick.log").read_text()
     assert found["models"][0] == "bad"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from packetgate.tools.builtin.appeared import note_missing
+from packetgate.tools.builtin.appeared import SETTINGS_FILES, note_writable
 from packetgate.tools.provenance.roles import SECRET_FILES
 
 _NAMES: dict[str, list[str]] = SECRET_FILES["sandbox"]
@@ -38,13 +38,15 @@ class Confinement:
     """Folder that the program sees in place of the user's home folder; None: it sees an empty one."""
     data: Path | None = None
     """Packetgate's data folder, which is always hidden."""
+    settings_files: tuple[Path, ...] = ()
+    """The settings files in use, which may have any name; always read-only."""
 
     @contextmanager
     def wrapper(self, program: str, environment: Mapping[str, str]) -> Iterator[list[str]]:
         """Yield the command line to prepend to a program's. Blocking."""
         for folder in self.writes:
-            if self.data is not None:
-                note_missing(folder, self.data)
+            if self.data is not None and folder.is_dir():
+                note_writable(folder, self.data, (path for path in _below([folder]) if path.name in SETTINGS_FILES))
             if (folder / ".git").is_dir():
                 with suppress(OSError):
                     (folder / ".git" / "hooks").mkdir(exist_ok=True)
@@ -61,7 +63,13 @@ class Confinement:
 
     def protected(self) -> dict[Path, tuple[int, int] | None]:
         """Return the protected files and folders, with their identities. Blocking."""
-        return {path: _identity(path) for path in _protected(self.writes)}
+        return {path: _identity(path) for path in self._protected()}
+
+    def _protected(self) -> list[Path]:
+        used = [path.resolve() for path in self.settings_files if path.is_file()]
+        return list(
+            dict.fromkeys([*_protected(self.writes), *(path for path in used if _is_within(path, self.writes))])
+        )
 
     def _command(self, program: str, environment: Mapping[str, str]) -> list[str]:
         user_home = Path(environment.get("HOME") or Path.home())
@@ -79,9 +87,12 @@ class Confinement:
         mounts |= {path: ("--ro-bind-try", str(path)) for path in outside if path not in self.writes}
         mounts |= {path: ("--bind-try", str(path)) for path in self.writes}
         bound = [path for path, (_, *source) in mounts.items() if source and not (has_own_home and path == user_home)]
-        for path in _protected(self.writes):
-            if path.parent.name == ".git":  # as a mount point, it cannot be renamed
-                mounts.setdefault(path.parent, ("--bind", str(path.parent)))
+        used = {path.resolve() for path in self.settings_files}
+        for path in self._protected():
+            if path.parent.name == ".git" or path.name in SETTINGS_FILES or path in used:
+                for folder in path.parents:  # as mount points, they cannot be renamed
+                    if any(folder != top and folder.is_relative_to(top) for top in self.writes):
+                        mounts.setdefault(folder, ("--bind", str(folder)))
             mounts[path] = ("--ro-bind", str(path))
         hidden = [Path("/etc", name) for name in _NAMES["hidden_etc"]]
         hidden += [user_home / name for name in (() if has_own_home else _NAMES["hidden"])]
@@ -95,6 +106,7 @@ class Confinement:
             *_ISOLATION.split(),
             *(() if self.network else ("--unshare-net",)),
             *(part for path, mount in by_depth for part in (*mount, str(path))),
+            *("--remount-ro", "/"),  # else a program could write files there that nobody sees
             *("--chdir", str(start), "--"),
         ]
 
@@ -117,21 +129,29 @@ def _is_within(path: Path, folders: Iterable[Path]) -> bool:
 
 def _protected(writes: Iterable[Path]) -> list[Path]:
     """Return the existing files and folders that a program may read, but not change, below writable folders."""
-    found, visited, user_home = [], 0, Path.home()
+    found, user_home = [], Path.home()
     for top in writes:
         if user_home.is_relative_to(top):
             found += [user_home / name for name in _NAMES["startup"] if (user_home / name).exists()]
         if _is_protected(top.name) and top.is_file():
             found.append(top)
+    found += [
+        path
+        for path in _below(writes)
+        if not path.is_symlink() and (_is_protected(path.name) or _is_protected(f"{path.parent.name}/{path.name}"))
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _below(writes: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files and folders below writable folders, within the bounds of the search."""
+    visited = 0
+    for top in writes:
         for folder, folders, files in os.walk(top):
             depth = len(Path(folder).relative_to(top).parts)
             visited += 1
-            for name in [*folders, *files]:
-                path = Path(folder, name)
-                if not path.is_symlink() and (_is_protected(name) or _is_protected(f"{Path(folder).name}/{name}")):
-                    found.append(path)
+            yield from (Path(folder, name) for name in (*folders, *files))
             folders[:] = [] if depth >= _MAX_DEPTH or visited > _MAX_FOLDERS else sorted({*folders} - _SKIPPED)
-    return list(dict.fromkeys(found))
 
 
 def _is_protected(name: str) -> bool:

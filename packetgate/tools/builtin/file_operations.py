@@ -47,6 +47,8 @@ class FileOperations:
                 if read_bytes(self._root, path, MAX_READ_BYTES) != current:
                     raise ToolFailure(f"another program has just changed {name}: read the file again")
                 before = self.state_of(path)
+                if before.digest != sha256(current).hexdigest():
+                    raise ToolFailure(f"another program has just changed {name}: read the file again")
                 mode = before.mode
             self._write_atomically(path, BytesIO(data), mode, before=before, content=current, undoes=undoes)
 
@@ -284,9 +286,11 @@ class FileOperations:
         try:
             yield
         except BaseException:
-            self._store.drop(change)
+            with suppress(ToolFailure):  # a later call compares the files with the record
+                self._store.drop(change)
             raise
-        self._store.finish(change)
+        with suppress(ToolFailure):
+            self._store.finish(change)
 
     def _change(
         self,

@@ -45,6 +45,8 @@ class SandboxSettings:
     """Additional folders and files that programs may change."""
     data: Path | None = None
     """Packetgate's data folder, which no program sees."""
+    settings_files: tuple[Path, ...] = ()
+    """The settings files in use, which no program may change."""
 
 
 class Sandbox:
@@ -106,6 +108,7 @@ class Sandbox:
             writes=(folder, *map(Path, changed)),
             network=self.settings.network,
             data=self.settings.data,
+            settings_files=self.settings.settings_files,
         )
 
 

@@ -92,9 +92,18 @@ def server_confinement(
     if wanted == "read-only":
         reads, writes = [*reads, *writes], []
     home = homes / f"{name}-{digest_of(command)[:12]}"
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    homes.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, exist_ok=True)
     has_network = entry.get("hosts") != []
-    return Confinement(start, tuple(reads), tuple(writes), network=has_network, home=home, data=settings.data)
+    return Confinement(
+        start,
+        tuple(reads),
+        tuple(writes),
+        network=has_network,
+        home=home,
+        data=settings.data,
+        settings_files=settings.settings_files,
+    )
 
 
 def _expanded(paths: Any, start: Path) -> list[Path]:

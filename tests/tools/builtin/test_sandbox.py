@@ -229,3 +229,43 @@ async def test_settings_files_of_the_user_need_no_confirmation(run, folder, tmp_
 
 async def test_the_kernel_cannot_be_changed(run):
     assert "Read-only file system" in await run("sh", "-c", "exec 3<> /proc/sys/kernel/core_pattern")
+
+
+async def test_the_settings_file_in_use_is_read_only_under_any_name(run, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "sub").mkdir()
+    (folder / "sub" / "tools.json").write_text("mine")
+    (folder / "linked.json").symlink_to("sub/tools.json")
+    replacing = "echo x > sub/tools.json; mv sub moved; mkdir -p sub; echo x > sub/new; mv sub/new sub/tools.json"
+
+    await run("sh", "-c", replacing, data=tmp_path / "data", settings_files=(folder / "linked.json",))
+
+    assert (folder / "sub" / "tools.json").read_text() == "mine"
+    assert not (folder / "moved").exists()
+
+
+async def test_a_settings_file_that_appears_in_a_subfolder_needs_a_confirmation(run, folder, tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    for name in ("old", "new", "replaced"):
+        (folder / name).mkdir()
+    for name in ("old", "replaced"):
+        (folder / name / "mcp.json").write_text("{}")
+
+    script = "echo {} > new/mcp.json; mkdir later; echo {} > later/mcp.json; mv replaced moved; mkdir replaced"
+    await run("sh", "-c", script, data=data)
+    (folder / "replaced" / "mcp.json").unlink()
+    await run("sh", "-c", "echo {} > replaced/mcp.json", data=data)
+    await run("true", data=data)
+
+    for name, is_confirmed in {"old": True, "new": False, "later": False, "replaced": False}.items():
+        monkeypatch.chdir(folder / name)
+        if is_confirmed:
+            assert Settings(home=data).config_path == Path("mcp.json")
+        else:
+            with pytest.raises(ConfigError, match="appeared after confined programs could write"):
+                _ = Settings(home=data).config_path
+
+
+async def test_a_write_outside_fails_instead_of_vanishing(run):
+    answer = await run("sh", "-c", "mkdir -p /new /work/new; echo x > /srv-x")
+    assert answer.count("Read-only file system") == 3

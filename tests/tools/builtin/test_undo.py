@@ -359,3 +359,16 @@ def test_an_old_record_of_another_folder_is_left_alone(desk: UndoDesk, tmp_path:
     assert "no change" in other.refused()
     assert not History(desk.store.changes(), "s", str(other.root)).changes
     desk.do("undo")
+
+
+def test_a_change_whose_end_cannot_be_recorded_is_reported_and_undone(desk: UndoDesk) -> None:
+    desk.do("append", path="plan.txt", text="three")
+    with sqlite3.connect(desk.home / "undo.db") as database:
+        database.execute("CREATE TRIGGER full BEFORE UPDATE ON changes BEGIN SELECT RAISE(FAIL, 'disk full'); END")
+    database.close()
+    assert "Appended" in desk.call("append", path="plan.txt", text="four").output, "the file was changed"
+    with sqlite3.connect(desk.home / "undo.db") as database:
+        database.execute("DROP TRIGGER full")
+    database.close()
+    desk.do("undo")
+    assert (desk.root / "plan.txt").read_text() == "one\ntwo\nthree\n"
