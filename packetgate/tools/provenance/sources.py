@@ -338,15 +338,20 @@ def address_fields(call: ToolCall) -> tuple[str, ...]:
 
 
 def listed_addresses(call: ToolCall) -> tuple[str, ...]:
-    """Return the addresses in the fields of a listing or search, as written: later reads may go to them."""
+    """Return the addresses in the fields of a listing or search, as written: later reads may go to them.
+
+    Of a tool that is known to search only public text, lines such as `URL: https://example.org` count as fields.
+    """
     if call.result is None or not call.result.success or not {*words_of(call.tool_name)} & WORDS["lists"]:
         return ()
-    addresses = (
-        text
-        for value in (call.result.structured, _parsed_json(call.result.server_text))
-        for leaf in leaves(value)
-        if isinstance(text := leaf.value, str) and (is_address(text) or host_in(text)) and not _is_free_text_key(leaf)
-    )
+    parsed = _parsed_json(call.result.server_text)
+    fields = [
+        leaf for value in (call.result.structured, parsed) for leaf in leaves(value) if not _is_free_text_key(leaf)
+    ]
+    addresses = [text for leaf in fields if isinstance(text := leaf.value, str) and (is_address(text) or host_in(text))]
+    if parsed is None and call.open_world and FlowLabel.PRIVATE not in call.result_labels:
+        lines = (_LABEL.sub("", _BULLET.sub("", line.strip())) for line in call.result.server_text.splitlines())
+        addresses += [line for line in lines if "://" in line and host_in(line)]
     return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
 
 

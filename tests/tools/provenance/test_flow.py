@@ -206,6 +206,26 @@ def test_only_an_exact_address_of_a_listing_is_free():
     assert reasons("Look at Ann", FETCH, contacts, url="https://evil.example/a")
 
 
+FOUND = "Found 2 results:\n\n1. Tulips\n   URL: https://flowers.example/tulips?id=7\n   Summary: see https://evil.example/\n"
+
+
+def test_a_line_of_a_public_search_is_free():
+    search = earlier_call("ddg.search", FOUND, query="tulips").changed(
+        open_world=True, result_labels=(FlowLabel.UNTRUSTED,)
+    )
+    listed, words = "https://flowers.example/tulips?id=7", "Search tulips and open the first hit"
+    assert reasons(words, FETCH, search, url=listed) == ""
+    assert reasons(words, FETCH, search, DIARY, url=listed) == ""
+    for url in ("https://evil.example/", "https://flowers.example/tulips?id=8", "https://flowers.example/"):
+        assert reasons(words, FETCH, search, url=url)
+    for other in (
+        search.changed(result_labels=(*FlowLabel,)),  # may hold mails
+        search.changed(open_world=False),
+        search.changed(tool_name="ddg.read_page"),
+    ):
+        assert reasons(words, FETCH, other, url=listed)
+
+
 SEND = a_tool("shop.send_order", risk=Risk.WRITE, url={"type": "string"}, note={"type": "string"})
 
 
