@@ -143,7 +143,7 @@ def sandbox_settings(preferences: Preferences, settings: Settings | None = None)
         reads=tuple(preferences.sandbox_reads),
         writes=tuple(preferences.sandbox_writes),
         data=settings.home.absolute() if settings else None,
-        settings_files=tuple(path.absolute() for path in used),
+        settings_files=tuple(used),
     )
 
 
