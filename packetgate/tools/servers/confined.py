@@ -15,6 +15,16 @@ from packetgate.tools.servers.config import McpConfig
 from packetgate.tools.spec.tool_spec import digest_of
 
 SWITCH_OFF = '"sandbox": "off" in its entry switches that off'
+SANDBOX_HINT = (
+    'the server runs in the sandbox: "sandbox": ["FOLDER"] in its entry lets it use another folder, "off" all that you '
+    "can use"
+)
+SANDBOX_ERRORS = re.compile(
+    r"read-only file system|no such file|command not found|permission denied|not permitted|unreachable|name resolution"
+    r"|\b(?:EROFS|ENOENT|EACCES|EPERM|ENETUNREACH|EAI_AGAIN)\b",
+    re.IGNORECASE,
+)
+"""Errors that the sandbox may cause."""
 _PROGRAM_SUFFIXES = frozenset(".py .pyz .js .mjs .cjs .ts .mts .sh .rb .php .jar .exe .dll .go".split())
 _DATABASE_SUFFIXES = frozenset(".db .db3 .sqlite .sqlite3 .duckdb .kuzu .lance".split())
 _PROJECT_FILES = "package.json pyproject.toml setup.py requirements.txt go.mod Cargo.toml Gemfile composer.json".split()
@@ -60,8 +70,8 @@ def confinement_note(config: McpConfig, settings: SandboxSettings, registry: Reg
     if not names:
         return ""
     return (
-        f"{config.source}: {', '.join(names)}: not known to Packetgate, so in the sandbox: write only in the working "
-        f'folder and the paths of the entry ("sandbox": "off" in an entry switches that off)'
+        f"{config.source}: {', '.join(names)}: not known to Packetgate, so in a sandbox: sees and changes only the "
+        f"working folder, the paths of its entry, and a home folder of its own ({SWITCH_OFF})"
     )
 
 

@@ -36,7 +36,7 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.confined import SWITCH_OFF
+from packetgate.tools.servers.confined import SANDBOX_ERRORS, SANDBOX_HINT
 from packetgate.tools.servers.content import result_of_answer
 from packetgate.tools.servers.messages import transport_failure
 from packetgate.tools.servers.results import to_result_async
@@ -200,7 +200,7 @@ class Connection(Server):
         self._foreign_problem = self._cause(error)
         log = f"; its output is in {self._log.label}" if self._log else ""
         is_confined = self.state == "connecting" and self._client is not None and self._client.transport.is_confined
-        hint = f"; it runs in the sandbox, and {SWITCH_OFF}" if is_confined else ""
+        hint = f"; {SANDBOX_HINT}" if is_confined else ""
         super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -216,7 +216,8 @@ class Connection(Server):
         except MCPError as error:
             await self._raise_if_unanswered(client, error)
             message = self._config.conceal(error.error.message)
-            return await to_result_async(message, None, ms_since(started), is_error=True)
+            result = await to_result_async(message, None, ms_since(started), is_error=True)
+            return _with_sandbox_hint(result, client)
         except _CONNECTION_ERRORS as error:
             raise self._disconnected_error(client, error) from error
         except ValidationError as error:
@@ -225,7 +226,8 @@ class Connection(Server):
         finally:
             self._pending -= 1
             self._call_ended.set()
-        return await result_of_answer(answer, ms_since(started), self._store_text, self._store_file)
+        result = await result_of_answer(answer, ms_since(started), self._store_text, self._store_file)
+        return _with_sandbox_hint(result, client)
 
     async def _receive_answer(
         self, client: Client[Any], tool: str, params: dict[str, Any], meta: dict[str, Any] | None
@@ -417,6 +419,14 @@ class Connection(Server):
         text = stop_reason or str(error).strip() or type(error).__name__
         line = text.splitlines()[0].removeprefix("Client failed to connect: ")
         return printable(redacted(self._config.conceal(line)))[:MAX_PROBLEM]
+
+
+def _with_sandbox_hint(result: ToolResult, client: Client[BoundedTransport]) -> ToolResult:
+    """Add a hint to an error that the sandbox of a server may cause."""
+    if result.error is None or not client.transport.is_confined or not SANDBOX_ERRORS.search(result.error):
+        return result
+    changes = {"error": f"{result.error}\n[if that is the reason: {SANDBOX_HINT}]", "server_part": result.server_text}
+    return result.model_copy(update=changes)
 
 
 def _is_connection_closed(error: MCPError) -> bool:

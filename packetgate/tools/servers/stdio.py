@@ -1,11 +1,12 @@
 """Run a server process: exchange messages over pipes, limit their length, and log the server's other output."""
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TextIO
@@ -112,6 +113,7 @@ class LoggedTransport(ClientTransport):
         """What the server may use; None: what the user may."""
         self.stop_reason = ""
         """Why Packetgate killed the server; empty if it did not."""
+        self._start_mark: Path | None = None
 
     @asynccontextmanager
     async def connect_session(
@@ -139,7 +141,7 @@ class LoggedTransport(ClientTransport):
         in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
         if shutil.which(in_folder, path=self._env.get("PATH")) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
-        opened = self.confinement.wrapper(program, self._env)
+        opened = self._confined(self.confinement, program)
         with anyio.CancelScope(shield=True):
             wrapper = await anyio.to_thread.run_sync(opened.__enter__)
         try:
@@ -147,6 +149,13 @@ class LoggedTransport(ClientTransport):
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
+
+    @contextmanager
+    def _confined(self, confinement: Confinement, program: str) -> Iterator[list[str]]:
+        with ExitStack() as stack:
+            if confinement.home is not None:
+                self._start_mark = stack.enter_context(_marked_start(confinement.home))
+            yield stack.enter_context(confinement.wrapper(program, self._env))
 
     @asynccontextmanager
     async def _open_session(
@@ -177,8 +186,11 @@ class LoggedTransport(ClientTransport):
                 async for chunk in process.stdout:
                     *ends, rest = chunk.split(b"\n")
                     for end in ends:
-                        await _deliver(bytes(line + end), messages)
+                        is_message = await _deliver(bytes(line + end), messages)
                         line.clear()
+                        if is_message and self._start_mark is not None:
+                            await anyio.to_thread.run_sync(self._start_mark.write_bytes, b"")
+                            self._start_mark = None
                     line += rest
                     if len(line) > MAX_MESSAGE_BYTES:
                         self._stop(process, f"it wrote a line of more than {MAX_MESSAGE_BYTES // 10**6} MB")
@@ -207,16 +219,36 @@ class LoggedTransport(ClientTransport):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-async def _deliver(line: bytes, messages: _MessageStream) -> None:
+@contextmanager
+def _marked_start(home: Path) -> Iterator[Path]:
+    """Yield a file next to a server's home folder, which is empty once the server has started. Blocking.
+
+    If the last start was broken off, remove the packages of `npx`: it does not complete a half-installed package.
+    """
+    mark = home.with_name(f"{home.name}.start")
+    mark.touch(0o600)
+    with mark.open("r+b") as file:
+        with suppress(BlockingIOError):  # another process has started the server
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if file.read():
+                shutil.rmtree(home / ".npm" / "_npx", ignore_errors=True)
+            file.write(b"started")
+            file.flush()
+        yield mark
+
+
+async def _deliver(line: bytes, messages: _MessageStream) -> bool:
+    """Pass on a line, and return whether it is a message."""
     if not line.strip():
-        return
+        return False
     try:
         message = await read_jsonrpc_async(line)
     except (ValueError, RecursionError) as error:
         failure = unreadable_answer(line, error)
         await messages.send(SessionMessage(failure) if failure else StrayOutputError(line))
-    else:
-        await messages.send(SessionMessage(message))
+        return False
+    await messages.send(SessionMessage(message))
+    return True
 
 
 async def _write(process: Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:

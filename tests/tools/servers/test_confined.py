@@ -27,6 +27,21 @@ from packetgate.tools.servers.opening import new_connection
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's"), pytest.mark.slow]
 SCRIPT = Path(plain_server.__file__).with_name("escaping_server.py")
 PROTECTED = ("mcp.json", "packetgate.toml", ".env", "app/.env.local", ".vscode/mcp.json")
+SAVING = """
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+server = MCPServer("it")
+
+@server.tool()
+def save(path: str) -> str:
+    try:
+        open(path, "w").close()
+    except OSError as error:
+        raise ToolError(str(error))
+    return "saved"
+
+server.run()
+"""
 SECRETS = (".ssh/id_rsa", ".netrc", ".aws/credentials", ".bash_history", ".config/gh/hosts.yml", ".bashrc")
 
 
@@ -155,3 +170,37 @@ def test_a_misspelt_sandbox_confines():
         '"sandbox" must be "workspace", "read-only", "off" or a list of folders, not \'of\': '
         "the server is confined to the workspace",
     )
+
+
+async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(home: Path, work: Path):
+    script = (
+        "test -e ~/.npm/_npx/half && exit 1; mkdir -p ~/.npm/_npx; touch ~/.npm/_npx/half; "
+        f"test -e slow && while read x; do :; done; exec {sys.executable} server.py"
+    )
+    config = ServerConfig("it", {"command": "sh", "args": ["-c", script]})
+    data = home / ".local" / "share" / "packetgate"
+    (work / "server.py").write_text(SAVING)
+    (work / "slow").touch()
+    states = []
+    for patience_s in (2.0, 60.0, 60.0):
+        connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
+        async with McpHub([connection], patience_s=patience_s) as hub:
+            await hub.catalogue()
+            states += [one.state for one in hub.health()]
+        (work / "slow").unlink(missing_ok=True)
+    assert states == ["connecting", "ready", "failed"], "the third start finds the package as it was left"
+
+
+async def test_an_error_that_the_sandbox_may_cause_says_so(home: Path, work: Path):
+    (work / "server.py").write_text(SAVING)
+    config = ServerConfig("it", {"command": sys.executable, "args": ["server.py"]})
+    data = home / ".local" / "share" / "packetgate"
+    connection = new_connection(config, data / "logs", sandbox=SandboxSettings(data=data))
+    async with McpHub([connection], patience_s=60) as hub:
+        await hub.catalogue()
+        failed = await hub.call("it.save", {"path": "/new.txt"})
+        saved = await hub.call("it.save", {"path": "new.txt"})
+    assert failed.error is not None
+    assert "sandbox" in failed.error
+    assert "sandbox" not in failed.server_text
+    assert saved.success
