@@ -37,8 +37,9 @@ class WorkspaceChange:
 
     @property
     def asks_for_removal(self) -> TextPlace | None:
-        """The place where free text asks to remove something, if the call removes."""
-        places = self._instructions if is_removal(self.spec.upstream_name) else iter(())
+        """The place where free text asks to remove or undo something, if the call does that."""
+        is_undo = bool(self.spec.derived_parameters)  # nobody names its paths
+        places = self._instructions if is_undo or is_removal(self.spec.upstream_name) else iter(())
         return next(places, None)
 
     def path_reason(self, name: str) -> FlagReason | None:
