@@ -10,7 +10,7 @@ from fastmcp.server.http import HostOriginGuardMiddleware
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -23,7 +23,6 @@ from packetgate.connectors.serve.model_answers import (
     is_background_prompt,
 )
 from packetgate.connectors.serve.protocol import (
-    MAX_BODY_BYTES,
     MAX_NAME_CHARS,
     SERVED_MODEL,
     AnswerFormat,
@@ -88,7 +87,7 @@ class ServeEndpoint:
     async def decide(self, request: Request) -> Response:
         """Answer typed questions with probabilities."""
         self._client_of(request)
-        parsed = read_request(DecisionRequest, await _read_body(request))
+        parsed = read_request(DecisionRequest, await request.body())
 
         async def answer() -> Response:
             return JSONResponse(await answer_questions(parsed, await self._model_source()))
@@ -97,7 +96,7 @@ class ServeEndpoint:
 
     async def _answer(self, request: Request, request_type: type[AnswerRequest]) -> Response:
         client = self._client_of(request)
-        parsed = read_request(request_type, await _read_body(request))
+        parsed = read_request(request_type, await request.body())
         parsed.check_supported()
         self._log_client_tools(client, len(parsed.tools or ()))
         is_task = is_background_prompt(parsed)
@@ -200,15 +199,6 @@ def make_app(endpoint: ServeEndpoint, hosts: list[str]) -> Starlette:
     return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=endpoint.lifespan)
 
 
-async def _read_body(request: Request) -> bytes:
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY_BYTES:
-            raise ApiError(f"the request is larger than {MAX_BODY_BYTES:,} bytes", status=413)
-    return bytes(body)
-
-
 async def _cancel_on_disconnect(request: Request, answer: Coroutine[Any, Any, Response]) -> Response:
     """Return the answer. If the client disconnects, cancel the answer."""
 
@@ -272,5 +262,7 @@ def _api_error(error: Exception) -> ApiError:
             return ApiError.from_error(error)
         case HTTPException():
             return ApiError(error.detail, status=error.status_code)
+        case ClientDisconnect():
+            return ApiError("the request did not arrive", status=CLIENT_CLOSED)
     log.error("a turn failed", exc_info=error)
     return ApiError("internal error: see the server's log", status=500)

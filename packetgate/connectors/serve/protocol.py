@@ -14,7 +14,6 @@ from packetgate.state.errors import InputError
 from packetgate.state.printing import compact_json
 
 SERVED_MODEL = "packetgate"
-MAX_BODY_BYTES = 20_000_000
 MAX_NAME_CHARS = 256
 UNSUPPORTED = ("logprobs", "previous_response_id", "background", "conversation", "prompt")
 """Fields that are refused if they are set."""

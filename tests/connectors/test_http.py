@@ -1,0 +1,198 @@
+"""Requests that never end, over real sockets: bounded in time, number and bytes, while others are answered."""
+
+import asyncio
+import json
+import resource
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from packetgate.connectors import http
+
+SHORT_S = 0.4
+HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
+
+
+async def read(request: Request) -> Response:
+    """Return the length of the body; without a body, answer before it comes."""
+    if request.method == "PUT":
+        return PlainTextResponse("refused", 401)
+    return PlainTextResponse(str(len(await request.body())))
+
+
+@asynccontextmanager
+async def server() -> AsyncIterator[int]:
+    """Run a server, and yield its port."""
+    with http.bind_socket("127.0.0.1", 0) as listening:
+        app = Starlette(routes=[Route("/", read, methods=["GET", "POST", "PUT"])])
+        serving = asyncio.create_task(http.serve_app(app, listening))
+        try:
+            await wait_until_ready(port := listening.getsockname()[1])
+            yield port
+        finally:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+
+
+async def wait_until_ready(port: int) -> None:
+    while True:
+        with suppress(OSError):
+            assert await exchange(port, b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return
+        await asyncio.sleep(0.01)
+
+
+async def exchange(port: int, *parts: bytes, pause_s: float = 0) -> bytes:
+    """Send the parts, and return all that the server says until it closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+    async def send() -> None:
+        with suppress(ConnectionError):
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(pause_s)
+
+    sending = asyncio.create_task(send())
+    said = b""
+    try:
+        with suppress(ConnectionError):
+            while part := await reader.read(65_536):
+                said += part
+    finally:
+        sending.cancel()
+        writer.close()
+    return said
+
+
+async def answered(port: int) -> bool:
+    request = HEAD + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc"
+    return (await exchange(port, request)).endswith(b"\r\n\r\n3")
+
+
+def status_of(said: bytes) -> int:
+    return int(said.split()[1])
+
+
+@pytest.fixture
+def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "HEADERS_S", SHORT_S)
+    monkeypatch.setattr(http, "BODY_S", SHORT_S)
+
+
+TRICKLE = [b"x"] * 1_000
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (),
+        (HEAD,),
+        (HEAD, *[b"X-A: b\r\n"] * 1_000),
+        (HEAD + b"Content-Length: 100\r\n\r\nbegin",),
+        (HEAD + b"Content-Length: 5000\r\n\r\n", *TRICKLE),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"1\r\nx\r\n"] * 1_000),
+    ],
+    ids=["silent", "half a header", "trickled headers", "half a body", "trickled body", "trickled chunks"],
+)
+@pytest.mark.usefixtures("short_deadlines")
+async def test_an_unfinished_request_is_closed(parts: tuple[bytes, ...]) -> None:
+    async with server() as port:
+        stuck = asyncio.create_task(exchange(port, *parts, pause_s=0.02))
+        await asyncio.sleep(SHORT_S / 4)
+        assert await answered(port)
+        said = await stuck
+        assert status_of(said) == 408
+        assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"] == "the request did not arrive in time"
+        assert said.count(b"HTTP/1.1") == 1
+        assert await answered(port)
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_body_that_goes_on_after_the_answer_is_closed() -> None:
+    async with server() as port:
+        head = HEAD.replace(b"POST", b"PUT")
+        said = await exchange(port, head + b"Content-Length: 9000\r\n\r\n", *TRICKLE, pause_s=0.02)
+        assert status_of(said) == 401
+        assert said.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_silent_connection_after_an_answer_is_closed() -> None:
+    async with server() as port:
+        said = await exchange(port, HEAD + b"Content-Length: 1\r\n\r\nx", b"P", pause_s=0.05)
+        assert next(line.split()[1] for line in said.splitlines() if line.startswith(b"HTTP/1.1")) == b"200"
+
+
+@pytest.mark.usefixtures("short_deadlines")
+async def test_a_slow_answer_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow(request: Request) -> Response:
+        body = await request.body()
+        await asyncio.sleep(SHORT_S * 2)
+        return PlainTextResponse(body.decode() or "ready")
+
+    monkeypatch.setitem(globals(), "read", slow)
+    async with server() as port:
+        said = await exchange(port, HEAD + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc")
+        assert said.endswith(b"\r\n\r\nabc")
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_a_too_large_body_is_refused(monkeypatch: pytest.MonkeyPatch, framing: str) -> None:
+    monkeypatch.setattr(http, "MAX_BODY_BYTES", 1_000_000)
+    chunk = b"x" * 65_536
+    if framing == "length":
+        parts = [HEAD + b"Content-Length: 100000000\r\n\r\n", *[chunk] * 1_500]
+    else:
+        parts = [HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"10000\r\n" + chunk + b"\r\n"] * 1_500]
+    async with server() as port:
+        said = await exchange(port, *parts)  # a reset may overtake the answer
+        assert not said or status_of(said) == 413
+        assert await answered(port)
+        exact = HEAD + b"Connection: close\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1_000_000
+        assert (await exchange(port, exact)).endswith(b"\r\n\r\n1000000")
+
+
+async def test_headers_without_end_are_refused() -> None:
+    async with server() as port:
+        said = await exchange(port, HEAD, *[b"X-A: " + b"y" * 8_000 + b"\r\n"] * 100)
+        assert not said or status_of(said) == 400
+        assert await answered(port)
+
+
+async def test_all_bodies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_BODIES_BYTES", 1_000_000)
+    half = HEAD + b"Connection: close\r\nContent-Length: 700000\r\n\r\n" + b"x" * 600_000
+    async with server() as port:
+        first = asyncio.create_task(exchange(port, half, b"x" * 100_000, pause_s=1))
+        await asyncio.sleep(0.3)
+        said = await exchange(port, half)
+        assert not said or status_of(said) == 503
+        assert await answered(port)
+        assert (await first).endswith(b"\r\n\r\n700000")
+        assert (await exchange(port, half, b"x" * 100_000)).endswith(b"\r\n\r\n700000")  # the bytes are given back
+
+
+@pytest.mark.slow
+async def test_five_hundred_silent_connections_leave_the_server_usable() -> None:
+    async with server() as port:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(500)]
+        assert await answered(port)
+        open_ones = 0
+        for reader, _ in silent:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.001):
+                    said = await reader.read()
+                    assert not said or status_of(said) == 408
+                    continue
+            open_ones += 1
+        assert open_ones <= http.MAX_UNFINISHED
+        assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 100_000  # KiB
+        for _, writer in silent:
+            writer.close()
