@@ -195,7 +195,7 @@ def make_app(endpoint: ServeEndpoint, hosts: list[str]) -> Starlette:
         Route("/v1/systemone", endpoint.decide, methods=["POST"]),
     ]
     guard = Middleware(HostOriginGuardMiddleware, allowed_hosts=hosts, mode="strict")
-    handlers = dict.fromkeys((ApiError, InputError, HTTPException, Exception), _error_response)
+    handlers = dict.fromkeys((ApiError, InputError, HTTPException, ClientDisconnect, Exception), _error_response)
     return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers, lifespan=endpoint.lifespan)
 
 
