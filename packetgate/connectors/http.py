@@ -8,6 +8,7 @@ from types import FrameType
 
 import h11
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -167,6 +168,8 @@ class _BoundedBodies:
 
         try:
             await self._app(scope, bounded_receive, unless_refused)
+        except ClientDisconnect:
+            pass  # the connection was closed while the body arrived
         except Exception:
             if problem is None:
                 raise
