@@ -1,6 +1,7 @@
 """Open checkpoints and records: in one SQLite file, or in PostgreSQL if a URL is set."""
 
 import asyncio
+import json
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -8,7 +9,6 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import orjson
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, Op, Result
 
@@ -100,10 +100,10 @@ async def open_store(settings: Settings, timeout_s: float = SQLITE_TIMEOUT_S) ->
             with sqlite_errors(settings.database):
                 return await super().abatch(ops)
 
-    def load(content: bytes | str | orjson.Fragment) -> dict[str, Any]:
+    def load(content: Any) -> dict[str, Any]:
         try:
-            value: dict[str, Any] = orjson.loads(cast("bytes", content))
-        except orjson.JSONDecodeError as error:
+            value: dict[str, Any] = json.loads(content)
+        except ValueError as error:
             raise ConfigError(database_problem(settings.database, error, SESSION_CONTENT)) from error
         return value
 

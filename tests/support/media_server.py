@@ -19,7 +19,7 @@ HUGE = 50_000_000
 
 def entry() -> dict[str, Any]:
     """Return the entry of `mcp.json` that starts it."""
-    return {"command": sys.executable, "args": [str(SCRIPT)], "trusted": True}
+    return {"command": sys.executable, "sandbox": "off", "args": [str(SCRIPT)], "trusted": True}
 
 
 def encoded(data: bytes) -> str:
