@@ -98,7 +98,8 @@ def test_pydantic_ai_asks_by_elicitation(folder: Path, scripted_openai: Scripted
         assert "The tulips are not." in say(agent, "no", "> ")
         assert "watered" not in returned(scripted_openai)
         _, errors = agent.communicate("\n")
-    assert (agent.returncode, errors) == (0, "")
+    others = [line for line in errors.splitlines() if "so in a sandbox" not in line]
+    assert (agent.returncode, others) == (0, [])
 
 
 @pytest.mark.slow

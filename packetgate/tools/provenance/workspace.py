@@ -166,7 +166,7 @@ def _names(text: str) -> tuple[str, ...] | None:
     try:
         root = Path.cwd().resolve()
         path = (root / Path(text).expanduser()).resolve()
-        home = Path.home().resolve()
+        home, is_file = Path.home().resolve(), path.is_file()
     except (OSError, RuntimeError, ValueError):
         return None
     if home.is_relative_to(root) or path == root or not path.is_relative_to(root):
@@ -176,7 +176,7 @@ def _names(text: str) -> tuple[str, ...] | None:
     if is_hidden or secret_reference_in(relative.as_posix(), "path"):
         return None
     names = [str(path), relative.as_posix(), path.name if len(path.name) >= _MIN_NAME_CHARS else str(path)]
-    is_word = path.name.isalpha() and path.name.islower() and not path.is_file()  # the name of a folder, such as tests
+    is_word = path.name.isalpha() and path.name.islower() and not is_file  # the name of a folder, such as tests
     return tuple(dict.fromkeys(fold_text(name) for name in names if not is_word or "/" in name))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -384,8 +384,8 @@ class Connection(Server):
         registry = self._registry or Registry()
         folder = Path(str(entry.get("cwd") or "."))
         launched = launched_package(entry, folder)
-        # the same command may start another program in another folder
-        identity = [entry, str(folder.absolute())] if "command" in entry and launched is None else entry
+        depends = launched is None and _depends_on_folder(entry, folder)
+        identity = [entry, str(folder.absolute())] if depends else entry
         options: dict[str, Any] = {
             "trusted": self._config.trusted,
             "about": " ".join(instructions.split())[:MAX_INSTRUCTIONS],
@@ -433,3 +433,10 @@ def _is_connection_closed(error: MCPError) -> bool:
     """Whether the SDK reports a broken connection; the message decides, because servers may use the same code."""
     closed = error.error.message == "Connection closed" or error.error.message.startswith("SSE stream ")
     return closed and error.error.code == CONNECTION_CLOSED
+
+
+def _depends_on_folder(entry: Mapping[str, Any], folder: Path) -> bool:
+    """Return whether the same command may start another program in another folder."""
+    words = [str(word) for word in (entry.get("command") or "", *(entry.get("args") or ()))]
+    relative = [word for word in words if word and len(word) < MAX_PROBLEM and not Path(word).is_absolute()]
+    return "-m" in words or any((folder / word).exists() for word in relative)
