@@ -58,7 +58,7 @@ bench: $(VENV)/.dev ## Measure start-up, turns, calls and catalogues; with PACKE
 	@$(BIN)/python -m benchmarks
 
 nightly: $(VENV)/.dev ## Play AgentDojo's prompt injections against the gate; a missed goal fails
-	@$(BIN)/python -m benchmarks.safety --check --resume .packetgate/benchmarks/safety/$$(git describe --always --dirty)
+	@$(BIN)/python -m benchmarks.safety --check --resume .packetgate/benchmarks/safety/$$(git describe --always --dirty)-$$(git diff HEAD | sha256sum | cut -c1-12)
 
 studio: $(VENV)/.studio ## Start the LangGraph server on this graph, and say where Studio is
 	@$(BIN)/packetgate studio $(STUDIO_ARGS)

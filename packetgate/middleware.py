@@ -5,7 +5,6 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -234,7 +233,9 @@ class _Step:
         labels: Mapping[str, str],
     ) -> None:
         self._catalogue = pipeline.tools.last_catalogue
-        self.labels = {**_labels_of(_calls_in(before, self._catalogue)), **labels}
+        earlier = _calls_in(before, self._catalogue)
+        self._sources = earlier[-MAX_SOURCES:]
+        self.labels = {**_labels_of(earlier), **labels}
         """What the thread holds, and its sources. The state keeps them when messages are removed."""
         self.calls = list(calls)
         self._pipeline, self._settings = pipeline, settings
@@ -264,7 +265,7 @@ class _Step:
             # some model servers number the calls of each answer from 0, so the id alone is not unique
             call_digest = digest_of([self._thread, self._answer_id, call_id])[:32]
             caller = _Conversation(
-                self._messages_before, self._settings, self._thread, call_digest, self._catalogue, self.labels
+                self._messages_before, self._settings, self._thread, call_digest, self._sources, self.labels
             )
             requested = RequestedCall(name, call["args"], call_id=call_digest)
             try:
@@ -341,13 +342,9 @@ class _Conversation:
     settings: RoutingContext
     thread: str
     packet_id: str
-    catalogue: Catalogue
+    sources: tuple[ToolCall, ...]
     labels: Mapping[str, str]
     has_own_words = True
-
-    @cached_property
-    def sources(self) -> tuple[ToolCall, ...]:
-        return _calls_in(self.messages, self.catalogue)[-MAX_SOURCES:]
 
     def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
         return CognitionPacket(

@@ -1,7 +1,8 @@
 """`python -m benchmarks.risk.bounds DATA [LABELS]`: may a learned guess call a tool of an unknown server a read?
 
-Prints what the bounds of `is_inside` would come to on servers left out. LABELS is a folder of labels of the registry.
-Nothing of this runs with Packetgate: some tools change something that their definition does not mention.
+Prints, on servers left out, how many tools have no sign of a change in their definition and a score far enough below
+the threshold. LABELS is a folder of labels of the registry. Nothing of this runs with Packetgate: some tools change
+something that their definition does not mention. Set OPENBLAS_NUM_THREADS=1 on a busy machine.
 """
 
 import json
@@ -34,11 +35,6 @@ _ACTING = frozenset().union(
     *(_ARGUMENTS[name] for name in ("actions", "bodies", "command_lines", "commands", "method_names", "modes", "sets"))
 ) | frozenset("body code command data expression function input instruction operation options payload prompt".split())
 _WORD = re.compile(r"[A-Za-z]+")
-
-
-def is_inside(tool: Definition, model: RiskModel, margin: float) -> bool:
-    """Return whether the bounds would call a tool a read."""
-    return model.score(features_of(tool)) < model.threshold - margin and not any(_signs_of_change(tool))
 
 
 def _signs_of_change(tool: Definition) -> Iterator[str]:
@@ -106,12 +102,17 @@ def main() -> None:
             groups.setdefault(one.server, []).append(one)
     counts = {margin: [0, 0, 0, 0] for margin in MARGINS}
     for rows in groups.values():
-        model = left_out_model(examples, features, rows)
         for one, margin in product(rows, MARGINS):
-            inside = is_inside(one.tool, model, margin)
             counts[margin][2 * one.does_more] += 1
-            counts[margin][2 * one.does_more + 1] += inside
-            if inside and one.does_more and margin == MARGINS[-1]:
+        clean = [one for one in rows if not any(_signs_of_change(one.tool))]
+        if not clean:
+            continue
+        model = left_out_model(examples, features, rows)
+        for one in clean:
+            below = model.threshold - model.score(features_of(one.tool))
+            for margin in MARGINS:
+                counts[margin][2 * one.does_more + 1] += below > margin
+            if one.does_more and below > MARGINS[-1]:
                 print(f"false read: {one.server} `{one.tool.name}`")
     print("| margin | reads | covered | writes | false reads | 95 % bound if none |\n|--:|--:|--:|--:|--:|--:|")
     for margin, (reads, covered, writes, false_reads) in counts.items():

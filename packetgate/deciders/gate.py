@@ -77,8 +77,8 @@ def _status_above_threshold(need: Need, *, can_ask: bool) -> tuple[ToolExecution
 def _status_of_stopped_call(
     call: ToolCall, problem: str, context: RoutingContext, need: Need, *, can_ask: bool
 ) -> tuple[ToolExecutionStatus, str]:
-    may_run = need.kind == "approval" or bool(need.allowed_by)
-    if not context.allows(call.risk) and not may_run:
+    can_be_allowed = need.kind == "approval" or bool(need.allowed_by)
+    if not context.allows(call.risk) and not can_be_allowed:
         return ToolExecutionStatus.SKIPPED, f"{problem}, and {call.risk} tools are switched off"
     if context.on_low_confidence == "ask" and can_ask:
         return ToolExecutionStatus.AWAITING_CONFIDENCE, problem

@@ -229,9 +229,11 @@ class DatabaseJournal(Journal):
         rows = await self._read("WHERE packet_id = ? AND call_id = ? ORDER BY seq", packet_id, call_id)
         return tuple(row.recorded_entry for row in rows)
 
-    async def event_entries(self, *events: str) -> tuple[RecordedEntry, ...]:
-        """Return the entries of these events, oldest first."""
-        rows = await self._read(f"WHERE event IN ({', '.join('?' * len(events))}) ORDER BY seq", *events)
+    async def event_entries(self, *events: str, since: datetime | None = None) -> tuple[RecordedEntry, ...]:
+        """Return the entries of these events, or only those from `since` on, oldest first."""
+        earliest = since.isoformat() if since else ""
+        condition = f"WHERE event IN ({', '.join('?' * len(events))}) AND at >= ? ORDER BY seq"
+        rows = await self._read(condition, *events, earliest)
         return tuple(row.recorded_entry for row in rows)
 
     async def rows(self, session_id: str | None = None) -> AsyncIterator[JournalRow]:
@@ -339,7 +341,7 @@ class _SqliteJournal(DatabaseJournal):
     def _invalid_triggers(self) -> list[str]:
         rows = self._connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         present = dict(rows.fetchall())
-        return [name for name in _SQLITE_TRIGGERS if present.get(name) != _sqlite_trigger(name)]
+        return [name for name in _SQLITE_TRIGGERS if " ".join(present.get(name, "").split()) != _sqlite_trigger(name)]
 
     def _replace_triggers(self) -> None:
         execute = self._connection.execute

@@ -4,7 +4,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_OWN_FILES = ("packetgate.db*", "history", "leases", "logs", "shown", "kept", "undo.*", "servers", "missing")
+_OWN_FILES = (
+    "packetgate.db* vectors.db* history leases logs shown kept undo.* servers missing writable registry.json".split()
+)
 
 
 def private_folder(path: Path) -> None:

@@ -11,7 +11,6 @@ from packetgate.models.options import model_names_in
 from packetgate.state.errors import ConfigError
 from packetgate.tools.builtin.appeared import is_unconfirmed
 from packetgate.tools.catalogue.config_file import read_config_file
-from packetgate.tools.risk.registry import FILE_NAME as REGISTRY_FILE
 
 DEFAULT_CONFIG = Path("mcp.json")
 DEFAULT_PREFERENCES = Path("packetgate.toml")
@@ -70,7 +69,7 @@ class Settings(BaseSettings):
         try:
             is_usable = path.is_file() and not is_unconfirmed(path, Path(values.get("home") or _data_folder()))
             configured_names = model_names_in(read_config_file(path).get("models", {})) if is_usable else {}
-        except ConfigError:
+        except (ConfigError, OSError):
             configured_names = {}  # reported when the rest of the file is read
         return {role: name for role, name in configured_names.items() if role in ("lite", "prime")} | values
 
@@ -85,7 +84,13 @@ class Settings(BaseSettings):
         return self._confirmed(self.config or (DEFAULT_PREFERENCES if DEFAULT_PREFERENCES.is_file() else None))
 
     def _confirmed(self, path: Path | None) -> Path | None:
-        if path is not None and is_unconfirmed(path, self.home):
+        try:
+            must_be_confirmed = path is not None and is_unconfirmed(path, self.home)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.home} cannot be read: {error}; set PACKETGATE_HOME to a folder of yours"
+            ) from error
+        if must_be_confirmed:
             raise ConfigError(
                 f"{path} appeared after confined programs could write to its folder, so they may have written it: "
                 f"read the file; to use it, run `packetgate policy --confirm {path}`, else delete it"
@@ -105,7 +110,7 @@ class Settings(BaseSettings):
     @property
     def registry_path(self) -> Path:
         """The registry of known servers that replaces the shipped one, if it is newer and its signature is valid."""
-        return self.home / REGISTRY_FILE
+        return self.home / "registry.json"
 
     @property
     def logs_path(self) -> Path:

@@ -140,6 +140,16 @@ async def test_missing_and_changed_triggers_are_recorded_and_created_again(setti
     await test_rows_cannot_be_changed(settings, "DELETE FROM journal")
 
 
+async def test_triggers_with_other_white_space_are_valid(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    await open_journal(settings).record(Entry("x", "s"))
+    with closing(sqlite3.connect(settings.database)) as connection, connection:
+        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'journal_kept'").fetchone()
+        connection.execute("DROP TRIGGER journal_kept")
+        connection.execute(sql.replace(" BEGIN", "\nBEGIN"))
+    assert (await verified(open_journal(settings))).replaced_triggers is None
+
+
 FORGERIES = {
     "UPDATE journal SET event = 'call_denied' WHERE seq = 2": "row 2 has been changed",
     "UPDATE journal SET detail = '{}' WHERE seq = 2": "the detail of row 2 has been changed",

@@ -29,9 +29,8 @@ from packetgate.connectors.rendering import say
 from packetgate.connectors.running import InterruptedReadError, error_line
 from packetgate.connectors.terminal.last_question import LastQuestion
 from packetgate.connectors.terminal.reading import file_part, is_at_terminal, message_reader
-from packetgate.connectors.terminal.turns import WAITING, ContextType, Terminal, turn_request
+from packetgate.connectors.terminal.turns import WAITING, ContextType, Terminal, turn_request, undo_message
 from packetgate.connectors.turn import Continue, Say
-from packetgate.deciders.commands import is_command, undo_command
 from packetgate.graph.composition import model_pool
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
@@ -193,9 +192,7 @@ class _Chat:
             say("nothing to continue: no question is open and no turn was interrupted")
 
     async def undo(self, change: str) -> None:
-        message = undo_command(change)
-        if not is_command(message):
-            raise RequestError(f"{change!r} is not the id of a change: `packetgate undo --list` lists the changes")
+        message = undo_message(change)
         self._terminal.pending = None
         await self._terminal.step(Say(message, self._request.changed(is_new=True)))
 

@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 from packetgate.connectors import rendering
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.options import AsJson, Lite, McpConfigPath, Prime, run_settings_from, settings_from
-from packetgate.connectors.terminal.reports import unmatched_patterns, with_answer
+from packetgate.connectors.terminal.reports import unmatched_patterns, with_answers
 from packetgate.graph.composition import model_pool, open_tools, sandbox_settings
-from packetgate.graph.journal import open_journal
 from packetgate.graph.records import evaluation_version, read_passport
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import check_database, open_store
@@ -28,7 +27,6 @@ from packetgate.tools.builtin.files import ToolFailure
 from packetgate.tools.builtin.sandbox import Sandbox
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.catalogue.rule_checks import rule_problems
-from packetgate.tools.execution.grants import Grants
 from packetgate.tools.risk.registry import load_registry
 from packetgate.tools.risk.tool import unconfirmed_reads_note
 from packetgate.tools.servers.config import McpConfig, load_config
@@ -154,20 +152,19 @@ async def _servers(settings: Settings) -> AsyncIterator[Finding]:
             yield Finding("note", server.name, note)
     registry = load_registry(settings.registry_path)
     yield Finding("bad" if registry.problem else "ok", "registry", registry.problem or registry.description)
-    trusted = await Grants(open_journal(settings)).trusted_tools()
-    specs = [with_answer(spec, trusted) for spec in catalogue.values()]
-    sources = Counter(f"{spec.risk}, said by {spec.risk_source}" for spec in specs)
-    if sources:
-        yield Finding("ok", "risks", "; ".join(f"{name}: {count}" for name, count in sorted(sources.items())))
-    unconfirmed_reads = [spec for spec in specs if spec.is_unconfirmed_read and spec.risk is not Risk.READ]
-    for name in dict.fromkeys(spec.server for spec in unconfirmed_reads):
-        yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))
     if "ai.execute" in catalogue:
         yield await _sandbox(settings, catalogue.preferences)
     for line in unmatched_patterns(catalogue, settings.preferences_path):
         yield Finding("note", "preferences", line)
     for line in rule_problems(catalogue.preferences.policy.rules, catalogue):
         yield Finding("note", "policy", line)
+    specs = await with_answers([*catalogue.values()], settings)  # last, because a damaged database ends the check
+    sources = Counter(f"{spec.risk}, said by {spec.risk_source}" for spec in specs)
+    if sources:
+        yield Finding("ok", "risks", "; ".join(f"{name}: {count}" for name, count in sorted(sources.items())))
+    unconfirmed_reads = [spec for spec in specs if spec.is_unconfirmed_read and spec.risk is not Risk.READ]
+    for name in dict.fromkeys(spec.server for spec in unconfirmed_reads):
+        yield Finding("note", name, unconfirmed_reads_note([spec for spec in unconfirmed_reads if spec.server == name]))
 
 
 def _server_health(server: ServerHealth, config: McpConfig) -> Finding:

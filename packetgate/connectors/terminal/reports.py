@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
@@ -32,7 +32,7 @@ from packetgate.graph.storage import open_store
 from packetgate.models.options import MODEL
 from packetgate.state.base import now
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import RequestError
+from packetgate.state.errors import ConfigError, RequestError
 from packetgate.state.printing import counted, printable, shorten
 from packetgate.state.routing import Risk
 from packetgate.tools.builtin.appeared import confirm as confirm_file
@@ -87,8 +87,13 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
         raise RequestError(
             f"there is no tool, server or category {name!r}; nearest: {nearest}. `packetgate tools` lists all"
         )
-    trusted = await Grants(open_journal(settings)).trusted_tools()
-    specs = [with_answer(catalogue[key], trusted) for key in names]
+    specs, problems = [catalogue[key] for key in names], [one.problem_line for one in health if one.problem_line]
+    try:
+        specs = await with_answers(specs, settings)
+    except ConfigError as error:
+        if as_json:
+            raise
+        problems.append(f"without your answers, because they cannot be read: {error}")
     if as_json:
         write_json([_as_json(spec) for spec in specs])
         return
@@ -104,7 +109,6 @@ async def _list_tools(settings: Settings, name: str | None, *, full: bool, as_js
             risk = safe_text(spec.risk.value, rendering.RISK_STYLE[spec.risk.value])
             listed.add_row(spec.name, risk, spec.risk_source, about)
         out.print(listed)
-    problems = [server.problem_line for server in health if server.problem_line]
     for problem in [*problems, *(unmatched_patterns(catalogue, settings.preferences_path) if name is None else [])]:
         out.print(safe_text(f"! {problem}", "yellow"))
 
@@ -118,8 +122,18 @@ def unmatched_patterns(catalogue: Catalogue, path: Path | None) -> list[str]:
     return lines
 
 
-def with_answer(spec: ToolSpec, trusted: Mapping[str, Grant]) -> ToolSpec:
-    """Return a tool as a read if the user's remembered answer trusts it."""
+async def with_answers(specs: Sequence[ToolSpec], settings: Settings) -> list[ToolSpec]:
+    """Return the tools, those that the user's remembered answers trust as reads.
+
+    Raises:
+        ConfigError: the database cannot be read.
+    """
+    has_answers = settings.database_url is not None or settings.database.exists()
+    trusted = await Grants(open_journal(settings)).trusted_tools() if has_answers else {}
+    return [_with_answer(spec, trusted) for spec in specs]
+
+
+def _with_answer(spec: ToolSpec, trusted: Mapping[str, Grant]) -> ToolSpec:
     grant = trusted.get(spec.digest)
     if grant is None or not spec.is_unconfirmed_read:
         return spec
@@ -199,6 +213,8 @@ async def policy(
         say(f"client {clear_labels} has no labels", "")
         return 0
     if confirm is not None:
+        if not confirm.is_file():
+            raise RequestError(f"{confirm} is not a file: name the settings file that Packetgate does not use")
         await asyncio.to_thread(confirm_file, confirm, settings.home)
         say(f"{confirm} is used from now on", "")
         return 0
@@ -271,12 +287,12 @@ async def _test_rules(settings: Settings, *, as_json: bool) -> None:
 async def _proposed_calls(settings: Settings) -> list[ProposedCall]:
     """Return the calls of the journal that were proposed in the last `_TRIAL_DAYS` days."""
     since = now() - timedelta(days=_TRIAL_DAYS)
-    rows = await open_journal(settings).event_entries("turn_opened", "call_proposed")
+    rows = await open_journal(settings).event_entries("turn_opened", "call_proposed", since=since)
     channels = {row.entry.packet_id: str(row.entry.detail["channel"]) for row in rows if "channel" in row.entry.detail}
     return [
         ProposedCall(row.at, str(row.entry.detail["tool_name"]), params, channels.get(row.entry.packet_id, "unknown"))
         for row in rows
-        if row.entry.event == "call_proposed" and row.at >= since
+        if row.entry.event == "call_proposed"
         if isinstance(params := row.entry.detail.get("params"), dict)
     ]
 

@@ -195,14 +195,24 @@ async def undo(
         except ToolFailure as error:
             raise RequestError(str(error)) from error
         change, session = change and found.call_id, session or found.session
-    message = undo_command(change or "")
-    if not is_command(message):
-        raise RequestError(f"{change!r} is not the id of a change: `packetgate undo --list` lists the changes")
+    message = undo_message(change or "")
     request = turn_request(None, _SHELL_HINTS).changed(is_new=True)
     options = {"mcp_config": mcp_config, "url": url}
     return await _run_turn(
         lambda _: Say(message, request), session_name(session), options, as_json, *(overrides, allow_writes, None)
     )
+
+
+def undo_message(change: str) -> str:
+    """Return the message that undoes a change, or the last change.
+
+    Raises:
+        RequestError: `change` is not the id of a change.
+    """
+    message = undo_command(change)
+    if not is_command(message):
+        raise RequestError(f"{change!r} is not the id of a change: `packetgate undo --list` lists the changes")
+    return message
 
 
 async def _run_turn(

@@ -134,7 +134,8 @@ def _terms(word: RememberWord, call: ToolCall, spec: ToolSpec) -> dict[str, Any]
     at_most: dict[str, float] = {}
     for name in dict.fromkeys([*call.params, *spec.parameters]):
         value, role = call.params.get(name), roles.get(name) or role_of((name,), spec.parameters[name], None)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and not is_id(name):
+        may_be_amount = role is not ArgumentRole.DESTINATION and not is_id(name) and not isinstance(value, bool)
+        if may_be_amount and isinstance(value, int | float) and value >= 0:
             at_most[name] = value
         elif _may_be_anything(name, value, role) and not holds_quantity(name, value):
             arguments[name] = ANYTHING

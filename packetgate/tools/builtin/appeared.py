@@ -27,9 +27,10 @@ def note_writable(folder: Path, data: Path, settings_files: Iterable[Path]) -> N
     with (notes / "lock").open("a", encoding="utf-8") as lock:  # of two first starts, one decides what was there before
         fcntl.flock(lock, fcntl.LOCK_EX)
         for note in notes.glob("*.file"):
-            path = Path(json.loads(note.read_text("utf-8"))[0])
-            if path.is_relative_to(folder) and not os.path.lexists(path):
-                note.unlink(missing_ok=True)
+            with suppress(ValueError, OSError):  # a note that was cut off confirms no file
+                path = Path(json.loads(note.read_text("utf-8"))[0])
+                if path.is_relative_to(folder) and not os.path.lexists(path):
+                    note.unlink(missing_ok=True)
         if not _is_writable(folder, data):
             for path in settings_files:
                 if _full(path).is_relative_to(folder) and not is_unconfirmed(path, data):

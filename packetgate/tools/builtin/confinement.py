@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import NamedTuple
 
 from packetgate.tools.builtin.appeared import SETTINGS_FILES, note_writable
 from packetgate.tools.provenance.roles import SECRET_FILES
@@ -25,6 +26,19 @@ _SKIPPED = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycac
 _ISOLATION = "--die-with-parent --unshare-user --unshare-pid --unshare-ipc --unshare-uts --cap-drop ALL"
 
 
+Identities = Mapping[Path, tuple[int, int] | None]
+"""Device and inode of each file or folder."""
+
+
+class Wrapper(NamedTuple):
+    """How a program is confined."""
+
+    command: list[str]
+    """The command line to prepend to the program's."""
+    protected: Identities
+    """The files and folders that the program cannot change."""
+
+
 @dataclass(frozen=True)
 class Confinement:
     """The folders and files that a confined program may use, and whether it has a network."""
@@ -40,18 +54,22 @@ class Confinement:
     """Packetgate's data folder, which is always hidden."""
     settings_files: tuple[Path, ...] = ()
     """The settings files in use, which may have any name; always read-only."""
+    temporary: Path | None = None
+    """A writable folder that is removed afterwards."""
 
     @contextmanager
-    def wrapper(self, program: str, environment: Mapping[str, str]) -> Iterator[list[str]]:
-        """Yield the command line to prepend to a program's. Blocking."""
+    def wrapper(self, program: str, environment: Mapping[str, str]) -> Iterator[Wrapper]:
+        """Yield what confines a program. Blocking."""
         for folder in self.writes:
-            if self.data is not None and folder.is_dir():
+            if self.data is not None and folder != self.temporary and folder.is_dir():
                 note_writable(folder, self.data, (path for path in _below([folder]) if path.name in SETTINGS_FILES))
             if (folder / ".git").is_dir():
                 with suppress(OSError):
                     (folder / ".git" / "hooks").mkdir(exist_ok=True)
         try:
-            yield self._command(program, environment)
+            protected = self._protected()
+            identities = {path: _identity(path) for path in protected}
+            yield Wrapper(self._command(program, environment, protected), identities)
         finally:
             self.remove_redirections()
 
@@ -61,17 +79,13 @@ class Confinement:
             with suppress(OSError):
                 (folder / ".git" / "commondir").unlink()
 
-    def protected(self) -> dict[Path, tuple[int, int] | None]:
-        """Return the protected files and folders, with their identities. Blocking."""
-        return {path: _identity(path) for path in self._protected()}
-
     def _protected(self) -> list[Path]:
         used = [path.resolve() for path in self.settings_files if path.is_file()]
         return list(
             dict.fromkeys([*_protected(self.writes), *(path for path in used if _is_within(path, self.writes))])
         )
 
-    def _command(self, program: str, environment: Mapping[str, str]) -> list[str]:
+    def _command(self, program: str, environment: Mapping[str, str], protected: Iterable[Path]) -> list[str]:
         user_home = Path(environment.get("HOME") or Path.home())
         mounts: dict[Path, tuple[str, ...]] = {path: ("--ro-bind-try", str(path)) for path in _SYSTEM}
         mounts[Path("/tmp")] = ("--tmpfs",)  # noqa: S108 - a folder of the sandbox
@@ -88,8 +102,8 @@ class Confinement:
         mounts |= {path: ("--bind-try", str(path)) for path in self.writes}
         bound = [path for path, (_, *source) in mounts.items() if source and not (has_own_home and path == user_home)]
         used = {path.resolve() for path in self.settings_files}
-        for path in self._protected():
-            if path.parent.name == ".git" or path.name in SETTINGS_FILES or path in used:
+        for path in protected:
+            if ".git" in (path.name, path.parent.name) or path.name in SETTINGS_FILES or path in used:
                 for folder in path.parents:  # as mount points, they cannot be renamed
                     if any(folder != top and folder.is_relative_to(top) for top in self.writes):
                         mounts.setdefault(folder, ("--bind", str(folder)))
@@ -111,7 +125,7 @@ class Confinement:
         ]
 
 
-def is_replaced(protected: Mapping[Path, tuple[int, int] | None]) -> bool:
+def is_replaced(protected: Identities) -> bool:
     """Return whether a protected file is another file now, which the mount of the old file does not protect."""
     return any(_identity(path) != identity for path, identity in protected.items())
 
@@ -138,7 +152,12 @@ def _protected(writes: Iterable[Path]) -> list[Path]:
     found += [
         path
         for path in _below(writes)
-        if not path.is_symlink() and (_is_protected(path.name) or _is_protected(f"{path.parent.name}/{path.name}"))
+        if not path.is_symlink()
+        and (
+            _is_protected(path.name)
+            or _is_protected(f"{path.parent.name}/{path.name}")
+            or (path.name == ".git" and path.is_file())  # of a worktree or submodule: names Git's configuration
+        )
     ]
     return list(dict.fromkeys(found))
 

@@ -18,7 +18,7 @@ from packetgate.tools.builtin.files import MAX_READ_BYTES, Root, ToolFailure, op
 from packetgate.tools.builtin.undo_store import ABSENT, MAX_UNDO_BYTES, Change, EntryState, History, UndoStore
 from packetgate.tools.text.result_store import running_session
 
-TOO_LARGE = f"files above {MAX_UNDO_BYTES // 1_000_000} MB are not stored"
+TOO_LARGE = f"files above {MAX_UNDO_BYTES // 1_000_000} MB are not stored, nor are files that you cannot read"
 
 
 class FileOperations:
@@ -146,7 +146,7 @@ class FileOperations:
             if change.before.kind != "file" or change.destination:
                 return None
             if not change.before.is_storable:
-                raise ToolFailure(f"{change.label} cannot be undone: {TOO_LARGE}, and {change.path} was larger")
+                raise ToolFailure(f"{change.label} cannot be undone: {TOO_LARGE}. {change.path} was such a file")
             content = self._store.content(change)
             if content is None:
                 raise ToolFailure(
@@ -347,12 +347,16 @@ def _state_in(name: str, folder: int) -> EntryState:
         return EntryState("link", os.readlink(name, dir_fd=folder))
     if stat.S_ISDIR(status.st_mode):
         return EntryState("folder", mode=mode)
+    unstored = EntryState("file", f"{size} bytes of {changed_ns}", max(size, MAX_UNDO_BYTES + 1), mode, changed_ns)
     if not stat.S_ISREG(status.st_mode) or size > MAX_UNDO_BYTES:
-        return EntryState("file", f"{size} bytes of {changed_ns}", max(size, MAX_UNDO_BYTES + 1), mode, changed_ns)
-    with open_file(name, folder) as file:
-        digest = sha256()
-        while piece := file.read(1 << 20):
-            digest.update(piece)
+        return unstored
+    try:
+        with open_file(name, folder) as file:
+            digest = sha256()
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    except PermissionError:  # the user may still move or delete the file
+        return unstored
     return EntryState("file", digest.hexdigest(), size, mode, changed_ns)
 
 

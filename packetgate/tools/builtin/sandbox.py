@@ -93,15 +93,15 @@ class Sandbox:
         with anyio.CancelScope(shield=True):
             wrapper = await anyio.to_thread.run_sync(opened.__enter__)
         try:
-            yield {**environment, "TMPDIR": temporary}, wrapper
+            yield {**environment, "TMPDIR": temporary}, wrapper.command
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, temporary, ignore_errors=True))
 
-    def confinement(self, folder: Path, *writes: str) -> Confinement:
-        """Return what a program that starts in the folder may use."""
-        changed = [*writes, *map(os.path.expanduser, self.settings.writes)]
+    def confinement(self, folder: Path, temporary: str | None = None) -> Confinement:
+        """Return what a program that starts in the folder may use. `temporary` is its folder for temporary files."""
+        changed = [*([temporary] if temporary else []), *map(os.path.expanduser, self.settings.writes)]
         return Confinement(
             folder,
             reads=(Path(launcher.__file__), *map(Path, map(os.path.expanduser, self.settings.reads))),
@@ -109,6 +109,7 @@ class Sandbox:
             network=self.settings.network,
             data=self.settings.data,
             settings_files=self.settings.settings_files,
+            temporary=Path(temporary) if temporary else None,
         )
 
 
@@ -124,7 +125,7 @@ def _works(bubblewrap: str | None) -> bool:
     environment = {"PATH": os.defpath}
     confinement = Confinement(Path("/"), reads=(Path(launcher.__file__),))
     with confinement.wrapper("true", environment) as wrapper:
-        command = launcher.command_line(launcher.Plan(wrapper=wrapper, report_fd=1), ["true"])
+        command = launcher.command_line(launcher.Plan(wrapper=wrapper.command, report_fd=1), ["true"])
         try:
             trial = subprocess.run(  # noqa: S603 - bubblewrap runs the launcher, and that runs `true`
                 command, env=environment, timeout=_PROBE_S, capture_output=True, check=False

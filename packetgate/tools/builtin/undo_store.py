@@ -40,7 +40,6 @@ Status = Literal["started", "done", "unknown"]
 Execute = Callable[..., sqlite3.Cursor]
 
 _TABLES = """
-PRAGMA auto_vacuum = FULL;
 PRAGMA secure_delete = ON;
 CREATE TABLE IF NOT EXISTS changes (
     number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, status TEXT NOT NULL, change TEXT NOT NULL
@@ -321,6 +320,8 @@ class UndoStore:
         except (OSError, sqlite3.Error) as error:
             raise self._failure(error) from error
         try:
+            if connection.execute("PRAGMA auto_vacuum").fetchone() == (0,):  # setting it again is a write each time
+                connection.execute("PRAGMA auto_vacuum = FULL")
             connection.executescript(_TABLES)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN IMMEDIATE")

@@ -24,6 +24,8 @@ class ClientLabels:
         self._journal = journal
         self._known: dict[str, tuple[float, dict[FlowLabel, SessionLabel]]] = {}
         """For each client, when its rows were read, and its newest labels."""
+        self._unrecorded: dict[str, dict[FlowLabel, SessionLabel]] = {}
+        """For each client, the labels that are not in the journal yet."""
 
     async def of(self, client: str) -> tuple[SessionLabel, ...]:
         """Return the client's labels.
@@ -33,7 +35,8 @@ class ClientLabels:
         """
         read_at, labels = self._known.get(client, (-_CACHE_S, {}))
         if len(labels) < len(FlowLabel) or time.monotonic() - read_at > _CACHE_S:
-            labels = _labels_in(await self._journal.call_entries("", _key(client)))
+            recorded = _labels_in(await self._journal.call_entries("", _key(client)))
+            labels = {**recorded, **self._unrecorded.get(client, {})}
             self._known[client] = time.monotonic(), labels
         return tuple(labels.values())
 
@@ -46,12 +49,16 @@ class ClientLabels:
         read_at, known = self._known.get(client, (-_CACHE_S, {}))
         oldest = now() - timedelta(days=_REFRESH_DAYS)
         new = {label.label: label for label in labels if label.label not in known or known[label.label].at < oldest}
-        self._known[client] = read_at, {**known, **new}
+        unrecorded = {**self._unrecorded.get(client, {}), **new}
+        self._unrecorded[client] = dict(unrecorded)
+        self._known[client] = read_at, {**known, **unrecorded}
         entries = [
             Entry(CLIENT_LABELLED, call_id=_key(client), detail={"client": client, **label.model_dump(mode="json")})
-            for label in new.values()
+            for label in unrecorded.values()
         ]
         await self._journal.record(*entries)
+        for label in unrecorded:
+            self._unrecorded.get(client, {}).pop(label, None)
 
     async def clear(self, client: str) -> bool:
         """Remove all labels of a client, and return whether it had one."""
@@ -59,6 +66,7 @@ class ClientLabels:
         if had_labels:
             await self._journal.record(Entry(CLIENT_CLEARED, call_id=_key(client), detail={"client": client}))
         self._known.pop(client, None)
+        self._unrecorded.pop(client, None)
         return had_labels
 
     async def all(self) -> dict[str, tuple[SessionLabel, ...]]:

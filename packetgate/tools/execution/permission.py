@@ -149,7 +149,7 @@ async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journ
         spec = catalogue.get(call.tool_name)
         if spec is None:  # refused at execution
             return Need("nothing")
-        need = need_of(call, spec, packet)
+        need = await asyncio.to_thread(need_of, call, spec, packet)
         policy = catalogue.preferences.policy
         needs_grant = need.kind == "approval" or (need.kind == "nothing" and bool(need.allowed_by))
         may_have_trust = call.is_unconfirmed_read and need.kind != "refusal" and policy.remembers_trust
@@ -157,7 +157,7 @@ async def needs_of(packet: CognitionPacket, catalogue: Catalogue, journal: Journ
         if not may_have_trust and (not needs_grant or only_trust):
             return need
         grant = await Grants(journal).covering(call, spec.digest, packet, only_trust=only_trust)
-        return need_of(call, spec, packet, grant)
+        return await asyncio.to_thread(need_of, call, spec, packet, grant)
 
     calls = packet.routing.calls
     return dict(zip((call.call_id for call in calls), await asyncio.gather(*map(need, calls)), strict=True))

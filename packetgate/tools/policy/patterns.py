@@ -4,7 +4,7 @@
 that are not text are compared as JSON. A pattern such as `<= 100` or `>= 0, <= 100` compares numbers. `fits` is for
 rules that allow: it compares literally, and reads a value in only one way. `may_fit` is for rules that ask or deny: it
 compares every reading of a value, such as a path after `..` and `%2e` are resolved, or an address by its host, port and
-path.
+path. For `fits`, a wildcard matches no text with a mark of a command, such as `;` or `|`, that the pattern lacks.
 """
 
 import json
@@ -130,11 +130,11 @@ class _Site:
 
 
 def _fits_literally(value: Any, pattern: str) -> bool:
-    if comparisons := _comparisons(pattern):
-        return _is_number(value) and all(compare(Decimal(str(value)), limit) for compare, limit in comparisons)
     text = _text_of(value)
     if literal_pattern(value) == pattern:
         return True
+    if comparisons := _comparisons(pattern):
+        return _is_number(value) and all(compare(Decimal(str(value)), limit) for compare, limit in comparisons)
     if _compiled(pattern).fullmatch(text) is None or _leaves_folder(text):
         return False
     if "*" not in pattern:
@@ -238,7 +238,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     yield text
     if isinstance(value, str) and len(text) <= _MAX_PATH:
         for form in dict.fromkeys(_decoded(text)):
-            for word in _SEPARATORS.split(form):
+            for word in dict.fromkeys(_SEPARATORS.split(form)):
                 parts = dict.fromkeys([word, *_QUERY_MARKS.split(word)])
                 yield from (part for part in parts if part != text and _PLACE_MARKS.search(part))
     if depth < _MAX_DEPTH and isinstance(value, dict | list):
@@ -254,7 +254,7 @@ def _forms(text: str) -> set[str]:
     paths = {_FILE.sub("/", form) for form in decodings if form} | {_FILE.sub("", form) for form in decodings if form}
     resolved = {normpath(_expand_home(form.replace("\\", "/"))) for form in paths - {""}}
     if len(text) <= _MAX_PATH and "\n" not in text.strip():
-        resolved |= {_plain(_resolve_links(form.strip().replace("\\", "/"))) for form in _decoded(text)}
+        resolved |= {_plain(_resolve_links(form.strip().replace("\\", "/"))) for form in dict.fromkeys(_decoded(text))}
     here = f"{_plain(str(Path.cwd()))}/"
     resolved |= {f"{here}{form.lstrip('/')}" for form in resolved if len(form) <= _MAX_PATH}
     relative = {form.removeprefix(here) for form in resolved} | {form.lstrip("/") for form in resolved}
@@ -277,6 +277,8 @@ def _expand_home(text: str) -> str:
 
 def _plain(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold().replace("\u3002", ".")
+    if folded.isprintable():
+        return folded
     return "".join(char for char in folded if char.isspace() or unicodedata.category(char) not in ("Cc", "Cf"))
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from packetgate.state.origins import FlowLabel
 from packetgate.tools.provenance.roles import names_address
-from packetgate.tools.provenance.sources import FlagReason, SourceTexts
+from packetgate.tools.provenance.sources import FlagReason, SourceTexts, keys_in
 from packetgate.tools.provenance.values import addresses_in, fold_text, is_address, is_mail, leaves, plain_text
 from packetgate.tools.spec.hosts import fits_host, host_in
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -68,6 +68,10 @@ def _values_in(name: str, argument: Any, spec: ToolSpec) -> Iterator[_Value]:
     items = schema.get("items")
     choices = schema.get("enum") or (items.get("enum") if isinstance(items, dict) else None) or []
     fixed = ["", schema.get("default", _ABSENT), schema.get("const", _ABSENT), *choices]
+    declared = {*keys_in(schema)}
+    for key in keys_in(argument):
+        if key and key not in declared:
+            yield _Value(name, key, "://" in key, is_count=False)
     for leaf in leaves(argument, name):
         if isinstance(leaf.value, bool) or leaf.value in fixed:
             continue

@@ -337,18 +337,27 @@ def address_fields(call: ToolCall) -> tuple[str, ...]:
     return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
 
 
+def is_listing(tool: str) -> bool:
+    """Return whether a tool with this name lists or searches."""
+    return not WORDS["lists"].isdisjoint(words_of(tool))
+
+
 def listed_addresses(call: ToolCall) -> tuple[str, ...]:
     """Return the addresses in the fields of a listing or search, as written: later reads may go to them.
 
     Of a tool that is known to search only public text, lines such as `URL: https://example.org` count as fields.
     """
-    if call.result is None or not call.result.success or not {*words_of(call.tool_name)} & WORDS["lists"]:
+    if call.result is None or not call.result.success or not is_listing(call.tool_name):
         return ()
     parsed = _parsed_json(call.result.server_text)
     fields = [
         leaf for value in (call.result.structured, parsed) for leaf in leaves(value) if not _is_free_text_key(leaf)
     ]
-    addresses = [text for leaf in fields if isinstance(text := leaf.value, str) and (is_address(text) or host_in(text))]
+    addresses = [
+        text
+        for leaf in fields
+        if isinstance(text := leaf.value, str) and (is_address(text) or ("://" in text and host_in(text)))
+    ]
     if parsed is None and call.open_world and FlowLabel.PRIVATE not in call.result_labels:
         lines = (_LABEL.sub("", _BULLET.sub("", line.strip())) for line in call.result.server_text.splitlines())
         addresses += [line for line in lines if "://" in line and host_in(line)]
@@ -377,7 +386,7 @@ def _named(
 
 def _reads_document(tool: str, params: Mapping[str, Any]) -> bool:
     """Return whether a call reads an address or a file, so that all of its output is free text."""
-    return not {*words_of(tool)} & WORDS["lists"] and bool(_document_names(params))
+    return not is_listing(tool) and bool(_document_names(params))
 
 
 def _document_names(params: Mapping[str, Any]) -> list[str]:
@@ -407,7 +416,7 @@ def _is_free_text_key(leaf: Leaf) -> bool:
 
 
 def _sources_in_value(tool: str, value: Any) -> Iterator[OutputField | FreeText]:
-    for key in _keys_in(value):
+    for key in keys_in(value):
         yield from _sources_in_leaf(tool, Leaf((), key))
     for leaf in leaves(value):
         yield from _sources_in_leaf(tool, leaf)
@@ -421,13 +430,14 @@ def _records_in(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
             yield from _records_in(part, depth + 1)
 
 
-def _keys_in(value: Any, depth: int = 0) -> Iterator[str]:
+def keys_in(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the keys of all objects in a value."""
     if depth > _MAX_KEY_DEPTH or not isinstance(value, Mapping | list):
         return
     for part in value:
         if isinstance(value, Mapping):
             yield str(part)
-        yield from _keys_in(value[part] if isinstance(value, Mapping) else part, depth + 1)
+        yield from keys_in(value[part] if isinstance(value, Mapping) else part, depth + 1)
 
 
 def _sources_in_leaf(tool: str, leaf: Leaf) -> Iterator[OutputField | FreeText]:
@@ -446,7 +456,7 @@ def _is_field(text: str) -> bool:
 def _sources_in_lines(tool: str, text: str) -> Iterator[OutputField | FreeText]:
     yield FreeText(tool, plain_text(text))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if {*words_of(tool)} & WORDS["lists"] and all(_is_field(line) and not _is_sentence(line) for line in lines):
+    if is_listing(tool) and all(_is_field(line) and not _is_sentence(line) for line in lines):
         for line in lines:
             bare = _BULLET.sub("", line)
             for value in {line, bare, _LABEL.sub("", bare)}:

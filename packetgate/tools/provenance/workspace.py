@@ -6,6 +6,7 @@ contains, are ordinary. A path is flagged if only free text names it, or if free
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,8 @@ from packetgate.state.routing import Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.provenance.actions import instruction_span, is_removal
 from packetgate.tools.provenance.roles import is_id, role_of, secret_reference_in
-from packetgate.tools.provenance.sources import FlagReason, FreeText, SourceTexts, TextPlace
+from packetgate.tools.provenance.sources import FlagReason, FreeText, SourceTexts, TextPlace, is_listing
 from packetgate.tools.provenance.values import find_words, fold_text, leaves, plain_text
-from packetgate.tools.provenance.words import WORDS
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
@@ -73,7 +73,7 @@ class WorkspaceChange:
     @property
     def _instructions(self) -> Iterator[TextPlace]:
         for source in self.sources.free_texts:
-            span = None if _is_listing(source.tool) else instruction_span(self.spec.upstream_name, source.folded)
+            span = None if is_listing(source.tool) else instruction_span(self.spec.upstream_name, source.folded)
             if span and not self._is_own(TextPlace(source, *span).sentences(before=0)):
                 yield TextPlace(source, *span)
 
@@ -82,7 +82,7 @@ class WorkspaceChange:
         sentence = place.sentences(before=0)
         if self._is_output_about(place.source, changes=True):
             return False
-        if _is_listing(place.source.tool):
+        if is_listing(place.source.tool):
             part = place.source.folded[place.start : place.end]
             lines = [field.text for field in self.sources.fields if find_words(field.text, part) >= 0]
             return any(len(line.split()) > 2 and instruction_span(self.spec.upstream_name, line) for line in lines)
@@ -102,27 +102,34 @@ class WorkspaceChange:
     def _is_own(self, text: str) -> bool:
         return any(text.strip(" .,;:!?") in own for own in self._own_texts)
 
-    @property
-    def _own_texts(self) -> Iterator[str]:
+    @cached_property
+    def _own_texts(self) -> tuple[str, ...]:
         """The arguments of the agent's earlier changes, which were allowed or approved."""
-        for call in self.sources.earlier:
-            if call.status is ToolExecutionStatus.EXECUTED and call.apparent_risk is not Risk.READ:
-                yield from (fold_text(str(leaf.value)) for leaf in leaves(call.params))
+        return tuple(
+            fold_text(str(leaf.value))
+            for call in self.sources.earlier
+            if call.status is ToolExecutionStatus.EXECUTED and call.apparent_risk is not Risk.READ
+            for leaf in leaves(call.params)
+        )
 
     def _is_echo(self, place: TextPlace) -> bool:
-        return _is_listing(place.source.tool) or self._is_output_about(place.source)
+        return is_listing(place.source.tool) or self._is_output_about(place.source)
 
     def _is_output_about(self, source: FreeText, *, changes: bool = False) -> bool:
         """Return whether a text is the output of a call with one of these paths, or only of a change with one."""
+        is_change = self._outputs.get((source.tool, source.text))
+        return is_change is not None and (is_change or not changes)
+
+    @cached_property
+    def _outputs(self) -> dict[tuple[str, str], bool]:
+        """The outputs of calls with one of these paths, by tool and text, with whether a change returned them."""
         wanted = {name for paths in self.paths.values() for path in paths for name in path}
-        return any(
-            call.tool_name == source.tool
-            and not (changes and call.apparent_risk is Risk.READ)
-            and not wanted.isdisjoint(_names_in(call))
-            and call.result is not None
-            and plain_text(call.result.server_text) == source.text
-            for call in self.sources.earlier
-        )
+        outputs: dict[tuple[str, str], bool] = {}
+        for call in self.sources.earlier:
+            if call.result is not None and not wanted.isdisjoint(_names_in(call)):
+                key = call.tool_name, plain_text(call.result.server_text)
+                outputs[key] = outputs.get(key, False) or call.apparent_risk is not Risk.READ
+        return outputs
 
 
 def workspace_change(params: Mapping[str, Any], spec: ToolSpec, sources: SourceTexts) -> WorkspaceChange | None:
@@ -178,10 +185,6 @@ def _names(text: str) -> tuple[str, ...] | None:
     names = [str(path), relative.as_posix(), path.name if len(path.name) >= _MIN_NAME_CHARS else str(path)]
     is_word = path.name.isalpha() and path.name.islower() and not is_file  # the name of a folder, such as tests
     return tuple(dict.fromkeys(fold_text(name) for name in names if not is_word or "/" in name))
-
-
-def _is_listing(tool: str) -> bool:
-    return not {*words_of(tool)}.isdisjoint(WORDS["lists"])
 
 
 def _words(name: str) -> list[str]:

@@ -126,9 +126,8 @@ def _judge(spec: ToolSpec, arguments: str) -> Judgement:
     kinds = _kinds_of(spec)
     reasons = [*dict.fromkeys(_reasons_in(params, values, kinds))]
     floor, floor_reasons, is_sql = spec.risk, spec.risk_reasons, _is_sql_call(params, kinds)
-    changes_nothing = bool(spec.changing_parameters) and params.keys().isdisjoint(spec.changing_parameters)
-    may_be_lower = spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity
-    if (is_sql or changes_nothing) and may_be_lower and spec.least_risk is not None:
+    may_be_lower = params.keys().isdisjoint(spec.changing_parameters) if spec.changing_parameters else is_sql
+    if may_be_lower and spec.least_risk is not None and spec.least_risk.severity < spec.risk.severity:
         floor = spec.least_risk
         floor_reasons = () if floor is Risk.READ else spec.risk_reasons
     worst = max([Risk.READ, *(reason.risk for reason in reasons)], key=lambda risk: risk.severity)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -21,8 +21,6 @@ from packetgate.state.routing import Risk
 from packetgate.tools.spec.tool_spec import digest_of
 
 SHIPPED = Path(__file__).with_name("registry.json")
-FILE_NAME = "registry.json"
-"""Name of the file in `PACKETGATE_HOME` that replaces the shipped registry if it is newer and signed."""
 PUBLIC_KEY = "8d6c86bd004348708ff0b865729f674e39b3cde8f21c009d314d1720838a25d8"
 """Ed25519 key that verifies the signature of a registry."""
 
@@ -244,7 +242,7 @@ def launched_package(entry: Mapping[str, Any], folder: Path) -> LaunchedPackage 
     the server starts, or a folder above may do so.
     """
     command = [str(entry.get("command") or ""), *map(str, entry.get("args") or ())]
-    if PurePath(command[0]).stem.casefold() == "cmd" and command[1:2] in (["/c"], ["/C"]):
+    if command[0].casefold() in ("cmd", "cmd.exe") and command[1:2] in (["/c"], ["/C"]):
         command = command[2:]
     program, _, suffix = re.split(r"[/\\]", command[0] if command else "")[-1].partition(".")
     words = (program, *command[1:])

@@ -80,7 +80,8 @@ class ToolJudgement(Judgement):
     """The risk of a tool."""
 
     least_risk: Risk = Risk.WRITE
-    """Least risk of any call. It is below `risk` only for a tool that runs SQL: each call has the risk of its SQL."""
+    """Least risk of any call. It is below `risk` for a tool that runs SQL: each call has the risk of its SQL; and for a
+    known tool that only reads if a call leaves certain parameters out."""
     probability: float = 1.0
     """Probability, by the tool's text, that the tool writes or executes."""
     source: str = NOBODY

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,8 +20,6 @@ from mcp_types import (
     CONNECTION_CLOSED,
     METHOD_NOT_FOUND,
     CallToolResult,
-    DiscoverResult,
-    InitializeResult,
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ServerNotification,
@@ -359,7 +358,9 @@ class Connection(Server):
         changes = self._list_changes
         tools = await client.list_tools()
         introduction = client.initialize_result or client.session.discover_result
-        specs = await asyncio.to_thread(self._specs_of, tools, introduction)
+        instructions = (introduction and introduction.instructions) or ""
+        version = client.server_info.version if client.server_info else ""
+        specs = await asyncio.to_thread(self._specs_of, tools, instructions, version)
         if client is not self._client:
             return
         self.specs = specs
@@ -375,12 +376,8 @@ class Connection(Server):
             more = f", and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
             self.problem = f"not offered: {'; '.join(left_out[:3])}{more}"
 
-    def _specs_of(
-        self, tools: list[Tool], introduction: InitializeResult | DiscoverResult | None
-    ) -> tuple[ToolSpec, ...]:
+    def _specs_of(self, tools: list[Tool], instructions: str, version: str) -> tuple[ToolSpec, ...]:
         entry = self._config.resolved_entry()
-        instructions = (introduction and introduction.instructions) or ""
-        version = introduction.server_info.version if isinstance(introduction, InitializeResult) else ""
         registry = self._registry or Registry()
         folder = Path(str(entry.get("cwd") or "."))
         launched = launched_package(entry, folder)
@@ -438,5 +435,5 @@ def _is_connection_closed(error: MCPError) -> bool:
 def _depends_on_folder(entry: Mapping[str, Any], folder: Path) -> bool:
     """Return whether the same command may start another program in another folder."""
     words = [str(word) for word in (entry.get("command") or "", *(entry.get("args") or ()))]
-    relative = [word for word in words if word and len(word) < MAX_PROBLEM and not Path(word).is_absolute()]
-    return "-m" in words or any((folder / word).exists() for word in relative)
+    relative = [word for word in words if word and not Path(word).is_absolute()]
+    return "-m" in words or any(os.path.lexists(folder / word) for word in relative)

@@ -22,7 +22,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from packetgate.state.redaction import redacted
-from packetgate.tools.builtin.confinement import Confinement, is_replaced
+from packetgate.tools.builtin.confinement import Confinement, Identities, Wrapper, is_replaced
 from packetgate.tools.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
 from packetgate.tools.servers.messages import message_to_json, read_jsonrpc_async, unreadable_answer
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
@@ -124,18 +124,19 @@ class LoggedTransport(ClientTransport):
         self.stop_reason = ""
         async with AsyncExitStack() as stack:
             wrapper = await stack.enter_async_context(self._wrapper())
+            command = wrapper.command if wrapper else []
             with self._log.pipe() as errors:
                 process = await anyio.open_process(
-                    [*wrapper, *self._command], stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
+                    [*command, *self._command], stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
                 )
-            async with self._open_session(process, options, session) as opened:
+            async with self._open_session(process, options, session, wrapper) as opened:
                 yield opened
 
     @asynccontextmanager
-    async def _wrapper(self) -> AsyncIterator[list[str]]:
-        """Yield the command line that confines the server; empty without a sandbox."""
+    async def _wrapper(self) -> AsyncIterator[Wrapper | None]:
+        """Yield what confines the server; None without a sandbox."""
         if self.confinement is None:
-            yield []
+            yield None
             return
         program = self._command[0]
         in_folder = str(Path(self._cwd or "", program)) if os.sep in program else program
@@ -151,7 +152,7 @@ class LoggedTransport(ClientTransport):
                 await anyio.to_thread.run_sync(opened.__exit__, None, None, None)
 
     @contextmanager
-    def _confined(self, confinement: Confinement, program: str) -> Iterator[list[str]]:
+    def _confined(self, confinement: Confinement, program: str) -> Iterator[Wrapper]:
         with ExitStack() as stack:
             if confinement.home is not None:
                 self._start_mark = stack.enter_context(_marked_start(confinement.home))
@@ -159,15 +160,15 @@ class LoggedTransport(ClientTransport):
 
     @asynccontextmanager
     async def _open_session(
-        self, process: Process, options: TransportOptions, session: dict[str, Any]
+        self, process: Process, options: TransportOptions, session: dict[str, Any], wrapper: Wrapper | None
     ) -> AsyncIterator[ClientSession]:
         received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read, process, received)
             tasks.start_soon(_write, process, sent)
-            if self.confinement is not None:
-                tasks.start_soon(self._watch, process, self.confinement)
+            if self.confinement is not None and wrapper is not None:
+                tasks.start_soon(self._watch, process, self.confinement, wrapper.protected)
             try:
                 async with options.session_class(reading, writing, **session) as opened:
                     yield opened
@@ -196,9 +197,9 @@ class LoggedTransport(ClientTransport):
                         self._stop(process, f"it wrote a line of more than {MAX_MESSAGE_BYTES // 10**6} MB")
                         return
 
-    async def _watch(self, process: Process, confinement: Confinement) -> None:
+    async def _watch(self, process: Process, confinement: Confinement, protected: Identities) -> None:
         """Stop a confined server that exceeds a limit, or whose protected files were replaced."""
-        max_memory, protected = max_memory_bytes(), await anyio.to_thread.run_sync(confinement.protected)
+        max_memory = max_memory_bytes()
 
         def reason() -> str:
             confinement.remove_redirections()

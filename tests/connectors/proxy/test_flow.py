@@ -13,6 +13,8 @@ from support.proxies import ClientKind, Talk, gateway_over, served, talking
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
+from packetgate.state.errors import ConfigError
+from packetgate.state.origins import FlowLabel, SessionLabel
 from packetgate.tools.execution import client_labels
 from packetgate.tools.execution.client_labels import LABEL_DAYS, ClientLabels
 
@@ -140,11 +142,28 @@ def test_the_command_shows_and_clears_labels(cli: CommandLine) -> None:
 
 
 async def test_labels_end_with_their_last_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from packetgate.state.origins import FlowLabel, SessionLabel
-
     labels = ClientLabels(open_journal(Settings(home=tmp_path)))
     await labels.add("one", [SessionLabel(label=FlowLabel.PRIVATE, source="a.b")])
     for days, holds in ((LABEL_DAYS - 1, True), (LABEL_DAYS + 1, False)):
         at = now() + timedelta(days=days)
         monkeypatch.setattr(client_labels, "now", lambda at=at: at)
         assert bool(await ClientLabels(open_journal(Settings(home=tmp_path))).of("one")) is holds
+
+
+async def test_labels_hold_until_they_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = open_journal(Settings(home=tmp_path))
+    labels, record = ClientLabels(journal), journal.record
+
+    async def fail(*_: object) -> bool:
+        raise ConfigError("the disk is full")
+
+    monkeypatch.setattr(journal, "record", fail)
+    for label in FlowLabel:
+        with pytest.raises(ConfigError):
+            await labels.add("one", [SessionLabel(label=label, source="a.b")])
+        assert label in {held.label for held in await labels.of("one")}
+    monkeypatch.setattr(journal, "record", record)
+    await labels.add("one", [])
+    assert {held.label for held in await ClientLabels(journal).of("one")} == {*FlowLabel}
+    await labels.clear("one")
+    assert await labels.of("one") == ()

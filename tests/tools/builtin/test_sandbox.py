@@ -199,6 +199,20 @@ async def test_files_that_say_what_may_run_are_read_only(run, folder):
     assert (folder / "fine").exists()
 
 
+async def test_the_file_that_names_a_repository_is_read_only(run, folder):
+    (folder / "tree").mkdir()
+    (folder / "tree" / ".git").write_text("gitdir: /elsewhere")
+    await run("sh", "-c", "cd tree; echo x > .git; rm .git; mv .git old; cd ..; mv tree other; touch tree/fine")
+    assert (folder / "tree" / ".git").read_text() == "gitdir: /elsewhere"
+    assert (folder / "tree" / "fine").exists()
+
+
+async def test_a_program_leaves_no_note_of_its_temporary_folder(run, folder, tmp_path):
+    for _ in range(3):
+        await run("true", data=tmp_path / "data")
+    assert len([*(tmp_path / "data" / "writable").glob("*.folder")]) == 1
+
+
 @pytest.mark.parametrize("script", ["echo x > NAME", "ln -s other NAME", "echo x > other; mv other NAME"])
 @pytest.mark.parametrize("name", ["packetgate.toml", "mcp.json"])
 async def test_a_settings_file_that_appears_needs_a_confirmation(run, folder, tmp_path, name, script, monkeypatch):

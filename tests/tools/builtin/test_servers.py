@@ -3,6 +3,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from support.builtin_tools import ALL, READS, WRITES
 
 from packetgate.state.routing import Risk
+from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -13,8 +14,8 @@ async def tools_of(servers) -> dict[str, ToolSpec]:
     return {spec.name: spec for server in servers.values() for spec in server.specs}
 
 
-async def test_all_tools_and_parameters_are_described(folder):
-    tools = await tools_of(builtin_servers(folder))
+async def test_all_tools_and_parameters_are_described(folder, tmp_path):
+    tools = await tools_of(builtin_servers(folder, undo=UndoStore(tmp_path / "undo.db")))
 
     assert sorted(tools) == ALL
     for tool in tools.values():
@@ -31,8 +32,8 @@ async def test_all_tools_and_parameters_are_described(folder):
         ("ai.execute", Risk.EXECUTE, True, True),
     ],
 )
-async def test_tools_state_their_risk_reach_and_dry_run(folder, tool, risk, has_dry_run, is_external):
-    spec = (await tools_of(builtin_servers(folder)))[tool]
+async def test_tools_state_their_risk_reach_and_dry_run(folder, tmp_path, tool, risk, has_dry_run, is_external):
+    spec = (await tools_of(builtin_servers(folder, undo=UndoStore(tmp_path / "undo.db"))))[tool]
 
     assert (spec.risk, spec.has_dry_run, spec.is_external) == (risk, has_dry_run, is_external)
 

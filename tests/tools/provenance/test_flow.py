@@ -252,3 +252,15 @@ def test_calls_of_a_server_stay_within_its_hosts(hosts: tuple[str, ...] | None, 
 def test_hosts_of_the_configuration_need_no_words():
     spec = replace(FETCH, hosts=("api.example",))
     assert reasons("Read diary.txt", spec, DIARY, url="https://api.example/anything?x=1") == ""
+
+
+def test_a_field_of_a_listing_that_is_no_address_is_not_free():
+    found = earlier_call("mail.search_messages", [{"from": "bob@x.example", "token": SECRET}])
+    found = found.changed(open_world=True)
+    assert reasons("Ask https://shop.example", FETCH, found, url="https://shop.example/", q=SECRET)
+
+
+def test_the_names_in_an_argument_are_checked_as_its_values_are():
+    words = "Read https://shop.example/a"
+    headers = {"url": "https://shop.example/a", "headers": {SECRET: ""}}
+    assert reasons(words, FETCH, DIARY, **headers)
