@@ -73,6 +73,11 @@ class Confinement:
         finally:
             self.remove_redirections()
 
+    def created(self, protected: Identities) -> list[Path]:
+        """Return the files and folders that would have been protected, but did not exist at the start. Blocking."""
+        gone = (self.temporary,) if self.temporary else ()
+        return [path for path in self._protected() if path not in protected and not _is_within(path, gone)]
+
     def remove_redirections(self) -> None:
         """Remove files by which a program could give Git another configuration and other hooks. Blocking."""
         for folder in self.writes:

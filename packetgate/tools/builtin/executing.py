@@ -68,8 +68,9 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             confinement = await sandbox.description()
             return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {confinement}."
         try:
-            async with sandbox.prepare(argv, folder, environment) as (program_environment, wrapper):
-                result = await _run_program(argv, folder, program_environment, timeout_s, wrapper)
+            async with sandbox.prepare(argv, folder, environment) as prepared:
+                result = await _run_program(argv, folder, prepared.environment, timeout_s, prepared.command)
+                created = await asyncio.to_thread(prepared.created, folder)
         except FileNotFoundError as error:
             raise ToolFailure(
                 f"cannot run {argv[0]!r}: no such program, or a script whose interpreter is missing; "
@@ -77,7 +78,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             ) from error
         except (OSError, ValueError) as error:
             raise ToolFailure(f"cannot run {argv[0]!r}: {getattr(error, 'strerror', None) or error}") from error
-        report = _report(command, result, timeout_s)
+        report = _report(command, result, timeout_s, created)
         if result.timed_out or result.status != 0:
             raise ToolFailure(report)
         return report
@@ -85,7 +86,7 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
     return (BuiltinTool(execute, Risk.EXECUTE, open_world=True),)
 
 
-def _report(command: str, result: _ProgramResult, timeout_s: float) -> str:
+def _report(command: str, result: _ProgramResult, timeout_s: float, created: Sequence[str]) -> str:
     if result.timed_out:
         end = f"Stopped after {timeout_s:g} s (time-out)"
     elif result.status < 0:
@@ -94,7 +95,9 @@ def _report(command: str, result: _ProgramResult, timeout_s: float) -> str:
         end = f"Exit status {result.status}"
     streams = (("stdout", result.stdout), ("stderr", result.stderr))
     outputs = [f"--- {name}\n{text.rstrip()}" for name, text in streams if text.strip()]
-    return "\n".join([f"{end}: {command}", *(outputs or ["(no output)"])])
+    names = ", ".join(created)
+    warning = [f"Created files that say what may run; read them before you use them: {names}"] if created else []
+    return "\n".join([f"{end}: {command}", *warning, *(outputs or ["(no output)"])])
 
 
 class _Output:

@@ -16,7 +16,7 @@ from typing import Literal
 import anyio
 
 from packetgate.tools.builtin import launcher
-from packetgate.tools.builtin.confinement import Confinement
+from packetgate.tools.builtin.confinement import Confinement, Wrapper
 from packetgate.tools.builtin.files import ToolFailure
 
 HAS_LAUNCHER = sys.platform == "linux" and bool(sys.executable)
@@ -49,6 +49,25 @@ class SandboxSettings:
     """The settings files in use, which no program may change."""
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """How to start one program."""
+
+    environment: dict[str, str]
+    wrapper: Wrapper | None = None
+    confinement: Confinement | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """The command line to prepend to the program's; empty without a sandbox."""
+        return self.wrapper.command if self.wrapper else []
+
+    def created(self, folder: Path) -> list[str]:
+        """Return the paths, from a folder, of new files that say what may run; none without a sandbox. Blocking."""
+        found = self.confinement.created(self.wrapper.protected) if self.confinement and self.wrapper else []
+        return [os.path.relpath(path, folder) for path in found]
+
+
 class Sandbox:
     """Confines programs to a folder, if bubblewrap works on this machine."""
 
@@ -77,8 +96,8 @@ class Sandbox:
     @asynccontextmanager
     async def prepare(
         self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
-    ) -> AsyncIterator[tuple[dict[str, str], list[str]]]:
-        """Yield the environment for a program, and the command line to prepend; empty without a sandbox.
+    ) -> AsyncIterator[Prepared]:
+        """Yield how to start a program; without a sandbox, its environment alone.
 
         A sandboxed program has its own temporary folder, which is removed afterwards. Raise `ToolFailure` as `confines`
         does.
@@ -86,14 +105,15 @@ class Sandbox:
         if not await self.confines():
             if HAS_LAUNCHER:
                 await anyio.to_thread.run_sync(_hide_environment)
-            yield {**environment}, []
+            yield Prepared({**environment})
             return
         temporary = await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="packetgate-"))
-        opened = self.confinement(folder, temporary).wrapper(argv[0], environment)
+        confinement = self.confinement(folder, temporary)
+        opened = confinement.wrapper(argv[0], environment)
         with anyio.CancelScope(shield=True):
             wrapper = await anyio.to_thread.run_sync(opened.__enter__)
         try:
-            yield {**environment, "TMPDIR": temporary}, wrapper.command
+            yield Prepared({**environment, "TMPDIR": temporary}, wrapper, confinement)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(opened.__exit__, None, None, None)

@@ -199,6 +199,15 @@ async def test_files_that_say_what_may_run_are_read_only(run, folder):
     assert (folder / "fine").exists()
 
 
+async def test_new_files_that_say_what_may_run_are_named(run, folder):
+    (folder / ".envrc").write_text("mine")
+    report = await run("sh", "-c", "mkdir -p .git/hooks app; touch .git/config .env app/.env fine $TMPDIR/.env; ls")
+    assert "Created files that say what may run; read them before you use them: " in report
+    named = report.splitlines()[1].rpartition(": ")[2].split(", ")
+    assert sorted(named) == [".env", ".git/config", ".git/hooks", "app/.env"]
+    assert "say what may run" not in await run("touch", "fine")
+
+
 async def test_the_file_that_names_a_repository_is_read_only(run, folder):
     (folder / "tree").mkdir()
     (folder / "tree" / ".git").write_text("gitdir: /elsewhere")
