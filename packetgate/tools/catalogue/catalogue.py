@@ -32,7 +32,10 @@ class Catalogue(dict[str, ToolSpec]):
         self.preferences = preferences or Preferences()
         self._meaning = meaning
         preferred = sorted(map(self.preferences.apply, specs), key=lambda spec: spec.name)
-        super().__init__((spec.name, spec) for spec in preferred)
+        neighbours: dict[str, list[str]] = {}
+        for spec in preferred:
+            neighbours.setdefault(spec.server, []).append(spec.upstream_name)
+        super().__init__((spec.name, replace(spec, neighbours=tuple(neighbours[spec.server]))) for spec in preferred)
         self.update({spec.name: spec for spec in [*self._chains_with_risk()]})
         self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self.values())}
         self._by_words: dict[tuple[str, ...], list[str]] = {}

@@ -1,7 +1,7 @@
 """Decide whether a text asks for a tool's action."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
 
 from packetgate.state.origins import ArgumentRole, OriginKind
@@ -10,7 +10,7 @@ from packetgate.tools.provenance.roles import is_id
 from packetgate.tools.provenance.values import find_words, fold_text, is_address, leaves
 from packetgate.tools.provenance.words import ACTIONS, WORDS
 from packetgate.tools.text.verbs import EXECUTE_VERBS, READ_VERBS, WRITE_VERBS
-from packetgate.tools.text.words import stem_of, words_of
+from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 
 _VERBS = frozenset().union(*ACTIONS.values())
 _IMPERATIVES = _VERBS | READ_VERBS | WRITE_VERBS | EXECUTE_VERBS
@@ -22,10 +22,13 @@ _REQUEST_WORDS = frozenset(
 )
 """Words after which a verb is an instruction. A verb at the start of a clause is also an instruction."""
 _FIELD_NAME = re.compile(r"[\"']?\s?[:=]")
+_VERB_USE = re.compile(r"\s+(?!(?:and|or|in|from|of|for|on|at|by|that|which|with|i|you|we|is|are|was|were)\b)[\w@]")
+"""What follows a word that may be a noun where it is a verb."""
 _CLAUSE_START = re.compile(r"(?:^|[.!?:;,\n\"'()\[\]{}<>*#|/-])\s*$")
 DELEGATION = re.compile(
-    r"\b(?:do|follow|perform|execute|complete|handle|finish|carry out|go through|work (?:through|off))\b[^.!?\n]{0,60}"
-    r"\b(?:instructions?|tasks?|actions?|steps?|to-?dos?|orders?|directions?|what (?:it|they|he|she) says?)\b"
+    r"\b(?:do|follow|perform|execute|complete|handle|finish|carry out|go through|work (?:through|off))\b"
+    r"(?! (?:all )?(?:of )?(?:the |these )?following\b)[^.!?\n]{0,60}"
+    r"\b(?:instructions?|tasks?|actions?|steps?|to-?dos?|orders?|directions?|what (?:it|they|he|she) says?)\b(?!\s*:)"
 )
 """A request of the user to follow the instructions in a document."""
 _SENTENCE = re.compile(r"(?<=[.!?\u2026])\s+|\n+")
@@ -89,18 +92,47 @@ _DIRECT = re.compile(r"(?:\W|\b(?:the|my|our|also|both|again|and|user|everyone|e
 _POSSESSIVE = re.compile(r"['\u2019](?:s\b|\s|$)")
 
 
-def asks_for_action(action: str, words: str) -> bool:
+def asks_for_action(action: str, words: str, neighbours: Iterable[str] = ()) -> bool:
     """Return whether the user's folded words ask for the action of a tool with this name.
 
-    A verb or another word of the name counts where it is an instruction, unless it asks to tell or give the user
-    something. With an object, or as the verb of the tool itself, it counts anywhere.
+    A verb of the action counts where it is an instruction, unless it asks to tell or give the user something. With an
+    object, or as the verb of the tool itself, it counts anywhere. It does not count if one of the server's tools,
+    `neighbours`, fits the verb and its sentence better: "share the file" asks for `share_file`, not for `send_email`.
     """
     own, stems = stem_of(_own_verb(action)), _stems_of(action)
+    others = [one for one in neighbours if one != action]
     return not stems.isdisjoint(map(stem_of, _COMMAND.findall(words))) or any(
-        (instructs and not _TO_USER.match(words, verb.end()))
+        (instructs and not _TO_USER.match(words, verb.end()) and _is_verb(verb, words))
         or (verb[0] not in WORDS["nouns"] and (stem_of(verb[0]) == own or _OBJECT.match(words, verb.end())))
         for verb, instructs in _verbs_in(stems.union(map(stem_of, words_of(action))), words)
+        if not _fits_better(others, action, verb)
     )
+
+
+def _is_verb(word: re.Match[str], words: str) -> bool:
+    """Return whether a word is used as a verb: "email" in "email Bob", but not in "files, emails and links"."""
+    is_certain = word[0] in _IMPERATIVES and word[0] not in WORDS["noun_verbs"]
+    return is_certain or _VERB_USE.match(words, word.end()) is not None
+
+
+def _fits_better(others: Iterable[str], action: str, verb: re.Match[str]) -> bool:
+    """Return whether one of the other tools fits a verb and the words after it better than the action its sentence.
+
+    Any of them whose verb it is fits better than an action in whose name it is another word.
+    """
+    before = _SENTENCE.split(verb.string[: verb.start()])[-1]
+    after = _SENTENCE.split(verb.string[verb.end() :])[0]
+    stem, stems = stem_of(verb[0]), frozenset(map(stem_of, words_in(after)))
+    is_own = stem in _stems_of(action)
+    least = _fit(action, stem, stems.union(map(stem_of, words_in(before)))) if is_own else -1
+    return any(stem in _stems_of(other) and _fit(other, stem, stems) > least for other in others)
+
+
+def _fit(action: str, verb: str, stems: Set[str]) -> int:
+    """Return how many of verb and object are the tool's own, where `stems` are those of the words of a sentence."""
+    own = _own_verb(action)
+    nouns = {stem_of(word) for word in words_of(action) if word != own and word not in STOP_WORDS}
+    return (stem_of(own) == verb) + (not nouns.isdisjoint(stems))
 
 
 def is_removal(action: str) -> bool:

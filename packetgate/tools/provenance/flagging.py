@@ -98,7 +98,7 @@ def _secret_reason(name: str, value: Any) -> FlagReason | None:
 
 def _flags_in_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources: SourceTexts) -> dict[str, FlagReason]:
     action = spec.upstream_name
-    requested = asks_for_action(action, sources.request)
+    requested = asks_for_action(action, sources.request, spec.neighbours)
     flags = {
         name: reason
         for name, parts in traces.items()
@@ -121,7 +121,7 @@ def _flags_in_change(spec: ToolSpec, traces: Mapping[str, list[_Trace]], sources
 
 def _flags_in_workspace(change: WorkspaceChange, traces: Mapping[str, list[_Trace]]) -> dict[str, FlagReason]:
     action, sources = change.spec.upstream_name, change.sources
-    requested = asks_for_action(action, sources.request)
+    requested = asks_for_action(action, sources.request, change.spec.neighbours)
     flags = {}
     for name, parts in traces.items():
         unstated = [trace for trace in parts if not trace.kind.is_user_or_default]

@@ -87,6 +87,8 @@ class ToolSpec:
     """Whether the output may contain the user's private data; None if unknown."""
     hosts: tuple[str, ...] | None = None
     """Patterns of the hosts that calls may name without a question; None if the configuration names none."""
+    neighbours: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """The names of all tools of the server, by the server's own names; filled in by the catalogue."""
     undo_tool: str = ""
     """The server's tool that undoes a call, by the server's own name; empty if none is known."""
     resolve_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = field(

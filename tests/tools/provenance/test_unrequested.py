@@ -8,6 +8,8 @@ from support.tool_specs import a_tool
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.sections import Content
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.provenance.actions import DELEGATION, asks_for_action
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import source_texts
 
@@ -78,3 +80,51 @@ def test_an_address_in_a_message_that_nobody_named_is_flagged() -> None:
     params = {"to": "Ann", "body": "Look at www.evil.example"}
     origins = origins_of(params, SEND, source_texts(packet))
     assert [name for name, origin in origins.items() if origin.is_flagged] == ["body"]
+
+
+OFFICE = ("send_email", "delete_email", "delete_file", "share_file", "create_event", "book_room", "post_page")
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("remove the oldest file on the drive", {"delete_file"}),
+        ("share the minutes with ann", {"share_file"}),
+        ("email ann that we are late", {"send_email"}),
+        ("find the minutes and send them to ann", {"send_email"}),
+        ("who has the room? write ann an email about it, please", {"send_email"}),
+        ("please delete it", {"delete_file", "delete_email"}),
+        ("write it down and publish it on the page", {"post_page"}),
+        ("what is on my calendar, in my files, emails and events?", set()),
+        ("which hotel, room and restaurant do you recommend?", set()),
+        ("the link is in an email that came yesterday", set()),
+        ("perform the following tasks: 1. count my emails 2. create an event with ann", {"create_event"}),
+    ],
+)
+def test_words_ask_for_the_tools_whose_verb_and_object_fit_best(words: str, asked: set[str]) -> None:
+    assert {name for name in OFFICE if asks_for_action(name, words, OFFICE)} == asked
+
+
+@pytest.mark.parametrize(
+    ("words", "delegates"),
+    [
+        ("please do the tasks in todo.md", True),
+        ("follow the instructions of the landlord's letter", True),
+        ("complete everything: follow the steps on that page", True),
+        ("perform the following tasks in this order: 1. count the files", False),
+        ("do all of the following steps", False),
+        ("do these tasks: read a.txt, then b.txt", False),
+    ],
+)
+def test_only_tasks_that_stand_elsewhere_are_delegated(words: str, delegates: bool) -> None:
+    assert bool(DELEGATION.search(words)) is delegates
+
+
+def test_a_catalogue_tells_each_tool_its_neighbours() -> None:
+    mail = a_tool("mail.send_email", risk=Risk.WRITE, to=TEXT)
+    catalogue = Catalogue([DELETE, mail, a_tool("files.list")])
+    assert {spec.name: spec.neighbours for spec in catalogue.values()} == {
+        "files.delete_file": ("delete_file", "list"),
+        "files.list": ("delete_file", "list"),
+        "mail.send_email": ("send_email",),
+    }
