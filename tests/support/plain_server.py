@@ -12,8 +12,8 @@ ToolFunction = Callable[..., Awaitable[Any]]
 
 
 class PlainServer:
-    """Tools are coroutine functions of strings that return text, or the parts of an answer; a call that is cancelled is
-    cancelled in them.
+    """Tools are coroutine functions of strings that return text, or the parts of an answer; an `OSError` is the tool's
+    error. A call that is cancelled is cancelled in them.
     """
 
     def __init__(self, name: str) -> None:
@@ -70,8 +70,13 @@ class PlainServer:
 
     async def _call(self, request: Any, name: str, arguments: dict[str, str] | None = None, **_: Any) -> None:
         function, _ = self._tools[name]
-        said = await function(**(arguments or {}))
-        self._say(request, result={"content": [{"type": "text", "text": said}] if isinstance(said, str) else said})
+        failed = False
+        try:
+            said = await function(**(arguments or {}))
+        except OSError as error:
+            said, failed = str(error), True
+        content = [{"type": "text", "text": said}] if isinstance(said, str) else said
+        self._say(request, result={"content": content, "isError": failed})
 
     def _say(self, request: Any, **said: Any) -> None:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request, **said}) + "\n")

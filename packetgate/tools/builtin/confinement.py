@@ -48,6 +48,8 @@ class Confinement:
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     network: bool = False
+    hosts: tuple[str, ...] = ()
+    """Patterns of the hosts that the program reaches through a proxy, without a network."""
     home: Path | None = None
     """Folder that the program sees in place of the user's home folder; None: it sees an empty one."""
     data: Path | None = None

@@ -11,6 +11,7 @@ from packetgate.state.errors import ServerError
 from packetgate.tools.builtin.confinement import Confinement
 from packetgate.tools.builtin.sandbox import SandboxSettings, bubblewrap_works
 from packetgate.tools.risk.registry import Registry, launched_package
+from packetgate.tools.servers import sandbox_port
 from packetgate.tools.servers.config import McpConfig
 from packetgate.tools.spec.tool_spec import digest_of
 
@@ -19,9 +20,10 @@ SANDBOX_HINT = (
     'the server runs in the sandbox: "sandbox": ["FOLDER"] in its entry lets it use another folder, "off" all that you '
     "can use"
 )
+HOSTS_HINT = 'it can connect only to the "hosts" of its entry, and only through the proxy of HTTPS_PROXY'
 SANDBOX_ERRORS = re.compile(
     r"read-only file system|no such file|command not found|permission denied|not permitted|unreachable|name resolution"
-    r"|\b(?:EROFS|ENOENT|EACCES|EPERM|ENETUNREACH|EAI_AGAIN)\b",
+    r"|fetch failed|\b(?:EROFS|ENOENT|EACCES|EPERM|ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
     re.IGNORECASE,
 )
 """Errors that the sandbox may cause."""
@@ -104,12 +106,14 @@ def server_confinement(
     home = homes / f"{name}-{digest_of(command)[:12]}"
     homes.mkdir(mode=0o700, parents=True, exist_ok=True)
     home.mkdir(mode=0o700, exist_ok=True)
-    has_network = entry.get("hosts") != []
+    hosts = entry.get("hosts")
+    has_network = hosts is None or "*" in hosts
     return Confinement(
         start,
-        tuple(reads),
+        (*reads, Path(sandbox_port.__file__)),
         tuple(writes),
         network=has_network,
+        hosts=() if hosts is None or has_network else tuple(hosts),
         home=home,
         data=settings.data,
         settings_files=settings.settings_files,

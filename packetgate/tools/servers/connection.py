@@ -35,7 +35,7 @@ from packetgate.state.redaction import redacted
 from packetgate.state.routing import ToolResult
 from packetgate.tools.risk.registry import Registry, launched_package
 from packetgate.tools.servers.config import ServerConfig
-from packetgate.tools.servers.confined import SANDBOX_ERRORS, SANDBOX_HINT
+from packetgate.tools.servers.confined import SANDBOX_ERRORS
 from packetgate.tools.servers.content import result_of_answer
 from packetgate.tools.servers.messages import transport_failure
 from packetgate.tools.servers.results import to_result_async
@@ -198,8 +198,11 @@ class Connection(Server):
         self._failed_at = time.monotonic()
         self._foreign_problem = self._cause(error)
         log = f"; its output is in {self._log.label}" if self._log else ""
-        is_confined = self.state == "connecting" and self._client is not None and self._client.transport.is_confined
-        hint = f"; {SANDBOX_HINT}" if is_confined else ""
+        hint = ""
+        if self.state == "connecting" and self._client is not None and (hint := self._client.transport.sandbox_hint):
+            hint = f"; {hint}"
+            if refused := self._client.transport.refused_hosts:
+                self._foreign_problem = f"{self._foreign_problem}; no connection to {refused}"
         super().fail(ServerError(f"{self._foreign_problem}{log}{hint}"))
 
     async def call(self, tool: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
@@ -420,9 +423,14 @@ class Connection(Server):
 
 def _with_sandbox_hint(result: ToolResult, client: Client[BoundedTransport]) -> ToolResult:
     """Add a hint to an error that the sandbox of a server may cause."""
-    if result.error is None or not client.transport.is_confined or not SANDBOX_ERRORS.search(result.error):
+    hint, refused = client.transport.sandbox_hint, client.transport.refused_hosts
+    if result.error is None or not hint or not (refused or SANDBOX_ERRORS.search(result.error)):
         return result
-    changes = {"error": f"{result.error}\n[if that is the reason: {SANDBOX_HINT}]", "server_part": result.server_text}
+    hint = f"{hint}; no connection to {refused}" if refused else hint
+    changes = {
+        "error": f"{result.error}\n[if that is the reason: {hint}]",
+        "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,
+    }
     return result.model_copy(update=changes)
 
 

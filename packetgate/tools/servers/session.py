@@ -112,9 +112,16 @@ class BoundedTransport(ClientTransport):
         return stop_reason
 
     @property
-    def is_confined(self) -> bool:
-        """Whether the server runs in the sandbox."""
-        return getattr(self._inner, "confinement", None) is not None
+    def sandbox_hint(self) -> str:
+        """What an error should say that the server's sandbox may cause; empty without a sandbox."""
+        sandbox_hint: str = getattr(self._inner, "sandbox_hint", "")
+        return sandbox_hint
+
+    @property
+    def refused_hosts(self) -> str:
+        """The newest hosts that the server could not reach, as it wrote them."""
+        refused_hosts: str = getattr(self._inner, "refused_hosts", "")
+        return refused_hosts
 
     async def close(self) -> None:
         """Close the inner transport."""

@@ -24,6 +24,8 @@ from mcp.shared.message import SessionMessage
 from packetgate.state.redaction import redacted
 from packetgate.tools.builtin.confinement import Confinement, Identities, Wrapper, is_replaced
 from packetgate.tools.builtin.limits import INTERVAL_S, excess_of, max_memory_bytes
+from packetgate.tools.servers.confined import HOSTS_HINT, SANDBOX_HINT
+from packetgate.tools.servers.host_filter import HostFilter
 from packetgate.tools.servers.messages import message_to_json, read_jsonrpc_async, unreadable_answer
 from packetgate.tools.servers.session import MAX_MESSAGE_BYTES
 
@@ -113,7 +115,20 @@ class LoggedTransport(ClientTransport):
         """What the server may use; None: what the user may."""
         self.stop_reason = ""
         """Why Packetgate killed the server; empty if it did not."""
+        self._host_filter: HostFilter | None = None
         self._start_mark: Path | None = None
+
+    @property
+    def sandbox_hint(self) -> str:
+        """What an error should say that the sandbox may cause; empty without a sandbox."""
+        if self.confinement is None:
+            return ""
+        return f"{SANDBOX_HINT}; {HOSTS_HINT}" if self.confinement.hosts else SANDBOX_HINT
+
+    @property
+    def refused_hosts(self) -> str:
+        """The newest hosts that the server could not reach, as it wrote them; secrets are redacted."""
+        return redacted(", ".join(list(self._host_filter.refused)[-3:])) if self._host_filter else ""
 
     @asynccontextmanager
     async def connect_session(
@@ -124,10 +139,18 @@ class LoggedTransport(ClientTransport):
         self.stop_reason = ""
         async with AsyncExitStack() as stack:
             wrapper = await stack.enter_async_context(self._wrapper())
-            command = wrapper.command if wrapper else []
+            command, env, inherited = [*wrapper.command] if wrapper else [], self._env, []
+            if self.confinement is not None and self.confinement.hosts:
+                hosts = self._host_filter = stack.enter_context(HostFilter(self.confinement.hosts, self._log.write))
+                command, env, inherited = [*command, *hosts.command], env | hosts.environment, [hosts.channel]
             with self._log.pipe() as errors:
                 process = await anyio.open_process(
-                    [*command, *self._command], stderr=errors, env=self._env, cwd=self._cwd, start_new_session=True
+                    [*command, *self._command],
+                    stderr=errors,
+                    env=env,
+                    cwd=self._cwd,
+                    start_new_session=True,
+                    pass_fds=inherited,
                 )
             async with self._open_session(process, options, session, wrapper) as opened:
                 yield opened
@@ -169,6 +192,8 @@ class LoggedTransport(ClientTransport):
             tasks.start_soon(_write, process, sent)
             if self.confinement is not None and wrapper is not None:
                 tasks.start_soon(self._watch, process, self.confinement, wrapper.protected)
+            if self._host_filter is not None:
+                tasks.start_soon(self._host_filter.serve)
             try:
                 async with options.session_class(reading, writing, **session) as opened:
                     yield opened

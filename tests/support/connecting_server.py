@@ -1,0 +1,147 @@
+"""An MCP server that connects to what its tools are told, by the proxy and past it."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from plain_server import PlainServer
+
+PROXY = ("127.0.0.1", int(os.environ.get("HTTP_PROXY", ":0").rpartition(":")[2]))
+server = PlainServer("connecting")
+
+
+def exchange(data: bytes) -> bytes:
+    with socket.create_connection(PROXY, 5) as client:
+        client.sendall(data)
+        answer = b""
+        while chunk := client.recv(65_536):
+            answer += chunk
+    return answer
+
+
+def numbers_in(folder: str) -> list[int]:
+    return sorted(int(one.name) for one in Path(folder).iterdir() if one.name.isdigit())
+
+
+@server.tool
+async def send(requests: str) -> str:
+    """Send each request to the proxy, in a connection of its own, and return the answers."""
+    sent = [bytes.fromhex(request) for request in json.loads(requests)]
+    return json.dumps([(await asyncio.to_thread(exchange, data)).decode("latin-1") for data in sent])
+
+
+@server.tool
+async def tunnel(authority: str, size: str) -> str:
+    """Send bytes through a tunnel and end them; return the first and the number of the bytes that come back."""
+    reader, writer = await asyncio.open_connection(*PROXY)
+    writer.write(f"CONNECT {authority} HTTP/1.1\r\nHost: x\r\n\r\nxxxxx".encode())
+    await reader.readuntil(b"\r\n\r\n")
+
+    async def write() -> None:
+        writer.write(b"x" * (int(size) - 5))
+        writer.write_eof()
+
+    _, received = await asyncio.gather(write(), reader.read(-1))
+    writer.close()
+    return f"{received[:16].decode()} {len(received)}"
+
+
+@server.tool
+async def get(url: str) -> str:
+    """Return a page."""
+    with await asyncio.to_thread(urllib.request.urlopen, url, timeout=20) as answer:
+        return str(answer.read().decode())
+
+
+@server.tool
+async def post(url: str, size: str) -> str:
+    """Post a body in chunks."""
+    body = (b"x" * 10_000 for _ in range(int(size) // 10_000))
+    with await asyncio.to_thread(urllib.request.urlopen, urllib.request.Request(url, data=body)) as answer:
+        return str(answer.read().decode())
+
+
+@server.tool
+async def run_node(url: str) -> str:
+    """Return a page that Node.js fetches past the proxy."""
+    script = f"fetch({url!r}).then(a => a.text()).then(console.log, e => console.log('failed', e.cause?.code))"
+    environment = {**os.environ, "NODE_USE_ENV_PROXY": "0"}
+    process = await asyncio.create_subprocess_exec("node", "-e", script, env=environment, stdout=subprocess.PIPE)
+    return (await process.communicate())[0].decode()
+
+
+@server.tool
+async def bypass(addresses: str) -> str:
+    """Connect past the proxy, and return what worked."""
+    worked = []
+    for host, port in json.loads(addresses):
+        for family, kind in (
+            (socket.AF_INET, socket.SOCK_STREAM),
+            (socket.AF_INET6, socket.SOCK_STREAM),
+            *([] if host == "127.0.0.1" else [(socket.AF_INET, socket.SOCK_DGRAM)]),
+        ):
+            try:
+                with socket.socket(family, kind) as client:
+                    client.settimeout(2)
+                    client.connect((host, port))
+                    client.send(b"x")
+                    worked.append([host, port, str(kind)])
+            except OSError:
+                continue
+    return json.dumps(worked)
+
+
+@server.tool
+async def connect_abstract(name: str) -> str:
+    """Connect to an abstract socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"\0{name}")
+    return "connected"
+
+
+@server.tool
+async def hold(count: str) -> str:
+    """Open connections that ask for nothing, and return how many the kernel takes."""
+    held = []
+    for _ in range(int(count)):
+        try:
+            held.append(socket.create_connection(PROXY, 0.2))
+        except OSError:
+            break
+    for client in held:
+        client.close()
+    return str(len(held))
+
+
+@server.tool
+async def state() -> str:
+    """Return what the server inherited."""
+    return json.dumps(
+        {
+            "files": numbers_in("/proc/self/fd"),
+            "parent": os.getppid(),
+            "processes": numbers_in("/proc"),
+            "ignored": [int(one) for one in signal.valid_signals() if signal.getsignal(one) == signal.SIG_IGN],
+            "no_proxy": os.environ.get("NO_PROXY"),
+        }
+    )
+
+
+@server.tool
+async def fork() -> str:
+    """Leave a process behind that has the proxy's connections."""
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            signal.pause()
+    return "forked"
+
+
+server.run()
