@@ -50,6 +50,7 @@ class _Site(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+        self.close_connection = False  # a hostile site answers what follows
 
     def log_message(self, *_: Any) -> None:
         """Print nothing."""
@@ -175,13 +176,14 @@ async def test_no_request_is_read_as_one_for_another_host(data: Path, sites: tup
         other = f"GET http://{OTHER}:{port}/ HTTP/1.1\r\nHost: {OTHER}\r\n\r\n"
         smuggled = await answers(
             hub,
-            f"GET HTTP://{LISTED}:{port}/one HTTP/1.1\r\nHost: {OTHER}:{port}\r\nUpgrade: x\r\n\r\n{other}",
-            f"GET http://{LISTED}.:{port}?two HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n123456789{other}",
+            f"GET HTTP://{LISTED}:{port}/one HTTP/1.1\r\nHost: {OTHER}:{port}\r\nUpgrade: x\r\n\r\n<later>{other}",
+            f"POST http://{LISTED}.:{port}?two HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            f"9\r\n123456789\r\n0\r\n\r\n{other}",
         )
     assert reached == []
     assert [one.partition("\r\n\r\n")[2] for one in smuggled] == [
         f"{LISTED} /one {LISTED}:{port} 0",
-        f"{LISTED} /?two {LISTED}:{port} 0",
+        f"{LISTED} /?two {LISTED}:{port} 9",
     ]
     assert [text.split()[1] for text in listed] == ["/one", "/?two"]
 
@@ -240,10 +242,14 @@ async def test_idle_connections_do_not_stop_others(data: Path, sites: tuple[int,
 
 
 async def test_the_server_is_started_as_without_hosts(data: Path):
-    states = []
+    states, ignored = [], []
+    show = 'grep SigIgn /proc/self/status >&2; exec "$0" "$1"'  # Python itself ignores signals
     for hosts in (["example.org"], []):
-        async with running(data, *hosts) as hub:
+        async with running(data, *hosts, command="sh", args=["-c", show, sys.executable, str(SCRIPT)]) as hub:
             states.append(json.loads((await hub.call("it.state", {})).output))
+        ignored.append((data / "logs" / "it.log").read_text())
+    assert ignored[0].startswith("SigIgn")
+    assert ignored[0] == ignored[1]
     filtered, bare = states
     assert filtered.pop("no_proxy") == "localhost,127.0.0.1,::1"
     assert bare.pop("no_proxy") is None
