@@ -59,6 +59,12 @@ async def ask(sessions: Sessions, text: str) -> CognitionPacket:
     raise AssertionError("the turn asked instead of answering")
 
 
+def test_the_page_of_a_tool_says_which_tool_undoes_a_call(cli: CommandLine, config: Path) -> None:
+    shown = cli.run("tools", "files.move_file")
+    assert "to undo a call: move_file source=" in " ".join(shown.out.split())
+    assert "to undo a call" not in cli.run("tools", "files.write_file").out
+
+
 async def test_requests_reach_the_right_server_and_the_packet_names_unavailable_ones(
     cli: CommandLine, config: Path
 ) -> None:

@@ -141,7 +141,7 @@ def _with_answer(spec: ToolSpec, trusted: Mapping[str, Grant]) -> ToolSpec:
 
 
 def _as_json(spec: ToolSpec) -> dict[str, Any]:
-    fields = {name: value for name, value in asdict(spec).items() if not callable(value)}
+    fields = {name: value for name, value in asdict(spec).items() if name != "neighbours" and not callable(value)}
     return {**fields, "category": spec.category, "is_external": spec.is_external}
 
 
@@ -156,6 +156,8 @@ def _full_text(spec: ToolSpec) -> Text:
     if spec.risk_reasons:
         reasons = printable("; ".join(spec.risk_reasons))
         text.append(f"may {spec.risk.value}: {reasons} (said by: {spec.risk_source})\n", style="dim")
+    if spec.undo:
+        text.append(f"to undo a call: {printable(spec.undo)}\n", style="dim")
     text.append(printable(spec.full) + "\n", style="default")
     return text.append(json.dumps(spec.input_schema, indent=2, ensure_ascii=False), style="dim")
 

@@ -70,7 +70,7 @@ def spec_of(
         outward=label.outward if label else None,
         returns_untrusted=label.untrusted if label else None,
         returns_private=label.private if label else None,
-        undo_tool=label.undo_tool if label else "",
+        undo=label.undo or "" if label else "",
         hosts=hosts,
     )
 

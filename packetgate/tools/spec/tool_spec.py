@@ -89,8 +89,8 @@ class ToolSpec:
     """Patterns of the hosts that calls may name without a question; None if the configuration names none."""
     neighbours: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """The names of all tools of the server, by the server's own names; filled in by the catalogue."""
-    undo_tool: str = ""
-    """The server's tool that undoes a call, by the server's own name; empty if none is known."""
+    undo: str = ""
+    """The server's tool that undoes a call, and its arguments in words; empty if none is known."""
     resolve_arguments: Callable[[dict[str, Any]], dict[str, Any]] | None = field(
         default=None, compare=False, repr=False
     )

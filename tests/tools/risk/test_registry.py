@@ -292,7 +292,7 @@ def test_the_label_is_the_risk_of_the_tool_and_arguments_may_raise_it(tmp_path: 
     spec = spec_of("s", listed, trusted=False, confirmation=read)
     assert spec.risk is Risk.READ
     assert spec.risk_source == "registry 1000000"
-    assert (spec.outward, spec.returns_private, spec.undo_tool) == (True, None, "unlook")
+    assert (spec.outward, spec.returns_private, spec.undo) == (True, None, "unlook the same")
     assert judge_call(spec, {"query": "cats"}).risk is Risk.READ
     assert judge_call(spec, {"query": "mutation { deleteAll }"}).risk is not Risk.READ
     write = Signed(tmp_path).write("write").confirmation(package, "", "look", SCHEMA)
