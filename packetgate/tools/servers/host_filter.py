@@ -54,8 +54,8 @@ class HostFilter:
         self._write_log = write_log
         self._ours, self._theirs = socket.socketpair()
         self._lookups = anyio.CapacityLimiter(_MAX_LOOKUPS)
-        self.refused: dict[str, str] = {}
-        """Why the server could not connect, by host."""
+        self.refused: list[str] = []
+        """Hosts that the server could not reach, in the order of its first attempts."""
 
     @property
     def command(self) -> list[str]:
@@ -170,7 +170,7 @@ class HostFilter:
     async def _refuse(self, host: str, why: str) -> NoReturn:
         reason = f'Packetgate: no connection to {host}: {why} the "hosts" of this server in mcp.json'
         if host not in self.refused and len(self.refused) < _MAX_NAMED:
-            self.refused[host] = reason
+            self.refused.append(host)
             await anyio.to_thread.run_sync(self._write_log, f"{reason}\n".encode())
         raise _RefusedError(403, reason)
 

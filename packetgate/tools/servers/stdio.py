@@ -128,7 +128,7 @@ class LoggedTransport(ClientTransport):
     @property
     def refused_hosts(self) -> str:
         """The newest hosts that the server could not reach, as it wrote them; secrets are redacted."""
-        return redacted(", ".join(list(self._host_filter.refused)[-3:])) if self._host_filter else ""
+        return redacted(", ".join(self._host_filter.refused[-3:])) if self._host_filter else ""
 
     @asynccontextmanager
     async def connect_session(
