@@ -158,7 +158,8 @@ def _unrequested_reason(action: str, sources: SourceTexts) -> FlagReason | None:
     holder = sources.labels.get(FlowLabel.UNTRUSTED)
     if holder is None or not sources.destinations.folded:
         return None
-    return FlagReason(f"you did not ask for this action, and the session holds text of third parties (from {holder})")
+    why = "your message does not clearly ask for this action, and the session holds text of third parties"
+    return FlagReason(f"{why} (from {holder})")
 
 
 def _value_reason(action: str, traces: Iterable[_Trace], sources: SourceTexts, *, requested: bool) -> FlagReason | None:
