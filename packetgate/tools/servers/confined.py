@@ -20,7 +20,7 @@ SANDBOX_HINT = (
     'the server runs in the sandbox: "sandbox": ["FOLDER"] in its entry lets it use another folder, "off" all that you '
     "can use"
 )
-HOSTS_HINT = 'it can connect only to the "hosts" of its entry, and only through the proxy of HTTPS_PROXY'
+HOSTS_HINT = 'the server can connect only to the "hosts" of its entry, and only through the proxy of HTTPS_PROXY'
 SANDBOX_ERRORS = re.compile(
     r"read-only file system|no such file|command not found|permission denied|not permitted|unreachable|name resolution"
     r"|fetch failed|\b(?:EROFS|ENOENT|EACCES|EPERM|ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",

@@ -426,7 +426,7 @@ def _with_sandbox_hint(result: ToolResult, client: Client[BoundedTransport]) -> 
     hint, refused = client.transport.sandbox_hint, client.transport.refused_hosts
     if result.error is None or not hint or not (refused or SANDBOX_ERRORS.search(result.error)):
         return result
-    hint = f"{hint}; no connection to {refused}" if refused else hint
+    hint = f"no connection to {refused}; {hint}" if refused else hint
     changes = {
         "error": f"{result.error}\n[if that is the reason: {hint}]",
         "server_part": f"{result.server_text}\n{refused}" if refused else result.server_text,

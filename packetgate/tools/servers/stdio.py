@@ -123,7 +123,7 @@ class LoggedTransport(ClientTransport):
         """What an error should say that the sandbox may cause; empty without a sandbox."""
         if self.confinement is None:
             return ""
-        return f"{SANDBOX_HINT}; {HOSTS_HINT}" if self.confinement.hosts else SANDBOX_HINT
+        return f"{HOSTS_HINT}; {SANDBOX_HINT}" if self.confinement.hosts else SANDBOX_HINT
 
     @property
     def refused_hosts(self) -> str:
