@@ -175,7 +175,7 @@ def test_a_misspelt_sandbox_confines():
 async def test_a_package_that_a_stopped_start_left_half_installed_is_removed(home: Path, work: Path):
     script = (
         "test -e ~/.npm/_npx/half && exit 1; mkdir -p ~/.npm/_npx; touch ~/.npm/_npx/half; "
-        f"test -e slow && while read x; do :; done; exec {sys.executable} server.py"
+        f"if test -e slow; then while read x; do :; done; else exec {sys.executable} server.py; fi"
     )
     config = ServerConfig("it", {"command": "sh", "args": ["-c", script]})
     data = home / ".local" / "share" / "packetgate"
