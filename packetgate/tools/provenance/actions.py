@@ -96,11 +96,11 @@ def asks_for_action(action: str, words: str, neighbours: Iterable[str] = ()) -> 
     """Return whether the user's folded words ask for the action of a tool with this name.
 
     A verb of the action counts where it is an instruction, unless it asks to tell or give the user something. With an
-    object, or as the verb of the tool itself, it counts anywhere. It does not count if one of the server's tools,
+    object, or as the verb of the tool itself, it counts anywhere. It does not count if another of the server's tools,
     `neighbours`, fits the verb and its sentence better: "share the file" asks for `share_file`, not for `send_email`.
     """
     own, stems = stem_of(_own_verb(action)), _stems_of(action)
-    others = [one for one in neighbours if one != action]
+    others = [one for one in neighbours if one != action and READ_VERBS.isdisjoint(words_of(one)[:1])]
     return not stems.isdisjoint(map(stem_of, _COMMAND.findall(words))) or any(
         (instructs and not _TO_USER.match(words, verb.end()) and _is_verb(verb, words))
         or (verb[0] not in WORDS["nouns"] and (stem_of(verb[0]) == own or _OBJECT.match(words, verb.end())))

@@ -102,7 +102,8 @@ OFFICE = ("send_email", "delete_email", "delete_file", "share_file", "create_eve
     ],
 )
 def test_words_ask_for_the_tools_whose_verb_and_object_fit_best(words: str, asked: set[str]) -> None:
-    assert {name for name in OFFICE if asks_for_action(name, words, OFFICE)} == asked
+    neighbours = ("list_files", "read_email", *OFFICE)
+    assert {name for name in OFFICE if asks_for_action(name, words, neighbours)} == asked
 
 
 @pytest.mark.parametrize(
