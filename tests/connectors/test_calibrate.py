@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from support.command_line import CommandLine
 from support.scripted_openai import ScriptedOpenAI
 from support.scripted_replies import Raw
@@ -27,6 +28,7 @@ def answer(cli: CommandLine, kind: str, score: float, approvals: int, denials: i
     asyncio.run(record())
 
 
+@pytest.mark.slow
 def test_denied_calls_make_the_gate_ask_until_it_is_undone(cli: CommandLine) -> None:
     (cli.folder / "plan.txt").write_text("dig")
     assert cli.run("ask", "Read plan.txt").status == 0

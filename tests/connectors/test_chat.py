@@ -171,6 +171,7 @@ server.run()
 """
 
 
+@pytest.mark.slow
 async def test_a_slow_server_delays_no_answer(cli: CommandLine, tmp_path: Path) -> None:
     (program := tmp_path / "harbour.py").write_text(HARBOUR)
     server = {"command": sys.executable, "trusted": True}
@@ -248,6 +249,7 @@ def test_ctrl_c_stops_a_streamed_answer_and_keeps_the_session(
     assert not any("The keeper opens" in text for text in earlier)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_a_turn", [True, False])
 def test_sigterm_ends_the_chat(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, endpoint: dict[str, str], in_a_turn: bool

@@ -52,6 +52,7 @@ def on_record(cli: CommandLine, name: str, *, but: int = 0) -> None:
     asyncio.run(record())
 
 
+@pytest.mark.slow
 def test_the_gate_uses_the_curve_of_the_passport(
     cli: CommandLine, scripted_openai: ScriptedOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:

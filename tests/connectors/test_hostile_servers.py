@@ -3,10 +3,12 @@
 import json
 import stat
 
+import pytest
 from support.command_line import CommandLine
 from support.hostile_server import SECRET, entry
 
 
+@pytest.mark.slow
 def test_hostile_servers_do_not_affect_a_good_one(cli: CommandLine):
     servers = {
         **{name: entry(name) for name in ("unfit", "babbling", "dying")},

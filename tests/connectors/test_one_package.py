@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from support.command_line import COMMAND, CommandLine
 
 from packetgate.connectors import studio
@@ -14,6 +15,7 @@ CHECKOUT = Path(__file__).parents[2]
 LINKS = ("graph", "nodes", "prompts", "state")
 
 
+@pytest.mark.slow
 def test_a_project_may_have_modules_of_the_same_names(cli: CommandLine) -> None:
     for name in ("models/__init__.py", "tools.py", "graph.py", "state.py"):
         path = cli.folder / name

@@ -34,6 +34,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", root=tmp_path / "root")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 async def test_only_one_of_two_concurrent_approvals_counts(
     request: pytest.FixtureRequest, settings: Settings, database: str

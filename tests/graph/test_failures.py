@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 from fastmcp.client.transports import StdioTransport
 from support.dying_server import dying
 from support.graphs import run_once, session
@@ -44,6 +45,7 @@ async def test_a_dead_server_is_named_and_the_others_answer(notebook: Notebook):
     assert packet.metrics.errors[0].message.startswith("gone: ")
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_during_a_call_does_not_affect_others(notebook: Notebook, tmp_path):
     both = calls(wanted("mail.send_mail", text="Dear all"), wanted("notebook.read_note", name="a"))
     deciders = scripted(both, call("notebook.read_note", name="b"))

@@ -44,6 +44,7 @@ def selections(scripted: ScriptedOpenAI) -> list[str]:
     return [prompt for prompt in prompts if "\nTools:\n" in prompt]
 
 
+@pytest.mark.slow
 async def test_twenty_turns_leave_one_palette_and_one_ledger(by_model: Deciders, scripted_openai: ScriptedOpenAI):
     async with session(by_model, in_process(work_server())) as office:
         ledgers = set()

@@ -32,6 +32,7 @@ def fails(cli: CommandLine, **variables: str) -> str:
     return outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_sessions_restore_without_warnings(cli: CommandLine, strict: str) -> None:
     """LangGraph reads the variable at import, so a new process restores the session."""

@@ -16,6 +16,7 @@ ALLOWED = f"[discord.allowed]\nusers = [{ADA}]\n[discord.writes]\nusers = [{ADA}
 WRITE = 'Write "hello" to notes.txt'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "config", "named"),
     [

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from fastmcp import FastMCP
 from support.proxies import ClientKind, gateway_over, ledger_server, served, talking
 
@@ -30,6 +31,7 @@ def rooms_server() -> FastMCP:
     return server
 
 
+@pytest.mark.slow
 async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: ClientKind) -> None:
     tokens = {f"token-of-client-{number:03}": f"client{number}" for number in range(CLIENTS)}
     async with (

@@ -102,6 +102,7 @@ def test_a_thread_of_another_graph_is_an_error() -> None:
         SessionState.from_snapshot(snapshot)
 
 
+@pytest.mark.slow
 async def test_a_server_that_dies_during_a_turn_is_an_error(tmp_path: Path) -> None:
     with serve_langgraph(tmp_path, isolated=False) as server:
 

@@ -96,6 +96,7 @@ def test_a_verb_that_looks_like_a_month_is_not_a_date():
     assert [*find_time_spans("it may be")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["'a ", '"', "“a ", "1-", "a.", "a@a.", "in 1 day ", "5 days and ", "may 5 ", "1:"])
 def test_the_tokens_of_long_texts_are_limited(piece: str):
     text = (piece * 100_000)[:100_000]

@@ -84,6 +84,7 @@ async def test_progress_does_not_extend_the_timeout_for_ever(tmp_path: Path):
     assert caught.value.code is Code.CALL_TIMED_OUT
 
 
+@pytest.mark.slow
 async def test_a_server_that_hangs_is_restarted(tmp_path: Path):
     async with hub_by("stdio", tmp_path, timeout=1000) as hub:
         with pytest.raises(LostCallError) as caught:
