@@ -30,15 +30,6 @@ Identities = Mapping[Path, tuple[int, int] | None]
 """Device and inode of each file or folder."""
 
 
-class Wrapper(NamedTuple):
-    """How a program is confined."""
-
-    command: list[str]
-    """The command line to prepend to the program's."""
-    protected: Identities
-    """The files and folders that the program cannot change."""
-
-
 @dataclass(frozen=True)
 class Confinement:
     """The folders and files that a confined program may use, and whether it has a network."""
@@ -60,7 +51,7 @@ class Confinement:
     """A writable folder that is removed afterwards."""
 
     @contextmanager
-    def wrapper(self, program: str, environment: Mapping[str, str]) -> Iterator[Wrapper]:
+    def wrapper(self, program: str, environment: Mapping[str, str]) -> "Iterator[Wrapper]":
         """Yield what confines a program. Blocking."""
         for folder in self.writes:
             if self.data is not None and folder != self.temporary and folder.is_dir():
@@ -69,16 +60,11 @@ class Confinement:
                 with suppress(OSError):
                     (folder / ".git" / "hooks").mkdir(exist_ok=True)
         try:
-            protected = self._protected()
+            protected = self.protected()
             identities = {path: _identity(path) for path in protected}
-            yield Wrapper(self._command(program, environment, protected), identities)
+            yield Wrapper(self, self._command(program, environment, protected), identities)
         finally:
             self.remove_redirections()
-
-    def created(self, protected: Identities) -> list[Path]:
-        """Return the files and folders that would have been protected, but did not exist at the start. Blocking."""
-        gone = (self.temporary,) if self.temporary else ()
-        return [path for path in self._protected() if path not in protected and not _is_within(path, gone)]
 
     def remove_redirections(self) -> None:
         """Remove files by which a program could give Git another configuration and other hooks. Blocking."""
@@ -86,7 +72,8 @@ class Confinement:
             with suppress(OSError):
                 (folder / ".git" / "commondir").unlink()
 
-    def _protected(self) -> list[Path]:
+    def protected(self) -> list[Path]:
+        """Return the existing files and folders that the program may not change. Blocking."""
         used = [path.resolve() for path in self.settings_files if path.is_file()]
         return list(
             dict.fromkeys([*_protected(self.writes), *(path for path in used if _is_within(path, self.writes))])
@@ -130,6 +117,22 @@ class Confinement:
             *("--remount-ro", "/"),  # else a program could write files there that nobody sees
             *("--chdir", str(start), "--"),
         ]
+
+
+class Wrapper(NamedTuple):
+    """How a program is confined."""
+
+    confinement: Confinement
+    command: list[str]
+    """The command line to prepend to the program's."""
+    protected: Identities
+    """The files and folders that the program cannot change."""
+
+    def created(self, folder: Path) -> list[str]:
+        """Return the paths, from a folder, of what would be protected, but did not exist at the start. Blocking."""
+        gone = (self.confinement.temporary,) if self.confinement.temporary else ()
+        new = (path for path in self.confinement.protected() if path not in self.protected)
+        return [os.path.relpath(path, folder) for path in new if not _is_within(path, gone)]
 
 
 def is_replaced(protected: Identities) -> bool:

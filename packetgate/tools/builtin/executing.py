@@ -68,9 +68,10 @@ def executing_tools(root: Root, sandbox: Sandbox) -> tuple[BuiltinTool, ...]:
             confinement = await sandbox.description()
             return f"Would run: {command}\nIn {folder}, for at most {timeout_s:g} s. {which}\nSandbox: {confinement}."
         try:
-            async with sandbox.prepare(argv, folder, environment) as prepared:
-                result = await _run_program(argv, folder, prepared.environment, timeout_s, prepared.command)
-                created = await asyncio.to_thread(prepared.created, folder)
+            async with sandbox.prepare(argv, folder, environment) as (program_environment, wrapper):
+                command_line = wrapper.command if wrapper else []
+                result = await _run_program(argv, folder, program_environment, timeout_s, command_line)
+                created = await asyncio.to_thread(wrapper.created, folder) if wrapper else []
         except FileNotFoundError as error:
             raise ToolFailure(
                 f"cannot run {argv[0]!r}: no such program, or a script whose interpreter is missing; "

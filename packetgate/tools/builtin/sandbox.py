@@ -49,25 +49,6 @@ class SandboxSettings:
     """The settings files in use, which no program may change."""
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """How to start one program."""
-
-    environment: dict[str, str]
-    wrapper: Wrapper | None = None
-    confinement: Confinement | None = None
-
-    @property
-    def command(self) -> list[str]:
-        """The command line to prepend to the program's; empty without a sandbox."""
-        return self.wrapper.command if self.wrapper else []
-
-    def created(self, folder: Path) -> list[str]:
-        """Return the paths, from a folder, of new files that say what may run; none without a sandbox. Blocking."""
-        found = self.confinement.created(self.wrapper.protected) if self.confinement and self.wrapper else []
-        return [os.path.relpath(path, folder) for path in found]
-
-
 class Sandbox:
     """Confines programs to a folder, if bubblewrap works on this machine."""
 
@@ -96,8 +77,8 @@ class Sandbox:
     @asynccontextmanager
     async def prepare(
         self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]
-    ) -> AsyncIterator[Prepared]:
-        """Yield how to start a program; without a sandbox, its environment alone.
+    ) -> AsyncIterator[tuple[dict[str, str], Wrapper | None]]:
+        """Yield the environment for a program, and what confines it; None without a sandbox.
 
         A sandboxed program has its own temporary folder, which is removed afterwards. Raise `ToolFailure` as `confines`
         does.
@@ -105,15 +86,14 @@ class Sandbox:
         if not await self.confines():
             if HAS_LAUNCHER:
                 await anyio.to_thread.run_sync(_hide_environment)
-            yield Prepared({**environment})
+            yield {**environment}, None
             return
         temporary = await anyio.to_thread.run_sync(partial(tempfile.mkdtemp, prefix="packetgate-"))
-        confinement = self.confinement(folder, temporary)
-        opened = confinement.wrapper(argv[0], environment)
+        opened = self.confinement(folder, temporary).wrapper(argv[0], environment)
         with anyio.CancelScope(shield=True):
             wrapper = await anyio.to_thread.run_sync(opened.__enter__)
         try:
-            yield Prepared({**environment, "TMPDIR": temporary}, wrapper, confinement)
+            yield {**environment, "TMPDIR": temporary}, wrapper
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(opened.__exit__, None, None, None)

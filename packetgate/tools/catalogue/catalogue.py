@@ -35,7 +35,9 @@ class Catalogue(dict[str, ToolSpec]):
         neighbours: dict[str, list[str]] = {}
         for spec in preferred:
             neighbours.setdefault(spec.server, []).append(spec.upstream_name)
-        super().__init__((spec.name, replace(spec, neighbours=tuple(neighbours[spec.server]))) for spec in preferred)
+        for spec in preferred:
+            names = tuple(neighbours[spec.server])
+            self[spec.name] = spec if spec.neighbours == names else replace(spec, neighbours=names)
         self.update({spec.name: spec for spec in [*self._chains_with_risk()]})
         self._by_listed_name = {spec.listed_name: spec.name for spec in reversed(self.values())}
         self._by_words: dict[tuple[str, ...], list[str]] = {}

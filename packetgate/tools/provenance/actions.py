@@ -1,8 +1,9 @@
 """Decide whether a text asks for a tool's action."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Set
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from packetgate.state.origins import ArgumentRole, OriginKind
 from packetgate.state.routing import ToolCall
@@ -31,6 +32,7 @@ DELEGATION = re.compile(
     r"\b(?:instructions?|tasks?|actions?|steps?|to-?dos?|orders?|directions?|what (?:it|they|he|she) says?)\b(?!\s*:)"
 )
 """A request of the user to follow the instructions in a document."""
+_RUN = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?\u2026])\s+|\n+")
 _QUOTED = re.compile(
     r"```.*?```|^\s*>.*$|\"[^\"\n]*\"|\u201c[^\u201d]*\u201d|\u201e[^\u201c]*\u201c|\u00ab[^\u00bb]*\u00bb|`[^`\n]*`"
@@ -95,17 +97,20 @@ _POSSESSIVE = re.compile(r"['\u2019](?:s\b|\s|$)")
 def asks_for_action(action: str, words: str, neighbours: Iterable[str] = ()) -> bool:
     """Return whether the user's folded words ask for the action of a tool with this name.
 
-    A verb of the action counts where it is an instruction, unless it asks to tell or give the user something. With an
-    object, or as the verb of the tool itself, it counts anywhere. It does not count if another of the server's tools,
-    `neighbours`, fits the verb and its sentence better: "share the file" asks for `share_file`, not for `send_email`.
+    A verb or another word of the name counts where it is an instruction, unless it asks to tell or give the user
+    something. With an object, or as the verb of the tool itself, it counts anywhere. It does not count if another of
+    the server's tools, `neighbours`, fits it better: "share the file" asks for `share_file`, not for `send_email`.
     """
     own, stems = stem_of(_own_verb(action)), _stems_of(action)
     others = [one for one in neighbours if one != action and READ_VERBS.isdisjoint(words_of(one)[:1])]
+    sentences = _Sentences(words)
     return not stems.isdisjoint(map(stem_of, _COMMAND.findall(words))) or any(
-        (instructs and not _TO_USER.match(words, verb.end()) and _is_verb(verb, words))
-        or (verb[0] not in WORDS["nouns"] and (stem_of(verb[0]) == own or _OBJECT.match(words, verb.end())))
+        (
+            (instructs and not _TO_USER.match(words, verb.end()) and _is_verb(verb, words))
+            or (verb[0] not in WORDS["nouns"] and (stem_of(verb[0]) == own or _OBJECT.match(words, verb.end())))
+        )
+        and not _fits_better(others, action, verb, sentences)
         for verb, instructs in _verbs_in(stems.union(map(stem_of, words_of(action))), words)
-        if not _fits_better(others, action, verb)
     )
 
 
@@ -115,24 +120,47 @@ def _is_verb(word: re.Match[str], words: str) -> bool:
     return is_certain or _VERB_USE.match(words, word.end()) is not None
 
 
-def _fits_better(others: Iterable[str], action: str, verb: re.Match[str]) -> bool:
+class _Sentences:
+    """The words of a text by sentence, read once and only if they are needed."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(gap.end() for gap in _SENTENCE.finditer(self._text))]
+
+    @cached_property
+    def _stems(self) -> list[dict[str, tuple[int, int]]]:
+        """For each sentence, the first end and the last start of each stem."""
+        found: list[dict[str, tuple[int, int]]] = [{} for _ in self._starts]
+        for run in _RUN.finditer(self._text):
+            stems = found[bisect_right(self._starts, run.start()) - 1]
+            for stem in map(stem_of, words_in(run[0])):
+                stems[stem] = stems.get(stem, run.span()[::-1])[0], run.start()
+        return found
+
+    def have(self, nouns: Iterable[str], verb: re.Match[str], *, before: bool) -> bool:
+        """Return whether the sentence of a verb has one of the stems after the verb, or also `before` it."""
+        stems = self._stems[bisect_right(self._starts, verb.start()) - 1]
+        spans = (stems[noun] for noun in nouns if noun in stems)
+        return any(last >= verb.end() or (before and first <= verb.start()) for first, last in spans)
+
+
+def _fits_better(others: Iterable[str], action: str, verb: re.Match[str], sentences: _Sentences) -> bool:
     """Return whether one of the other tools fits a verb and the words after it better than the action its sentence.
 
     Any of them whose verb it is fits better than an action in whose name it is another word.
     """
-    before = _SENTENCE.split(verb.string[: verb.start()])[-1]
-    after = _SENTENCE.split(verb.string[verb.end() :])[0]
-    stem, stems = stem_of(verb[0]), frozenset(map(stem_of, words_in(after)))
-    is_own = stem in _stems_of(action)
-    least = _fit(action, stem, stems.union(map(stem_of, words_in(before)))) if is_own else -1
-    return any(stem in _stems_of(other) and _fit(other, stem, stems) > least for other in others)
-
-
-def _fit(action: str, verb: str, stems: Set[str]) -> int:
-    """Return how many of verb and object are the tool's own, where `stems` are those of the words of a sentence."""
-    own = _own_verb(action)
-    nouns = {stem_of(word) for word in words_of(action) if word != own and word not in STOP_WORDS}
-    return (stem_of(own) == verb) + (not nouns.isdisjoint(stems))
+    stem = stem_of(verb[0])
+    rivals = [other for other in others if stem in _stems_of(other)]
+    if not rivals or stem not in _stems_of(action):
+        return bool(rivals)
+    least = (stem_of(_own_verb(action)) == stem) + sentences.have(_nouns_of(action), verb, before=True)
+    return any(
+        (stem_of(_own_verb(rival)) == stem) + sentences.have(_nouns_of(rival), verb, before=False) > least
+        for rival in rivals
+    )
 
 
 def is_removal(action: str) -> bool:
@@ -268,6 +296,13 @@ def _verbs_of(action: str) -> frozenset[str]:
 @lru_cache(maxsize=4_096)
 def _stems_of(action: str) -> frozenset[str]:
     return frozenset(map(stem_of, _verbs_of(action)))
+
+
+@lru_cache(maxsize=4_096)
+def _nouns_of(action: str) -> frozenset[str]:
+    """Return the stems of the words in a tool's name that are not its verb."""
+    own = _own_verb(action)
+    return frozenset(stem_of(word) for word in words_of(action) if word != own and word not in STOP_WORDS)
 
 
 def _own_verb(action: str) -> str:

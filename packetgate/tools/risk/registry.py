@@ -82,11 +82,6 @@ class ToolLabel(BaseModel):
     undo: str | None = None
     """The server's tool that undoes a call, and how it is called in words."""
 
-    @property
-    def undo_tool(self) -> str:
-        """The name of the tool that undoes a call; empty if there is none."""
-        return next(iter((self.undo or "").split()), "")
-
 
 class KnownServer(BaseModel):
     """A package whose server is labelled, in a range of versions."""

@@ -129,3 +129,9 @@ def test_a_catalogue_tells_each_tool_its_neighbours() -> None:
         "files.list": ("delete_file", "list"),
         "mail.send_email": ("send_email",),
     }
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("part", ["emails, ", "we share it with bob. ", "emails, files and links. "])
+def test_a_long_message_is_read_once(part: str) -> None:
+    assert not asks_for_action("send_email", part * (200_000 // len(part)), OFFICE)

@@ -314,4 +314,6 @@ def test_every_entry_of_the_shipped_registry_is_well_formed() -> None:
     for server in registry.servers:
         assert server.package.partition(":")[0] in {"npm", "pypi"}
         assert server.source
-        assert all(label.undo_tool in {"", *server.tools} for label in server.tools.values()), server.package
+        assert all((label.undo or " ").split(" ")[0] in {"", *server.tools} for label in server.tools.values()), (
+            server.package
+        )
