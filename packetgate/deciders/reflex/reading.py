@@ -1,9 +1,10 @@
 """Split a request into steps and parts, and find its verbs, access, negations and mentions."""
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from packetgate.state.sections import Access
 from packetgate.tools.text.verbs import EXECUTE_VERBS, WRITE_VERBS
@@ -222,8 +223,16 @@ def access_of(text: str) -> Access:
 
 
 def _within_quotes(text: str, position: int) -> bool:
-    spans = [match.span() for pattern in (_QUOTED, _BACKQUOTED) for match in pattern.finditer(text)]
-    return any(start <= position < end for start, end in spans)
+    starts, ends = _quoted_spans(text)
+    before = bisect_right(starts, position)
+    return before > 0 and position < ends[before - 1]
+
+
+@lru_cache(maxsize=8)
+def _quoted_spans(text: str) -> tuple[list[int], list[int]]:
+    """Return the starts of all quotations, in order, and for each the last end of those that start until there."""
+    spans = sorted(match.span() for pattern in (_QUOTED, _BACKQUOTED) for match in pattern.finditer(text))
+    return [start for start, _ in spans], [*accumulate((end for _, end in spans), max)]
 
 
 def _split_outside_quotes(pattern: re.Pattern[str], text: str) -> list[str]:

@@ -153,3 +153,8 @@ def test_paths_urls_and_texts_are_found(text: str, kind: str, found: object):
 )
 def test_the_access_of_a_request(text: str, access: Access):
     assert access_of(text) is access
+
+
+@pytest.mark.timeout(60)
+def test_a_long_message_with_quotations_is_read_once() -> None:
+    assert len(steps_in('Write "x" to `new.txt`, ' * 8_000)) == 1
