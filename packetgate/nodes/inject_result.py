@@ -9,10 +9,9 @@ from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.execution.running import result_text
 from packetgate.tools.palette.choice import recent_after
-from packetgate.tools.provenance.sources import address_fields, listed_addresses
 
 _STAGE = "inject_result"
-SUMMARY_CHARS = 300
+_SUMMARY_CHARS = 300
 
 
 async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext]) -> PacketUpdate:
@@ -58,21 +57,10 @@ def _data_field(call: ToolCall) -> DataField:
 
 
 def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
-    server_part = (
-        None if call.status is ToolExecutionStatus.EXECUTED else call.result.server_text if call.result else ""
-    )
     return LedgerEntry(
         packet_id=packet_id,
         tool_name=call.tool_name,
         params=call.params,
         status=call.status.value,
-        summary=_shortened(result_text(call)),
-        server_part=None if server_part is None else _shortened(server_part),
-        addresses=address_fields(call),
-        listed=listed_addresses(call),
-        open_world=call.open_world,
+        summary=" ".join(result_text(call).split())[:_SUMMARY_CHARS],
     )
-
-
-def _shortened(text: str) -> str:
-    return " ".join(text.split())[:SUMMARY_CHARS]

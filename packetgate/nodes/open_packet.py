@@ -24,6 +24,7 @@ from packetgate.state.sections import (
     Response,
     Status,
     check_version,
+    recent_calls,
 )
 from packetgate.tools.approval.questions import parked_turns
 from packetgate.tools.execution.journal import Journal, interrupted_writes
@@ -77,6 +78,7 @@ async def open_packet(
             shift=context_shift(earlier.context_type, context_type) if previous else "",
             recent_tools=earlier.recent_tools,
             result_ledger=earlier.result_ledger,
+            earlier_calls=recent_calls(packet.calls_with_results),
             earlier_pictures=_pictures(packet, header.lineage[-PICTURE_TURNS:]),
             labels=packet.labels,
         ),

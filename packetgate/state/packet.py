@@ -21,7 +21,7 @@ from packetgate.state.base import is_storable
 from packetgate.state.errors import PacketError, RequestError, first_problem
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.request import TurnRequest, check_request
-from packetgate.state.routing import ToolRouting
+from packetgate.state.routing import ToolCall, ToolRouting
 from packetgate.state.sections import (
     Content,
     Context,
@@ -110,6 +110,12 @@ class CognitionPacket(BaseModel):
         while earlier and len(words[0].split()) <= _CONTINUING_WORDS:
             words.insert(0, earlier.pop())
         return "\n".join(words)
+
+    @property
+    def calls_with_results(self) -> tuple[ToolCall, ...]:
+        """The session's calls that have a result, oldest first."""
+        calls = self.context.earlier_calls + (self.tool_routing.all_calls if self.tool_routing else ())
+        return tuple({call.call_id: call for call in calls if call.result is not None}.values())
 
     @property
     def labels(self) -> tuple[SessionLabel, ...]:

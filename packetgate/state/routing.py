@@ -191,6 +191,12 @@ class ToolCall(Section):
         return tuple(SessionLabel(label=label, source=self.tool_name) for label in labels)
 
     @property
+    def text_size(self) -> int:
+        """Number of characters in the arguments and the result."""
+        result = self.result
+        return len(str(self.params)) + (len(result.server_text) + len(str(result.fields or "")) if result else 0)
+
+    @property
     def apparent_risk(self) -> Risk:
         """The apparent risk: read for an unconfirmed read. Permission uses only `risk`."""
         return Risk.READ if self.is_unconfirmed_read else self.risk

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from enum import StrEnum
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator
@@ -14,9 +14,9 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketVersionError
 from packetgate.state.origins import SessionLabel
 from packetgate.state.printing import byte_size
-from packetgate.state.routing import Risk, ToolRouting
+from packetgate.state.routing import Risk, ToolCall, ToolRouting
 
-PACKET_VERSION = 15
+PACKET_VERSION = 16
 """Version of the packet format; incremented with every incompatible change. Only this version can be read."""
 
 DecidedBy = Literal["model", "reflex"]
@@ -25,6 +25,9 @@ PaletteDetail = Literal["name", "brief", "full"]
 """Detail of a tool on the palette: its name, a brief description, or the full description."""
 
 LEDGER_RESULTS = 5
+MAX_EARLIER_CALLS = 20
+MAX_EARLIER_CHARS = 100_000
+"""Maximum number of characters in the calls of earlier turns; the newest call is kept at any length."""
 MAX_NAMED_TOOLS = 1_000
 """Maximum number of available tools that a packet names, because every checkpoint holds the names."""
 
@@ -120,14 +123,6 @@ class LedgerEntry(Section):
     params: dict[str, JsonValue] = {}
     status: str
     summary: str
-    server_part: str | None = None
-    """The part of the summary that the server wrote; None: the complete summary."""
-    addresses: tuple[str, ...] = ()
-    """Addresses that were complete structured fields: later turns may send to them."""
-    listed: tuple[str, ...] = ()
-    """Addresses in the fields of a listing, as written: later turns may read there."""
-    open_world: bool = False
-    """Whether the call reached beyond the user's own machine and servers."""
     at: datetime = Field(default_factory=now)
 
 
@@ -186,6 +181,8 @@ class Context(Section):
     """Change of the conversation's type or subject with this turn; empty without a change."""
     recent_tools: tuple[str, ...] = ()
     result_ledger: tuple[LedgerEntry, ...] = ()
+    earlier_calls: tuple[ToolCall, ...] = ()
+    """Calls of earlier turns, oldest first: the values of later calls may come from their results."""
     earlier_pictures: tuple[Attachment, ...] = ()
     labels: tuple[SessionLabel, ...] = ()
     """What the session holds since its start, one of each kind. Labels are never removed."""
@@ -236,7 +233,7 @@ class Context(Section):
 
     def with_session_fields_of(self, newer: "Context") -> "Context":
         """Return the section with the session's fields of `newer`."""
-        names = ("context_type", "subject", "recent_tools", "result_ledger", "earlier_pictures", "labels")
+        names = "context_type subject recent_tools result_ledger earlier_calls earlier_pictures labels".split()
         return self.changed(**{name: getattr(newer, name) for name in names})
 
     def with_results(
@@ -245,6 +242,16 @@ class Context(Section):
         """Return the section with these recent tools and labels, and these results added to the last few."""
         ledger = (self.result_ledger + results)[-LEDGER_RESULTS:]
         return self.changed(recent_tools=recent_tools, result_ledger=ledger, labels=labels)
+
+
+def recent_calls(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return the newest of these calls, without what only clients of the proxy need."""
+    newest = [call.changed(result=call.result and call.result.changed(parts=(), meta=None)) for call in calls][
+        -MAX_EARLIER_CALLS:
+    ]
+    sizes = accumulate(call.text_size for call in reversed(newest))
+    count = max(1, sum(size <= MAX_EARLIER_CHARS for size in sizes))
+    return tuple(newest[-count:])
 
 
 class DataField(Section):

@@ -113,10 +113,6 @@ LEDGER = s.LedgerEntry(
     params=PARAMS,
     status="executed",
     summary="x",
-    server_part="y",
-    addresses=("ann@a.example",),
-    listed=("https://a.example/A",),
-    open_world=True,
     at=AT,
 )
 FILE = s.Attachment(
@@ -140,6 +136,7 @@ CONTEXT = s.Context(
     shift="from task to note",
     recent_tools=("files.read_file",),
     result_ledger=(LEDGER,),
+    earlier_calls=(CALL,),
     earlier_pictures=(FILE,),
     labels=(SessionLabel(label=FlowLabel.PRIVATE, source="files.read_file", at=AT),),
 )

@@ -15,7 +15,7 @@ from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import code_span, escaped, fenced
 from packetgate.state.routing import ToolCall
-from packetgate.state.sections import AskedCall, OpenQuestion, PacketState, ParkedTurn, Status
+from packetgate.state.sections import AskedCall, OpenQuestion, PacketState, ParkedTurn, Status, recent_calls
 from packetgate.tools.approval.remembering import remember_offers
 from packetgate.tools.approval.replies import ANSWER
 from packetgate.tools.catalogue.catalogue import Catalogue
@@ -125,10 +125,11 @@ def unpark_last(packet: CognitionPacket) -> PacketUpdate:
     if governance.question is not None:
         governance = governance.changed(question=governance.question.repeat(STILL_WAITS))
     newest = packet if _is_parked_itself(packet) else last
+    session = packet.context.changed(earlier_calls=recent_calls(packet.calls_with_results))
     return {
         "header": last.header,
         "intent": last.intent,
-        "context": last.context.with_session_fields_of(packet.context),
+        "context": last.context.with_session_fields_of(session),
         "content": last.content,
         "reasoning": newest.reasoning,
         "response": last.response,

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from itertools import islice
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -18,7 +17,6 @@ from packetgate.state.origins import FlowLabel
 from packetgate.state.packet import CognitionPacket, is_client_supplied
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.state.sections import LedgerEntry
 from packetgate.tools.provenance.values import (
     DATE_CHARS,
     NUMBER_WORDS,
@@ -38,7 +36,6 @@ from packetgate.tools.text.words import stem_of, words_of
 _MAX_FIELD_WORDS = 8
 """Maximum number of words in a field; a longer text is free text."""
 _MAX_FIELD_CHARS = 200
-_MAX_ADDRESSES = 50
 _MAX_SENTENCE_CHARS = 300
 _NEAR_CHARS = 400
 """Distance from a value, in characters, within which instructions are searched."""
@@ -213,7 +210,7 @@ class SourceTexts:
     client_words: bool = False
     """Whether a client that had read outputs wrote `user`: such words name no destination of a read."""
     earlier: tuple[ToolCall, ...] = ()
-    """The earlier calls of this turn."""
+    """The earlier calls of the session, oldest first."""
 
     @property
     def destinations(self) -> UserWords:
@@ -293,25 +290,14 @@ def _has_usual_case(word: str) -> bool:
 def source_texts(packet: CognitionPacket) -> SourceTexts:
     """Return the sources of values for the packet's next calls."""
     user = UserWords(packet.session_words)
-    earlier = [call for call in packet.routing.all_calls if call.result is not None]
+    earlier = packet.calls_with_results
     sources = [source for call in reversed(earlier) for source in _sources_in_call(call, user)]
-    for entry in reversed(packet.context.result_ledger):
-        if entry.packet_id != packet.header.packet_id:
-            text = entry.summary if entry.server_part is None else entry.server_part
-            is_document = _reads_document(entry.tool_name, entry.params)
-            outputs = _sources_in_output(entry.tool_name, text, is_document=is_document)
-            sources += _named(outputs, entry.params, user) if is_document else outputs
-            sources += [OutputField(entry.tool_name, field) for field in entry.addresses]
-    for attachment in packet.content.attachments:
-        sources.append(FreeText(f"the attached {attachment.name}", plain_text(attachment.text)))
+    sources += [FreeText(f"the attached {one.name}", plain_text(one.text)) for one in packet.content.attachments]
     for message in reversed(packet.conversation):
         is_supplied = is_client_supplied(message)
         if message.text and (is_supplied or isinstance(message, AIMessage)):
             origin = "an earlier message of the conversation" if is_supplied else "an earlier answer"
             sources.append(FreeText(origin, plain_text(message.text)))
-    listed: list[tuple[str, ToolCall | LedgerEntry]] = []
-    listed += [(address, call) for call in earlier for address in listed_addresses(call)]
-    listed += [(address, entry) for entry in packet.context.result_ledger for address in entry.listed]
     return SourceTexts(
         user=user,
         request=fold_text(packet.request_words),
@@ -319,22 +305,13 @@ def source_texts(packet: CognitionPacket) -> SourceTexts:
         free_texts=tuple(source for source in sources if isinstance(source, FreeText)),
         labels={label.label: label.source for label in packet.labels},
         listed=frozenset(
-            (address, "" if one.open_world else one.tool_name.partition(".")[0]) for address, one in listed
+            (address, "" if call.open_world else call.tool_name.partition(".")[0])
+            for call in earlier
+            for address in _listed_addresses(call)
         ),
         picture=next((attachment.name for attachment in packet.content.attachments if attachment.is_picture), ""),
-        earlier=tuple(earlier),
+        earlier=earlier,
     )
-
-
-def address_fields(call: ToolCall) -> tuple[str, ...]:
-    """Return the addresses that are complete fields of a call's output: later turns may send to them."""
-    fields = (
-        source
-        for source in _sources_in_call(call, UserWords(""))
-        if isinstance(source, OutputField) and not source.is_free_text
-    )
-    addresses = (field.text for field in fields if is_address(field.text))
-    return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
 
 
 def is_listing(tool: str) -> bool:
@@ -342,26 +319,22 @@ def is_listing(tool: str) -> bool:
     return not WORDS["lists"].isdisjoint(words_of(tool))
 
 
-def listed_addresses(call: ToolCall) -> tuple[str, ...]:
-    """Return the addresses in the fields of a listing or search, as written: later reads may go to them.
+def _listed_addresses(call: ToolCall) -> Iterator[str]:
+    """Yield the addresses in the fields of a listing or search, as written: later reads may go to them.
 
     Of a tool that is known to search only public text, lines such as `URL: https://example.org` count as fields.
     """
     if call.result is None or not call.result.success or not is_listing(call.tool_name):
-        return ()
+        return
     parsed = _parsed_json(call.result.server_text)
-    fields = [
-        leaf for value in (call.result.structured, parsed) for leaf in leaves(value) if not _is_free_text_key(leaf)
-    ]
-    addresses = [
-        text
-        for leaf in fields
-        if isinstance(text := leaf.value, str) and (is_address(text) or ("://" in text and host_in(text)))
-    ]
+    for leaf in (leaf for value in (call.result.structured, parsed) for leaf in leaves(value)):
+        text = leaf.value
+        is_one = isinstance(text, str) and (is_address(text) or ("://" in text and bool(host_in(text))))
+        if is_one and not _is_free_text_key(leaf):
+            yield text
     if parsed is None and call.open_world and FlowLabel.PRIVATE not in call.result_labels:
         lines = (_LABEL.sub("", _BULLET.sub("", line.strip())) for line in call.result.server_text.splitlines())
-        addresses += [line for line in lines if "://" in line and host_in(line)]
-    return tuple(islice(dict.fromkeys(addresses), _MAX_ADDRESSES))
+        yield from (line for line in lines if "://" in line and host_in(line))
 
 
 def _sources_in_call(call: ToolCall, user: UserWords) -> Iterator[OutputField | FreeText]:
