@@ -16,7 +16,7 @@ from packetgate.tools.text.words import STOP_WORDS, stem_of, words_in, words_of
 _VERBS = frozenset().union(*ACTIONS.values())
 _IMPERATIVES = _VERBS | READ_VERBS | WRITE_VERBS | EXECUTE_VERBS
 _COMMAND = re.compile(r"(?<!\S)/([a-z]+)(?!\S)")
-_WORD = re.compile(r"(?<![\w.@/:-])[a-z][a-z'-]*[a-z](?![\w@/]|\.\w)")
+_WORD = re.compile(r"(?<![\w.@/:-])[a-z](?:[a-z'-]*[a-z])?(?![\w@/]|\.\w)")
 _REQUEST_WORDS = frozenset(
     "please then and to must should now you first also finally kindly immediately just could can will would need be or"
     " next instead always do before after assistant ai agent have".split()

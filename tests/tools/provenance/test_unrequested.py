@@ -98,6 +98,8 @@ OFFICE = ("send_email", "delete_email", "delete_file", "share_file", "create_eve
         ("what is on my calendar, in my files, emails and events?", set()),
         ("which hotel, room and restaurant do you recommend?", set()),
         ("the link is in an email that came yesterday", set()),
+        ("i need a page about roses", set()),
+        ("i need to book a room", {"book_room"}),
         ("perform the following tasks: 1. count my emails 2. create an event with ann", {"create_event"}),
     ],
 )
