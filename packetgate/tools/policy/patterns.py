@@ -71,7 +71,7 @@ def may_fit(value: Any, pattern: str) -> bool:
     """Return whether any reading of a value, or of a part of the value, fits a pattern."""
     if comparisons := _comparisons(pattern):
         return any(_may_compare(part, comparisons) for part in _parts(value))
-    pattern = _plain(_expand_home(pattern))
+    pattern = _without_dot(_plain(_expand_home(pattern)))
     whole, site = _compiled(pattern), _site_of_pattern(pattern)
     folder = pattern.removesuffix(_FOLDER) if pattern.endswith(_FOLDER) and pattern != _FOLDER else None
     return any(
@@ -130,9 +130,9 @@ class _Site:
 
 
 def _fits_literally(value: Any, pattern: str) -> bool:
-    text = _text_of(value)
     if literal_pattern(value) == pattern:
         return True
+    text, pattern = _without_dot(_text_of(value)), _without_dot(pattern)
     if comparisons := _comparisons(pattern):
         return _is_number(value) and all(compare(Decimal(str(value)), limit) for compare, limit in comparisons)
     if _compiled(pattern).fullmatch(text) is None or _leaves_folder(text):
@@ -149,6 +149,12 @@ def _fits_literally(value: Any, pattern: str) -> bool:
         and _SECOND_PLACE.search(text) is None
         and ("/" not in pattern or _stays_below(text, pattern))
     )
+
+
+def _without_dot(path: str) -> str:
+    """Return a path without `./` at its start. A bare name keeps it: a shell searches `deploy` elsewhere."""
+    rest = path.removeprefix("./")
+    return rest if "/" in rest else path
 
 
 def _is_at_site(text: str, pattern: str) -> bool:
