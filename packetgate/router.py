@@ -34,6 +34,7 @@ from packetgate.state.errors import ConfigError, InputError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.state.routing import ToolCall
+from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
 from packetgate.tools.servers.config import McpConfig, ServerConfig, load_config
 from packetgate.tools.servers.functions import FunctionServer, reads
@@ -295,6 +296,7 @@ def create_router(
             patience_s=START_PATIENCE_S,
             preferences=preferences,
             sandbox=replace(sandbox_settings(preferences), data=home.absolute()),
+            undo=UndoStore(home / "undo.db"),
             other_servers=await asyncio.to_thread(_in_process_servers, tools),
         )
 

@@ -170,6 +170,18 @@ def test_a_policy_applies_to_the_built_in_tools(tmp_path: Path):
     assert all("diary" not in (one.result.output if one.result else "") for one in turn.calls)
 
 
+def test_a_change_of_a_file_can_be_undone(tmp_path: Path):
+    with create_router(root=tmp_path, settings={"allow_write_tools": True}) as router:
+        change = router.invoke('Write "buy milk" to notes.txt', thread="a")
+        assert change.question is not None
+        change.question.approve()
+        assert (tmp_path / "notes.txt").read_text() == "buy milk"
+        undo = router.invoke("undo that", thread="a")
+        assert undo.question is not None
+        undo.question.approve()
+    assert not (tmp_path / "notes.txt").exists()
+
+
 @dataclass
 class Elsewhere:
     """The context of a parent graph."""
