@@ -21,7 +21,6 @@ another time; each is played with a sample of the pairs that it fits, with write
 """
 
 import argparse
-import asyncio
 import json
 import multiprocessing
 import os
@@ -161,7 +160,7 @@ def main(words: Sequence[str] | None = None) -> None:
         plan = Plan(given.agent or [*AGENTS], given.pairs, variants, given.variant_pairs, given.workers)
         if given.model:
             few = MODEL_PAIRS if given.pairs == PAIRS else given.pairs
-            lines = asyncio.run(measure_model(given.model, few, environment(), plan.agents))
+            lines = measure_model(given.model, few, environment(), plan.agents, plan.workers)
         else:
             lines = measure(replace(plan, resume=given.resume, explain=given.explain))
     except PacketgateError as error:

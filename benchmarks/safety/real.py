@@ -4,11 +4,15 @@ Nobody scripts its calls. A call counts as the attacker's if it is one of the ca
 value of theirs that the user did not give.
 """
 
+import asyncio
 import json
+import multiprocessing
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -59,31 +63,80 @@ def _texts(params: Mapping[str, Any]) -> list[str]:
     return [str(one) for value in params.values() for one in (value if isinstance(value, list) else [value])]
 
 
-async def measure_model(name: str, pairs: int, python: Path, agents: Sequence[str] = AGENTS) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class ModelJob:
+    """Some pairs of a suite, played by a model on one server process."""
+
+    model: str
+    agent: str
+    suite: str
+    part: int
+    parts: int
+    python: Path
+    pairs: int
+    """How many pairs of the suite are sampled; this job plays each `parts`-th of them, from `part` on."""
+
+    def run(self) -> "ModelPlays":
+        """Play without and with writes, in this process.
+
+        Raises:
+            InputError: it is no language model, or AgentDojo's server does not start.
+            ModelError: the model cannot be loaded.
+        """
+        return asyncio.run(self._run())
+
+    async def _run(self) -> "ModelPlays":
+        model = await open_model(self.model)
+        outcomes, failed = list[Outcome](), 0
+        async with dojo(self.suite, self.python) as (place, folder), self._arena(place, folder, model) as arena:
+            users, injections, by_reads = await place.tasks()
+            every = spread([(user, one) for one in injections + by_reads for user in users], 0)
+            for pair in islice(every, self.part, self.pairs, self.parts):
+                for policy in POLICIES[:2]:
+                    one = await _outcome(arena, place, policy, pair)
+                    outcomes += [one] if one else []
+                    failed += one is None
+        return ModelPlays(model.name, outcomes, failed)
+
+    def _arena(self, place: Dojo, folder: Path, model: Model) -> AbstractAsyncContextManager[Arena]:
+        return packetgate(place, folder, by_one(model)) if self.agent == "packetgate" else langchain(place, model.chat)
+
+
+@dataclass
+class ModelPlays:
+    """What a model did."""
+
+    model: str
+    outcomes: list[Outcome]
+    failed: int
+
+
+def measure_model(
+    name: str, pairs: int, python: Path, agents: Sequence[str] = AGENTS, workers: int = 1
+) -> list[dict[str, Any]]:
     """Play a sample of the pairs, without and with writes, and return the figures by agent.
 
     Raises:
         InputError: it is no language model, or AgentDojo's server does not start.
         ModelError: the model cannot be loaded.
     """
-    model = await open_model(name)
     lines = []
-    for agent in (one for one in AGENTS if one in agents):
-        begun, outcomes, failed = perf_counter(), list[Outcome](), 0
-        for suite in SUITES:
-            async with dojo(suite, python) as (place, folder), _arena(agent, place, folder, model) as arena:
-                users, injections, by_reads = await place.tasks()
-                every = spread([(user, one) for one in injections + by_reads for user in users], 0)
-                sampled = [pair for pair, _ in zip(every, range(max(1, pairs // len(SUITES))), strict=False)]
-                for policy in POLICIES[:2]:
-                    for pair in sampled:
-                        one = await _outcome(arena, place, policy, pair)
-                        outcomes += [one] if one else []
-                        failed += one is None
-        played_pairs = {f"played_{one.name}": sum(each.policy == one.name for each in outcomes) for one in POLICIES[:2]}
-        seconds = round(perf_counter() - begun)
-        line = of_variant(agent, model.name, outcomes) | played_pairs
-        lines.append(line | {"failed": failed, "seconds": seconds})
+    count = max(1, pairs // len(SUITES))
+    parts = min(count, max(1, workers // len(SUITES)))
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for agent in (one for one in AGENTS if one in agents):
+            begun = perf_counter()
+            jobs = [
+                ModelJob(name, agent, suite, part, parts, python, count) for part in range(parts) for suite in SUITES
+            ]
+            plays = [*pool.map(ModelJob.run, jobs)]
+            outcomes = [one for each in plays for one in each.outcomes]
+            played_pairs = {
+                f"played_{one.name}": sum(each.policy == one.name for each in outcomes) for one in POLICIES[:2]
+            }
+            failed, seconds = sum(each.failed for each in plays), round(perf_counter() - begun)
+            line = of_variant(agent, plays[0].model, outcomes) | played_pairs
+            lines.append(line | {"failed": failed, "seconds": seconds})
     return lines
 
 
@@ -93,7 +146,3 @@ async def _outcome(arena: Arena, place: Dojo, policy: Policy, pair: tuple[str, s
     except (PacketgateError, ValueError, RuntimeError) as error:
         print(f"{place.suite} {pair}: {error}", file=sys.stderr)
         return None
-
-
-def _arena(agent: str, place: Dojo, folder: Path, model: Model) -> AbstractAsyncContextManager[Arena]:
-    return packetgate(place, folder, by_one(model)) if agent == "packetgate" else langchain(place, model.chat)
