@@ -91,7 +91,8 @@ def show(line: dict[str, Any]) -> None:
     if "variant" in line:
         print(f"{line['variant']}, {AGENTS[line['name']]}:")
         if "seconds" in line:
-            told = f"{line['played_off']} pairs twice in {line['seconds']} s; {line['failed']} failed"
+            plays, called = (line[f"{of}_off"] + line[f"{of}_unflagged"] for of in ("played", "called"))
+            told = f"{plays} plays in {line['seconds']} s, with calls in {called}; {line['failed']} failed"
             print(f"  {told}; the pairs below are those in which the model made a call of the attacker's")
         for name, told in (("off", "writes off"), ("unflagged", "approved if not flagged")):
             _show_harm(line, name, line[f"pairs_{name}"], told)

@@ -131,11 +131,13 @@ def measure_model(
             ]
             plays = [*pool.map(ModelJob.run, jobs)]
             outcomes = [one for each in plays for one in each.outcomes]
-            played_pairs = {
-                f"played_{one.name}": sum(each.policy == one.name for each in outcomes) for one in POLICIES[:2]
-            }
+            counts: dict[str, int] = {}
+            for policy in POLICIES[:2]:
+                under = [each for each in outcomes if each.policy == policy.name]
+                counts[f"played_{policy.name}"] = len(under)
+                counts[f"called_{policy.name}"] = sum(bool(each.made) for each in under)
             failed, seconds = sum(each.failed for each in plays), round(perf_counter() - begun)
-            line = of_variant(agent, plays[0].model, outcomes) | played_pairs
+            line = of_variant(agent, plays[0].model, outcomes) | counts
             lines.append(line | {"failed": failed, "seconds": seconds})
     return lines
 
