@@ -23,6 +23,7 @@ def test_the_last_change_is_undone_after_approval(cli: CommandLine) -> None:
     assert file.read_text() == "hello"
     assert "Undid creation of notes.txt" in cli.run("answer", "--session", "s", "yes").out
     assert not file.exists()
+    assert cli.run("undo", "--list").out == f"No change below {cli.folder.resolve()} is in effect.\n"
     assert cli.run("undo", "--allow-writes").status == 2
 
 

@@ -188,8 +188,9 @@ async def undo(
         try:
             history = History(store.changes(), session, root)
             if list_changes:
-                for listed in history.undoable:
-                    rendering.say(printable(f"{listed.label}, session {listed.session}"), "")
+                lines = [f"{listed.label}, session {listed.session}" for listed in history.undoable]
+                for line in lines or [f"No change below {root} is in effect."]:
+                    rendering.say(printable(line), "")
                 return 0
             found = history.find(change or "")  # the tool itself finds the session's last change again
         except ToolFailure as error:
