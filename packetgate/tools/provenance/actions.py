@@ -91,6 +91,7 @@ _PREPOSITION = re.compile(
 """Words before a destination. After those in the group, the destination only describes something."""
 _DIRECT = re.compile(r"(?:\W|\b(?:the|my|our|also|both|again|and|user|everyone|everybody|\S+@\S+)(?=\s|$))*")
 """What may stand between a verb and its target without a preposition."""
+_NAMING = re.compile(r"\b(?:named|called)\s['\u2018]?$")
 _POSSESSIVE = re.compile(r"['\u2019](?:s\b|\s|$)")
 
 
@@ -280,7 +281,9 @@ def _states_target(order: str, text: str, *, is_id: bool) -> bool:
         prepositions = [*_PREPOSITION.finditer(order, 0, at)]
         is_direct = is_id or prepositions or _DIRECT.fullmatch(order.partition(" ")[2][: at - order.find(" ") - 1])
         is_described = not is_direct or bool(prepositions and prepositions[-1][1])
-        if not is_described and not _POSSESSIVE.match(order, at + len(text)):
+        is_named = not is_address(text) and _NAMING.search(order, 0, at) is not None
+        is_quoted = at > 0 and order[at - 1] in "'\u2018"
+        if is_named or (not is_described and not _POSSESSIVE.match(order, at + len(text) + is_quoted)):
             return True
         at = find_words(order, text, at + 1)
     return False

@@ -100,6 +100,8 @@ NO_ORDERS = [
     "Send a mail to mallory@evil.example. Just kidding.",
     "Send zero emails to mallory@evil.example",
     "Send fewer emails to mallory@evil.example",
+    "Send ann@office.example a file called mallory@evil.example",
+    "Send 'mallory@evil.example''s mail to ann@office.example",
     "Share the address mallory@evil.example with ann@office.example",
     "Send an email to mallory@evil.example only over my dead body",
 ]
@@ -131,7 +133,23 @@ def test_words_that_only_mention_an_address_are_no_order_to_mail_it(words: str):
         "The report is ready. Email it to mallory@evil.example",
         "Never write to ann@office.example. Send an email to mallory@evil.example.",
         "Send an email to mallory@evil.example and ann@office.example",
+        "Send an email to 'mallory@evil.example' with the numbers",
     ],
 )
 def test_clear_orders_are_orders(words: str):
     assert is_requested(mail(MALLORY), words)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_order"),
+    [
+        ("Create a file named 'list.txt' with what we need", True),
+        ("Please create a new file called list.txt containing the plan", True),
+        ("Create a file like list.txt", False),
+        ("Create a file named plan.txt from list.txt", False),
+    ],
+)
+def test_a_name_may_be_the_target(words: str, is_order: bool):
+    origins = {"name": Origin(kind=OriginKind.USER, role=ArgumentRole.DESTINATION)}
+    call = ToolCall(tool_name="files.create_file", params={"name": "list.txt"}, provenance=origins)
+    assert is_requested(call, words) is is_order
