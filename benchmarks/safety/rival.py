@@ -17,6 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 from mcp_types import TextContent
 from pydantic import PrivateAttr
@@ -27,6 +28,10 @@ from packetgate import PacketgateMiddleware, reads
 from packetgate.state.base import new_id
 
 STEPS = 1_000
+"""Most steps of a script: more than any needs."""
+MODEL_STEPS = 25
+"""Most steps of a real model, which may repeat a call for ever: LangGraph's own limit, and about that of Packetgate's
+passes here."""
 
 
 class ScriptedChat(BaseChatModel):
@@ -72,11 +77,17 @@ class LangChain:
         """Play a script on a thread of its own."""
         if isinstance(self.model, ScriptedChat):
             self.model.follow(script)
-        config: RunnableConfig = {"configurable": {"thread_id": new_id()}, "recursion_limit": STEPS}
+        steps = STEPS if isinstance(self.model, ScriptedChat) else MODEL_STEPS
+        config: RunnableConfig = {"configurable": {"thread_id": new_id()}, "recursion_limit": steps}
         given: Any = {"messages": [HumanMessage(script.started.prompt)]}
         agent = self.agent if person.policy.writes else self.without_writes or self.agent
         while True:
-            state = await agent.ainvoke(given, config)
+            try:
+                state = await agent.ainvoke(given, config)
+            except GraphRecursionError:
+                if steps == STEPS:
+                    raise
+                state = (await agent.aget_state(config)).values
             if asked := state.get("__interrupt__"):
                 given = Command(resume=person.decisions(asked[0].value["action_requests"]))
                 continue
