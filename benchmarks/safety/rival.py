@@ -30,8 +30,7 @@ from packetgate.state.base import new_id
 STEPS = 1_000
 """Most steps of a script: more than any needs."""
 MODEL_STEPS = 25
-"""Most steps of a real model, which may repeat a call for ever: LangGraph's own limit, and about that of Packetgate's
-passes here."""
+"""Most steps of a real model, which may repeat a call for ever; about as many as Packetgate's passes allow here."""
 
 
 class ScriptedChat(BaseChatModel):

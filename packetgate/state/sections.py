@@ -246,12 +246,12 @@ class Context(Section):
 
 def recent_calls(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     """Return the newest of these calls, without what only clients of the proxy need."""
-    newest = [call.changed(result=call.result and call.result.changed(parts=(), meta=None)) for call in calls][
-        -MAX_EARLIER_CALLS:
-    ]
+    newest = [*calls][-MAX_EARLIER_CALLS:]
     sizes = accumulate(call.text_size for call in reversed(newest))
     count = max(1, sum(size <= MAX_EARLIER_CHARS for size in sizes))
-    return tuple(newest[-count:])
+    return tuple(
+        call.changed(result=call.result and call.result.changed(parts=(), meta=None)) for call in newest[-count:]
+    )
 
 
 class DataField(Section):

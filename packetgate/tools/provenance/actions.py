@@ -283,7 +283,8 @@ def _states_target(order: str, text: str, *, is_id: bool) -> bool:
         is_described = not is_direct or bool(prepositions and prepositions[-1][1])
         is_named = not is_address(text) and _NAMING.search(order, 0, at) is not None
         is_quoted = at > 0 and order[at - 1] in "'\u2018"
-        if is_named or (not is_described and not _POSSESSIVE.match(order, at + len(text) + is_quoted)):
+        end = at + len(text) + is_quoted  # a closing quote is no possessive
+        if is_named or (not is_described and not _POSSESSIVE.match(order, end)):
             return True
         at = find_words(order, text, at + 1)
     return False
