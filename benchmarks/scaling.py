@@ -20,11 +20,11 @@ from pathlib import Path
 
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.turn import Finished, Say, run_turn
+from packetgate.gate.journal import Entry
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext
-from packetgate.tools.execution.journal import Entry
 
 ROWS = {"one process, SQLite": ("sqlite", 1), "one, PostgreSQL": ("postgres", 1), "two, PostgreSQL": ("postgres", 2)}
 AT_ONCE = 16

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from packetgate.connectors.sessions import AnswerPiece
-    from packetgate.deciders.protocols import CallReview, Review
+    from packetgate.deciders.protocols import Review
     from packetgate.decisions import GateDecisionModel
+    from packetgate.gate.confidence import CallReview
     from packetgate.middleware import PacketgateMiddleware
     from packetgate.router import Question, Router, Turn, create_router, reads
     from packetgate.state.context import RoutingContext

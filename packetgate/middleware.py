@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
@@ -18,32 +18,28 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
+from packetgate.deciders.packets import facts_of
 from packetgate.deciders.reflex.reading import access_of
+from packetgate.gate.answers import ALREADY_ANSWERED
+from packetgate.gate.checks import Check
+from packetgate.gate.facts import Facts
+from packetgate.gate.gate import Gate
+from packetgate.gate.journal import MemoryJournal
+from packetgate.gate.proposal import Proposal, StoredProposal
+from packetgate.gate.questions import approval_payload
+from packetgate.gate.requests import RequestedCall
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
-from packetgate.graph.pipeline import Pipeline, RequestedCall
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket, is_user_message
 from packetgate.state.routing import Risk, ToolCall, ToolResult
-from packetgate.state.sections import (
-    Content,
-    Context,
-    Governance,
-    Header,
-    PacketState,
-    PaletteEntry,
-    ServerHealth,
-    Status,
-)
+from packetgate.state.sections import Content, Context, Governance, Header
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import ALREADY_ANSWERED
-from packetgate.tools.approval.questions import interrupt_payload
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.palette.choice import PaletteRequest, choose_palette, recent_after
 from packetgate.tools.risk.call import judge_call
 from packetgate.tools.servers.functions import langchain_tool_spec, to_langchain_tool
@@ -66,7 +62,7 @@ _REPEATED_CHANGE = (
 
 
 class GatedState(AgentState[Any]):
-    """The agent's state, with the packets of approved calls as JSON, by call id, and the labels with their sources."""
+    """The agent's state: the proposals of approved calls as JSON, by call id, and the labels with their sources."""
 
     gated: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
     labels: NotRequired[Annotated[dict[str, str], PrivateStateAttr]]
@@ -90,6 +86,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         policy: str | Path | None = None,
         journal: str | Path | None = None,
         unguarded: Collection[str] = (),
+        checks: Sequence[Check] = (),
     ) -> None:
         """Gate these tools. Do not pass them to `create_agent` as well.
 
@@ -100,6 +97,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             policy: a `packetgate.toml`.
             journal: a SQLite file, or a `postgresql://` URL. Needed if the checkpointer outlasts the process.
             unguarded: names of tools that run without a review, such as the tools of other middleware.
+            checks: the gate's checks beside its own.
 
         Raises:
             InputError: a tool cannot be used.
@@ -114,8 +112,8 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         database = journal_at(journal) if journal is not None else MemoryJournal()
         preferences = load_preferences(Path(policy)) if policy else Preferences()
         specs = [langchain_tool_spec(SERVER, tool) for tool in self.tools]
-        self._toolbox = _AgentTools(Catalogue(specs, preferences=preferences))
-        self._pipeline = Pipeline(self._toolbox, database, SERVER)
+        self._catalogue = Catalogue(specs, preferences=preferences).restrict(self.settings.allowed_tools, SERVER)
+        self._gate = Gate(database, checks=checks)
         self._loop = LoopThread()
 
     def wrap_model_call(
@@ -163,17 +161,18 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         call = request.tool_call
         if call["name"] in self.unguarded:
             return await handler(request)
-        packet_json = (request.state.get("gated") or {}).get(str(call["id"]))
-        if packet_json is None:
+        stored = (request.state.get("gated") or {}).get(str(call["id"]))
+        if stored is None:
             reason = "the call was not reviewed: list PacketgateMiddleware after middleware that adds calls"
             return _refusal_message(call, reason)
-        tools = _CalledTool(self._toolbox.last_catalogue, request, handler)
-        packet, entries = await self._pipeline.run_call(CognitionPacket.model_validate_json(packet_json), tools)
-        if entries:
-            await self._pipeline.journal.record(*entries)
+        tools = _CalledTool(request, handler)
+        kept = StoredProposal.model_validate_json(stored)
+        proposal = await self._gate.run(Proposal.restored(kept, self._facts(kept.calls[0].call_id)), tools.call)
+        if proposal.entries:
+            await self._gate.journal.record(*proposal.entries)
         if tools.interrupted:
             raise tools.interrupted
-        (done,) = packet.routing.calls
+        (done,) = proposal.calls
         if done.status is ToolExecutionStatus.EXECUTED and tools.handled is not None:
             return tools.handled
         text = done.result.output or done.result.error if done.result else done.unfinished_run_text
@@ -199,7 +198,7 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             token_budget=_TOKEN_BUDGET,
             recent=recent_after((), reversed(used)),
         )
-        palette = choose_palette(palette_request, self._toolbox.last_catalogue)
+        palette = choose_palette(palette_request, self._catalogue)
         offered_names = {_unprefixed_name(entry.tool_name) for entry in palette.entries} | self.unguarded
         return request.override(
             tools=[tool for tool in request.tools if not isinstance(tool, BaseTool) or tool.name in offered_names]
@@ -214,9 +213,31 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         calls = [call for answer in answers if isinstance(answer, AIMessage) for call in answer.tool_calls]
         guarded_calls = [item for item in calls if item["id"] not in done and item["name"] not in self.unguarded]
         answer_id = "".join(str(item.id) for item in answers)
-        return _Step(
-            self._pipeline, self.settings, messages[:index], guarded_calls, answer_id, labels=state.get("labels") or {}
+        earlier = _calls_in(messages[:index], self._catalogue)
+        labels = {**_labels_of(earlier), **(state.get("labels") or {})}
+        facts = self._facts("", messages[:index], earlier[-MAX_SOURCES:], labels)
+        return _Step(self._gate, facts, messages[:index], guarded_calls, answer_id=answer_id, labels=labels)
+
+    def _facts(
+        self,
+        packet_id: str,
+        messages: Sequence[AnyMessage] = (),
+        earlier: tuple[ToolCall, ...] = (),
+        labels: Mapping[str, str] | None = None,
+    ) -> Facts:
+        thread = _thread_id()
+        packet = CognitionPacket(
+            header=Header(packet_id=packet_id, session_id=thread, origin=SERVER, person=thread),
+            context=Context(
+                labels=tuple(SessionLabel(label=FlowLabel(one), source=by) for one, by in (labels or {}).items())
+            ),
+            content=Content(original_prompt=_last_user_text(messages)),
+            governance=Governance(settings=self.settings),
+            messages=[message for message in messages if not isinstance(message, ToolMessage)],
         )
+        facts = facts_of(packet, self._catalogue)
+        offered = frozenset(self._catalogue)
+        return replace(facts, offered=offered, earlier=earlier, can_ask=True, renames_calls=True)
 
 
 class _Step:
@@ -224,29 +245,24 @@ class _Step:
 
     def __init__(
         self,
-        pipeline: Pipeline,
-        settings: RoutingContext,
+        gate: Gate,
+        facts: Facts,
         before: Sequence[AnyMessage],
         calls: Sequence[AgentCall],
-        answer_id: str,
         *,
-        labels: Mapping[str, str],
+        answer_id: str,
+        labels: dict[str, str],
     ) -> None:
-        self._catalogue = pipeline.tools.last_catalogue
-        earlier = _calls_in(before, self._catalogue)
-        self._sources = earlier[-MAX_SOURCES:]
-        self.labels = {**_labels_of(earlier), **labels}
+        self.calls, self.labels = list(calls), labels
         """What the thread holds, and its sources. The state keeps them when messages are removed."""
-        self.calls = list(calls)
-        self._pipeline, self._settings = pipeline, settings
-        self._messages_before, self._thread, self._answer_id = before, _thread_id(), answer_id
+        self._gate, self._facts, self._messages_before, self._answer_id = gate, facts, before, answer_id
         self.was_answered_before = False
         """Whether the last reply belongs to a question that was answered before.
 
         A thread that resumes from an earlier checkpoint gets the first reply again, and then the new reply. The new
         reply does not belong to the current question, so it does not count.
         """
-        self._packets: dict[str, CognitionPacket] = {}
+        self._proposals: dict[str, Proposal] = {}
         self._refusals: dict[str, ToolMessage] = {}
         self._problem = ""
 
@@ -257,32 +273,34 @@ class _Step:
         earlier = [(call["name"], call["args"]) for call, result in _earlier_calls(turn) if result.status != "error"]
         for call in self.calls:
             change, name, call_id = (call["name"], call["args"]), f"{SERVER}.{call['name']}", str(call["id"])
-            spec = self._catalogue.get(name)
+            spec = self._facts.catalogue.get(name)
             if change in earlier and spec is not None and judge_call(spec, call["args"]).risk is not Risk.READ:
                 self._refusals[call_id] = _refusal_message(call, _REPEATED_CHANGE)
                 continue
             earlier.append(change)
             # some model servers number the calls of each answer from 0, so the id alone is not unique
-            call_digest = digest_of([self._thread, self._answer_id, call_id])[:32]
-            caller = _Conversation(
-                self._messages_before, self._settings, self._thread, call_digest, self._sources, self.labels
-            )
+            header = self._facts.header
+            call_digest = digest_of([header.session_id, self._answer_id, call_id])[:32]
             requested = RequestedCall(name, call["args"], call_id=call_digest)
             try:
-                self._packets[call_id] = await self._pipeline.propose_call(requested, caller, self._settings)
+                traced, repairs = await self._gate.request(requested, self._facts)
             except CallRefusedError as error:
                 reason = str(error).replace(f"{SERVER}{SEPARATOR}", "").replace(f"{SERVER}.", "")
                 self._refusals[call_id] = _refusal_message(call, reason)
+                continue
+            facts = replace(self._facts, header=header.changed(packet_id=call_digest))
+            proposal = await self._gate.propose((traced,), facts, corrections=repairs)
+            self._proposals[call_id] = await self._gate.record(proposal)
 
     @property
     def waiting(self) -> list[str]:
         """Ids of the calls that need an answer from the user."""
-        return [name for name, packet in self._packets.items() if packet.governance.question is not None]
+        return [name for name, proposal in self._proposals.items() if proposal.question is not None]
 
     def question(self) -> dict[str, Any]:
         """Return one question about all waiting calls."""
-        packets = self._packets.values()
-        payloads = [interrupt_payload(item, item.governance.question) for item in packets if item.governance.question]
+        proposals = self._proposals.values()
+        payloads = [approval_payload(item.waiting, item.question) for item in proposals if item.question]
         requests = [
             {**item, "name": _unprefixed_name(item["name"])}
             for payload in payloads
@@ -306,81 +324,37 @@ class _Step:
             return
         self._problem = ""
         for name, decision in zip(waiting, decisions, strict=True):
-            packet = self._packets[name]
+            proposal = self._proposals[name]
             try:
-                packet = await self._pipeline.answer_question(packet, _with_canonical_name(decision))
+                proposal = await self._gate.record(await self._gate.answer(proposal, _with_canonical_name(decision)))
             except (RequestError, CallRefusedError) as error:
                 self._problem = str(error)
                 self.was_answered_before |= self._problem == ALREADY_ANSWERED
-                question = packet.governance.question and packet.governance.question.repeat(self._problem)
-                packet = packet.with_update({"governance": packet.governance.changed(question=question)})
-            self._packets[name] = packet
+                question = proposal.question and proposal.question.repeat(self._problem)
+                proposal = replace(proposal, question=question)
+            self._proposals[name] = proposal
 
     def update(self) -> dict[str, Any]:
         """Return the change of the agent's state: approved calls, and messages for refused calls."""
         messages, gated, labels = [*self._refusals.values()], {}, self.labels
         for call in self.calls:
-            packet = self._packets.get(str(call["id"]))
-            if packet is None:
+            proposal = self._proposals.get(str(call["id"]))
+            if proposal is None:
                 continue
-            (reviewed_call,) = packet.routing.calls
+            (reviewed_call,) = proposal.calls
             if reviewed_call.status is ToolExecutionStatus.APPROVED:
-                gated[str(call["id"])] = packet.model_dump_json(exclude={"messages"}, exclude_computed_fields=True)
+                gated[str(call["id"])] = proposal.stored.model_dump_json(exclude_defaults=True)
                 # the call runs next, and its result may never reach this method
                 labels = {**dict.fromkeys(reviewed_call.result_labels, reviewed_call.tool_name), **labels}
             else:
-                comment = next((approval.comment for approval in packet.governance.approvals if approval.comment), "")
+                comment = next((approval.comment for approval in proposal.approvals if approval.comment), "")
                 messages.append(_refusal_message(call, comment or f"not approved by the user: {reviewed_call.status}"))
         return {"messages": messages, "gated": gated, "labels": labels}
 
 
-@dataclass(frozen=True)
-class _Conversation:
-    """The conversation of an agent in one thread, as the `Caller` of a call."""
-
-    messages: Sequence[AnyMessage]
-    settings: RoutingContext
-    thread: str
-    packet_id: str
-    sources: tuple[ToolCall, ...]
-    labels: Mapping[str, str]
-    has_own_words = True
-
-    def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
-        return CognitionPacket(
-            header=Header(packet_id=self.packet_id, session_id=self.thread, origin=SERVER, person=self.thread),
-            context=Context(
-                palette=(entry,),
-                labels=tuple(
-                    SessionLabel(label=FlowLabel(label), source=source) for label, source in self.labels.items()
-                ),
-            ),
-            content=Content(original_prompt=_last_user_text(self.messages)),
-            governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
-            status=Status(state=PacketState.PROCESSING),
-            messages=[message for message in self.messages if not isinstance(message, ToolMessage)],
-        )
-
-
 @dataclass
-class _AgentTools:
-    """The agent's tools as a toolbox."""
-
-    last_catalogue: Catalogue
-
-    async def catalogue(self, *, wait_for_all: bool = False) -> Catalogue:
-        return self.last_catalogue
-
-    def health(self) -> tuple[ServerHealth, ...]:
-        return ()
-
-    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
-        raise NotImplementedError("calls run in the agent's own handler")
-
-
-@dataclass
-class _CalledTool(_AgentTools):
-    """The agent's tools while its own handler runs a call."""
+class _CalledTool:
+    """The agent's own handler while it runs a call."""
 
     request: ToolCallRequest
     handler: Callable[[ToolCallRequest], Awaitable[Handled]]
@@ -389,7 +363,7 @@ class _CalledTool(_AgentTools):
     interrupted: GraphBubbleUp | None = None
     """The tool's own interrupt, for LangGraph."""
 
-    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
+    async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str) -> ToolResult:
         started = time.perf_counter()
         call = AgentCall(**{**self.request.tool_call, "args": params})
         try:

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,15 +19,14 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from benchmarks.environment import make_environment
 from benchmarks.ratio import Ratio, Side, arguments, interleaved, show
-from packetgate.graph.pipeline import Pipeline, RequestedCall
+from packetgate.gate.facts import Facts
+from packetgate.gate.gate import Gate
+from packetgate.gate.journal import MemoryJournal
+from packetgate.gate.requests import RequestedCall
 from packetgate.state.base import new_id
-from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
-from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json
-from packetgate.state.routing import ToolCall
-from packetgate.state.sections import Content, Context, Governance, Header, PaletteEntry
-from packetgate.tools.execution.journal import MemoryJournal
+from packetgate.state.sections import Header
 from packetgate.tools.servers.config import load_config
 from packetgate.tools.servers.opening import open_hub
 
@@ -50,39 +48,22 @@ Ask = Callable[[str], Awaitable[float]]
 """Tells langchain-mcp-adapters how many calls to make, and returns how long they took."""
 
 
-@dataclass(frozen=True)
-class Client:
-    """A client of the pipeline that makes the same call again and again."""
-
-    settings: RoutingContext
-    sources: tuple[ToolCall, ...] = ()
-    has_own_words: bool = True
-
-    def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
-        """Return the packet of one more call."""
-        return CognitionPacket(
-            header=Header(packet_id=new_id(), session_id="benchmark"),
-            content=Content(original_prompt="Read the echo of hello"),
-            context=Context(palette=(entry,)),
-            governance=Governance(settings=self.settings),
-        )
-
-
 async def ours(folder: Path, stack: AsyncExitStack) -> tuple[Call, Call]:
-    """Return a call through our hub, and one through the pipeline, which judges it and writes it down."""
+    """Return a call through our hub, and one through the gate, which judges it and writes it down."""
     entry = {"command": sys.executable, "args": [SERVER], "trusted": True}
     (folder / "mcp.json").write_text(compact_json({"mcpServers": {"echo": entry}, "builtin": False}))
     config = load_config(folder / "mcp.json")
     opened = await stack.enter_async_context(
         await open_hub(config, folder, folder / "logs", None, patience_s=PATIENCE_S)
     )
-    await opened.catalogue()
-    pipeline, client = Pipeline(opened, MemoryJournal(), "benchmark"), Client(RoutingContext())
+    catalogue, gate = await opened.catalogue(), Gate(MemoryJournal(), opened.call)
 
     async def judged() -> object:
-        packet = await pipeline.propose_call(RequestedCall("echo.read_echo", ARGUMENTS), client, client.settings)
-        packet, _ = await pipeline.run_call(packet)
-        return packet.routing.execution_result
+        header = Header(packet_id=new_id(), session_id="benchmark", origin="benchmark")
+        facts = Facts(header, catalogue, frozenset(catalogue), words="Read the echo of hello", renames_calls=True)
+        call, _ = await gate.request(RequestedCall("echo.read_echo", ARGUMENTS), facts)
+        proposal = await gate.run(await gate.record(await gate.propose((call,), facts)))
+        return proposal.calls[0].result
 
     return lambda: opened.call("echo.read_echo", ARGUMENTS), judged
 

@@ -10,7 +10,8 @@ from benchmarks.safety.dojo_variants import READS
 from benchmarks.safety.playing import MOST_READS, MOST_TURNS, Person, Script
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, UserInput, run_turn
-from packetgate.deciders.protocols import Answer, CallReview, Deciders, IntentDecision, Review, SelectedCall, Selection
+from packetgate.deciders.protocols import Answer, Deciders, IntentDecision, Review, SelectedCall, Selection
+from packetgate.gate.confidence import CallReview
 from packetgate.graph.building import build_graph
 from packetgate.graph.composition import make_hub
 from packetgate.graph.journal import open_journal

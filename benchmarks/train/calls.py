@@ -18,16 +18,16 @@ import numpy as np
 from benchmarks.selection.figures import Call, auroc, same
 from benchmarks.train.logistic import Bounds, Logistic
 from benchmarks.train.own import catalogues
-from packetgate.deciders.outcome import traced_call
+from packetgate.deciders.packets import facts_of
 from packetgate.deciders.reflex.calls import call_signals
 from packetgate.deciders.reflex.fit import best_fits
 from packetgate.deciders.reflex.signals import CALL_SIGNALS_FITTED, CallSignals
+from packetgate.gate.requests import traced_call
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import repair_and_validate
-from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 SEED = 5
@@ -102,7 +102,7 @@ def _examples(most: int) -> Iterator[Example]:
 
 def _signals(text: str, call: Call, catalogue: Catalogue) -> CallSignals:
     packet = CognitionPacket(content=Content(original_prompt=text), context=Context(), tool_routing=ToolRouting())
-    made = traced_call(call.name, call.arguments or {}, catalogue[call.name], source_texts(packet))
+    made = traced_call(catalogue[call.name], call.arguments or {}, facts_of(packet, catalogue))
     return call_signals(made, packet, catalogue)
 
 

@@ -35,10 +35,11 @@ from packetgate.deciders.language.evidence import (
 )
 from packetgate.deciders.language.prompting import tool_offer, turn_messages
 from packetgate.deciders.language.selection import ModelSelector
-from packetgate.deciders.outcome import traced_call
+from packetgate.deciders.packets import facts_of
 from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
 from packetgate.deciders.reflex.signals import log_odds
+from packetgate.gate.requests import traced_call
 from packetgate.models.model import Model
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
@@ -47,7 +48,6 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Content, Context, PaletteEntry
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS
-from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
@@ -182,10 +182,10 @@ def _asked(question: Question) -> tuple[CognitionPacket, Catalogue]:
 def _read(row: Row, question: Question) -> Row:
     """Return the row with what the request says of each call."""
     packet, catalogue = _asked(question)
-    own, known = select(packet, catalogue), source_texts(packet)
+    own, known = select(packet, catalogue), facts_of(packet, catalogue)
     candidates = []
     for one in row.candidates:
-        call = traced_call(one.call.name, one.call.arguments or {}, catalogue[one.call.name], known)
+        call = traced_call(catalogue[one.call.name], one.call.arguments or {}, known)
         read = evidence_from_request(call, packet, catalogue, own)
         if row.acts is not None and "written" not in read | one.evidence:
             read |= {"acts": round(log_odds(row.acts), DIGITS), "passed_over": 1.0}

@@ -16,6 +16,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command, StateSnapshot
 from pydantic import ValidationError
 
+from packetgate.gate.journal import interrupted_writes
 from packetgate.graph.building import LAST_STAGE
 from packetgate.graph.journal import DatabaseJournal
 from packetgate.graph.leases import Leases
@@ -32,7 +33,6 @@ from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Header, check_version
 from packetgate.tools.attached.parts import extract_files
 from packetgate.tools.builtin.undo_store import UndoStore
-from packetgate.tools.execution.journal import interrupted_writes
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.text.result_store import ResultStore
 
@@ -155,7 +155,8 @@ class Sessions:
 
     async def has_started_write(self, packet: CognitionPacket) -> bool:
         """Whether an interrupted turn has started a write."""
-        return bool(self._journal and await interrupted_writes(packet, self._journal))
+        calls = packet.tool_routing.calls if packet.tool_routing else ()
+        return bool(self._journal and await interrupted_writes(calls, packet.header, self._journal))
 
     async def history(self, session: str) -> AsyncGenerator[StateSnapshot]:
         """Yield a session's checkpoints, the newest first."""

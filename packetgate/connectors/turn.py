@@ -9,6 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import Command
 
 from packetgate.connectors.sessions import AnswerPiece, RunInput, Sessions, SessionState, already_answered_error
+from packetgate.gate.replies import decides_all_calls
 from packetgate.graph.building import LAST_STAGE
 from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
@@ -17,7 +18,6 @@ from packetgate.state.events import StageEvent, StageFinished
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.state.request import TurnRequest, check_reply, check_request
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.replies import decides_all_calls
 from packetgate.tools.attached.parts import REQUEST_WITHOUT_TEXT, Part
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pydantic import JsonValue
-
+from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
+from packetgate.gate.facts import Facts
+from packetgate.gate.requests import traced_call
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ToolCallError
@@ -17,9 +18,7 @@ from packetgate.tools.catalogue.chains import CHAINS, fill_template, is_constant
 from packetgate.tools.checks.checking import CheckedCall, repair_and_validate, validate_call
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.flagging import origins_of
-from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.risk.call import with_risk
-from packetgate.tools.spec.tool_spec import ToolSpec
 
 CHAIN_STEP = "a step of a chain in packetgate.toml"
 ALL_TOOLS = "*"  # a name that stands for all tools in a `describe` selection
@@ -108,9 +107,8 @@ def _routing_with_calls(
     objections = _category_objections(routing, [call.tool_name for _, call in valid], packet, catalogue)
     if objections:
         return routing.with_objections(objections)
-    sources, traced = source_texts(packet), list[ToolCall]()
-    for selected, call in valid:
-        traced.append(_with_selection(selected, call, selection, catalogue[call.tool_name], sources))
+    facts = facts_of(packet, catalogue)
+    traced = [_with_selection(selected, call, selection, facts) for selected, call in valid]
     unique = [call for at, call in enumerate(traced) if not any(call.is_same_call(earlier) for earlier in traced[:at])]
     new = tuple(call for call in unique if not any(call.is_same_call(earlier) for earlier in routing.past_calls))
     messages = " ".join(problem.message for problem in problems)
@@ -141,23 +139,16 @@ def _checked_call(selected: SelectedCall, packet: CognitionPacket, catalogue: Ca
     return repair_and_validate(selected.tool_name, selected.params, packet.context.palette_names, catalogue)
 
 
-def _with_selection(
-    selected: SelectedCall, call: CheckedCall, selection: Selection, spec: ToolSpec, sources: SourceTexts
-) -> ToolCall:
+def _with_selection(selected: SelectedCall, call: CheckedCall, selection: Selection, facts: Facts) -> ToolCall:
     confidence, source = selected.confidence, ConfidenceSource.MEASURED
     if confidence is None:
         confidence, source = selection.confidence, selection.confidence_source
-    return traced_call(call.tool_name, call.params, spec, sources).changed(
+    return traced_call(facts.catalogue[call.tool_name], call.params, facts).changed(
         selection_reasoning=selected.reasoning or selection.reasoning,
         selection_confidence=confidence,
         selection_confidence_source=source,
         evidence=dict(selected.evidence),
     )
-
-
-def traced_call(name: str, params: dict[str, JsonValue], spec: ToolSpec, sources: SourceTexts) -> ToolCall:
-    """Return a call with its risk and the origins of its arguments."""
-    return with_risk(ToolCall(tool_name=name, params=params, provenance=origins_of(params, spec, sources)), spec)
 
 
 def chain_steps_after(calls: Iterable[ToolCall], catalogue: Catalogue) -> tuple[ToolCall, ...]:
@@ -194,7 +185,7 @@ def _filled_step(step: ToolCall, packet: CognitionPacket, catalogue: Catalogue) 
     constant = {name for name, value in step.params.items() if is_constant(value)} & checked.params.keys()
     defaults = {name: {**spec.parameters.get(name, {}), "default": checked.params[name]} for name in constant}
     schema = {**spec.input_schema, "properties": {**spec.parameters, **defaults}}
-    origins = origins_of(checked.params, replace(spec, input_schema=schema), source_texts(packet))
+    origins = origins_of(checked.params, replace(spec, input_schema=schema), facts_of(packet, catalogue).sources)
     filled = step.changed(
         tool_name=checked.tool_name, params=checked.params, provenance=origins, selection_reasoning=CHAIN_STEP
     )

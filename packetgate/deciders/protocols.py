@@ -1,11 +1,12 @@
 """The types of the stages' decisions, and of the functions that make them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
+from packetgate.gate.confidence import CallReview
 from packetgate.models.source import ModelSource, NamedModel
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from packetgate.state.context import RoutingContext
@@ -16,6 +17,7 @@ from packetgate.state.sections import Access, DecidedBy, Reflection, StageError
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.checks.checking import CheckedCall
+from packetgate.tools.usage.calibration import Curve, curve_name
 
 
 class StageDecision(Section):
@@ -112,35 +114,6 @@ class Selection(StageDecision):
         return self.changed(calls=tuple(calls))
 
 
-class CallReview(Section):
-    """The judgement on one call."""
-
-    call_id: str
-    approved: bool
-    confidence: Confidence
-    confidence_source: ConfidenceSource = ConfidenceSource.RULE
-    score: Confidence | None = None  # the confidence before calibration; None if it is not calibrated
-    score_source: ConfidenceSource | None = None
-    evidence: dict[str, float] = {}
-    reasoning: str = ""
-
-    @property
-    def uncalibrated(self) -> tuple[Confidence, ConfidenceSource]:
-        """The confidence before calibration, and its source."""
-        if self.score is None or self.score_source is None:
-            return self.confidence, self.confidence_source
-        return self.score, self.score_source
-
-    def with_calibrated(self, confidence: Confidence) -> "CallReview":
-        """Return the judgement with a calibrated confidence."""
-        return self.changed(
-            confidence=confidence,
-            confidence_source=ConfidenceSource.CALIBRATED,
-            score=self.confidence,
-            score_source=self.confidence_source,
-        )
-
-
 class Review(StageDecision):
     """The judgements on the calls of a pass."""
 
@@ -149,17 +122,25 @@ class Review(StageDecision):
     @classmethod
     def approving(cls, calls: Sequence[ToolCall], reason: str) -> "Review":
         """Return a review that approves calls without judging them."""
-        source = ConfidenceSource.UNJUDGED
-        reviews = tuple(
-            CallReview(call_id=call.call_id, approved=True, confidence=1.0, confidence_source=source, reasoning=reason)
-            for call in calls
-        )
-        return cls(reviews=reviews, decided_by="reflex", confidence_source=source)
+        reviews = tuple(CallReview.unjudged(call, reason) for call in calls)
+        return cls(reviews=reviews, decided_by="reflex", confidence_source=ConfidenceSource.UNJUDGED)
+
+    def calibrated(self, curves: Mapping[str, Curve]) -> "Review":
+        """Return the review with confidences calibrated by the user's answers or the model's evaluation."""
+        judgements = []
+        for judgement in self.reviews:
+            curve = curves.get(curve_name(self.decided_by, judgement.confidence_source))
+            judgements.append(judgement.with_calibrated(curve.at(judgement.confidence)) if curve else judgement)
+        return self.changed(reviews=tuple(judgements))
 
     def for_call(self, call_id: str) -> CallReview:
         """Return the judgement on a call; without one, the call is not approved and has confidence 0.0."""
         failed = CallReview(call_id=call_id, approved=False, confidence=0.0, reasoning="the review failed")
         return next((review for review in self.reviews if review.call_id == call_id), failed)
+
+
+FAILED_REVIEW = Review(reviews=(), decided_by="model")
+"""A review that approves no call."""
 
 
 class Answer(StageDecision):

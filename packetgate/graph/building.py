@@ -1,12 +1,15 @@
 """Build the graph: nine stages and the edges between them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import get_args, get_type_hints
 
 from langgraph.graph import START, StateGraph
 
 from packetgate.deciders.protocols import Deciders
+from packetgate.gate.checks import Check
+from packetgate.gate.gate import Gate
+from packetgate.gate.journal import Journal, MemoryJournal
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.records import calibration_for, learned_for, turn_recorder
 from packetgate.graph.routes import (
@@ -20,6 +23,7 @@ from packetgate.graph.routes import (
 )
 from packetgate.graph.settings import PROMPT_DAYS, USAGE_DAYS
 from packetgate.graph.stages import InlineNode, Stage
+from packetgate.graph.thread_messages import with_thread_messages
 from packetgate.models.endpoint import Role
 from packetgate.nodes.ask_user import ask_user
 from packetgate.nodes.build_palette import build_palette
@@ -34,7 +38,6 @@ from packetgate.nodes.select_tool import select_tool
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate, TurnInput
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.execution.journal import Journal, MemoryJournal
 
 LAST_STAGE = "respond"
 
@@ -50,6 +53,7 @@ def build_graph(
     *,
     settings: RoutingContext | None = None,
     loop: LoopThread | None = None,
+    checks: Sequence[Check] = (),
 ) -> Builder:
     """Return the uncompiled graph. It needs a checkpointer to ask the user, and a store to record turns.
 
@@ -58,8 +62,10 @@ def build_graph(
             journal must do so too.
         settings: default settings if the graph is a node of another graph.
         loop: runs the stages for synchronous callers.
+        checks: the gate's checks beside its own.
     """
     journal, loop = journal or MemoryJournal(), loop or LoopThread()
+    gate = Gate(journal, toolbox.call, checks)
     graph: Builder = StateGraph(CognitionPacket, RoutingContext, input_schema=TurnInput, output_schema=CognitionPacket)
 
     def add(
@@ -86,12 +92,12 @@ def build_graph(
     review_arguments = {
         "decider": deciders.reviewer,
         "toolbox": toolbox,
-        "journal": journal,
+        "gate": gate,
         "calibration": calibration,
     }
     add("review_selection", review_selection, "prime", **review_arguments)
-    add("ask_user", ask_user, toolbox=toolbox, journal=journal)
-    add("execute_tool", execute_tool, toolbox=toolbox, journal=journal)
+    add("ask_user", ask_user, toolbox=toolbox, gate=gate)
+    add("execute_tool", execute_tool, toolbox=toolbox, gate=gate)
     add("inject_result", inject_result)
     add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)
 
@@ -104,7 +110,7 @@ def build_graph(
     branch("ask_user", after_asking)
     branch("execute_tool", after_execution)
     graph.add_edge("inject_result", "detect_intent")
-    graph.add_node("put_back", InlineNode(put_back, "put_back"))
+    graph.add_node("put_back", InlineNode(lambda packet: with_thread_messages(packet, put_back(packet)), "put_back"))
     branch("respond", after_answering)
     graph.add_edge("put_back", "ask_user")
     return graph

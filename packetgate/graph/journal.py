@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from packetgate.gate.journal import Entry, Journal, RecordedEntry
 from packetgate.graph.postgres import is_stale, keepalive_options, postgres_errors
 from packetgate.graph.private_files import private_file
 from packetgate.graph.settings import Settings
@@ -31,7 +32,6 @@ from packetgate.graph.storage import SQLITE_TIMEOUT_S
 from packetgate.state.base import now
 from packetgate.state.database_errors import SESSION_CONTENT, database_problem
 from packetgate.state.errors import ConfigError
-from packetgate.tools.execution.journal import Entry, Journal, RecordedEntry
 from packetgate.tools.spec.tool_spec import digest_of
 
 _T = TypeVar("_T")

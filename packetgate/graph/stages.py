@@ -11,10 +11,12 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
+from packetgate.gate.journal import Journal
 from packetgate.graph.changes import StageChange
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.records import record_requests
 from packetgate.graph.telemetry import log_errors, model_attributes, record_change, record_stop, stage_span
+from packetgate.graph.thread_messages import with_thread_messages
 from packetgate.models.endpoint import Role
 from packetgate.models.requests import ModelRequest, collect_requests
 from packetgate.models.source import NamedModel
@@ -23,9 +25,7 @@ from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import DecisionError
 from packetgate.state.events import StageStarted, StageStopped
 from packetgate.state.packet import CognitionPacket, OpeningPacket, PacketUpdate
-from packetgate.tools.approval.thread_messages import with_thread_messages
 from packetgate.tools.catalogue.toolbox import AllowedTools
-from packetgate.tools.execution.journal import Journal
 from packetgate.tools.text.result_store import session_results
 
 
@@ -75,9 +75,9 @@ class Stage(Runnable[CognitionPacket, PacketUpdate]):
                 earlier = 0 if "header" in update else len(packet.reasoning.reflection_log)
                 update["reasoning"] = update.get("reasoning", packet.reasoning).with_duration(earlier, duration_ms)
                 update["metrics"] = update.get("metrics", packet.metrics).with_time(self.name, duration_ms)
-                change = StageChange(packet, update)
-                if entries := tuple(change.entries()):
+                if entries := update.pop("entries", ()):
                     await self.journal.record(*entries)
+                change = StageChange(packet, update)
             except Exception as error:
                 with log_errors(packet_id):
                     stopped = StageStopped(

@@ -112,7 +112,7 @@ def record_change(span: Span, change: StageChange, event: StageFinished, model: 
         if _error_type(call):
             call_span.set_status(StatusCode.ERROR)
         call_span.end(stage_start + round(_duration_ms(call, event) * 1e6))
-    for review in change.evaluations:
+    for review in change.after.reasoning.evaluations[len(change.before.reasoning.evaluations) :]:
         span.add_event("gen_ai.evaluation.result", _review_attributes(review, change))
 
 

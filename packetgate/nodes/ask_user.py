@@ -1,83 +1,101 @@
 """Ask the user and apply the answer. This node does nothing else, because a resumed node runs again from its start."""
 
+from typing import Any
+
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
+from packetgate.deciders.packets import facts_of, proposal_of, update_of
 from packetgate.deciders.reflex.replies import TypedReply, classify_reply
+from packetgate.gate.answers import ALREADY_ANSWERED, EXPIRED, check_reply_target, for_new_review
+from packetgate.gate.gate import Gate
+from packetgate.gate.proposal import Proposal
+from packetgate.gate.questions import approval_payload, text_payload
+from packetgate.gate.replies import parse_answer, reply_text
+from packetgate.state.codes import Code
 from packetgate.state.context import RoutingContext
-from packetgate.state.errors import RequestError
+from packetgate.state.errors import CallRefusedError, RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.parking import parked_turns
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion, PacketState, Reflection, Status
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import (
-    ALREADY_ANSWERED,
-    CALL_CHANGED,
-    check_reply_target,
-    claim,
-    effects_of_reply,
-    expire_question,
-    update_for_new_review,
-)
-from packetgate.tools.approval.questions import interrupt_payload, parked_turns
-from packetgate.tools.approval.replies import reply_text
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.execution.journal import Journal
 
 _STAGE = "ask_user"
+_MAY_HAVE_RUN = {ToolExecutionStatus.APPROVED, ToolExecutionStatus.EXECUTED, ToolExecutionStatus.UNKNOWN}
 
 
 async def ask_user(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, journal: Journal
+    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, gate: Gate
 ) -> PacketUpdate:
     """Interrupt with the open question. An unusable answer repeats the question with the reason."""
     question = packet.governance.question
     if question is None:
         raise ValueError("ask_user runs only with an open question")
     typed = question.reply
-    reply = typed or interrupt(interrupt_payload(packet, question))
-    try:
-        check_reply_target(reply, question, packet)
-    except RequestError as error:
-        return _ask_again(packet, {}, question, str(error))
+    reply = typed or interrupt(_payload(packet, question))
     catalogue = await toolbox.catalogue()
+    proposal = proposal_of(packet, facts_of(packet, catalogue, runtime.execution_info))
+    try:
+        check_reply_target(reply, question, proposal.waiting)
+    except RequestError as error:
+        return _ask_again(packet, question, str(error))
     words = reply_text(reply, max(len(question.calls), 1))
     classified = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
     if classified.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
-    if question.has_expired:
-        return _close_question(packet, expire_question(packet), "the question expired")
-    if classified.kind == "neither":
-        return _ask_again(packet, {}, question, classified.problem)
+    if classified.kind == "neither" and not question.has_expired:
+        return _ask_again(packet, question, classified.problem)
     try:
-        decision = await effects_of_reply(classified.reply, question, packet, catalogue)
+        return await _decided(packet, question, proposal, classified.reply, gate)
     except RequestError as error:
-        return _ask_again(packet, {}, question, str(error))
-    if decision.changed_tools:
-        return _ask_again(
-            packet,
-            update_for_new_review(packet, catalogue),
-            question,
-            f"{', '.join(decision.changed_tools)}: {CALL_CHANGED}",
-        )
-    if not await claim(decision, question, packet, journal):
+        return _ask_again(packet, question, str(error))
+    except CallRefusedError as error:
+        if error.code is Code.CALL_CHANGED:
+            return _ask_again(packet, question, str(error), for_new_review(proposal))
         # This answer came after another answer was accepted. In a fork or a replay, the first interrupt returns the
         # accepted answer again. This interrupt returns the new answer, which does not belong to the new question.
         if not typed:
-            interrupt(interrupt_payload(packet, question, ALREADY_ANSWERED))
-        return _ask_again(packet, {}, question, ALREADY_ANSWERED)
-    update = _close_question(
-        packet, decision.update, "the user answered" if packet.routing.question else "the user decided"
-    )
-    return {**update, "parked_turns": parked_turns(packet)} if _has_correction(packet, update) else update
+            interrupt(_payload(packet, question, ALREADY_ANSWERED))
+        return _ask_again(packet, question, ALREADY_ANSWERED)
 
 
-def _has_correction(packet: CognitionPacket, update: PacketUpdate) -> bool:
-    """Return whether the user wrote something else. The calls then stay parked unless selection replaces them."""
-    routing, governance = update.get("tool_routing") or packet.routing, update.get("governance") or packet.governance
-    outcomes = {approval.outcome for approval in governance.approvals[len(packet.governance.approvals) :]}
-    return routing.outcome == "pending" and outcomes == {ApprovalOutcome.ANSWERED}
+def _payload(packet: CognitionPacket, question: OpenQuestion, problem: str = "") -> dict[str, Any]:
+    if packet.routing.outcome == "clarify" and packet.routing.question is not None:
+        return text_payload(packet.routing.question, question, problem)
+    return approval_payload((call for call in packet.routing.calls if call.status.awaits_user), question, problem)
+
+
+async def _decided(
+    packet: CognitionPacket, question: OpenQuestion, proposal: Proposal, reply: Any, gate: Gate
+) -> PacketUpdate:
+    event = "the question expired" if question.has_expired else "the user answered"
+    if packet.routing.outcome == "clarify":
+        answer = None if question.has_expired else parse_answer(reply)
+        if not question.has_expired and not await gate.journal.claim(question.question_id):
+            raise CallRefusedError(ALREADY_ANSWERED, code=Code.ANSWER_TAKEN)
+        if answer is None:
+            note = EXPIRED if question.has_expired else "you did not answer the question"
+            return _close_question(packet, {"tool_routing": packet.routing.ended_without_call(note)}, event)
+        update: PacketUpdate = {
+            "tool_routing": packet.routing.after_answer(),
+            "content": packet.content.with_answers(answer),
+        }
+        return _close_question(packet, update, event)
+    decided = await gate.answer(proposal, reply)
+    new = decided.approvals[len(proposal.approvals) :]
+    comments = [approval.comment for approval in new if approval.goes_to_selection]
+    update = update_of(packet, decided)
+    routing = packet.routing.changed(calls=decided.calls)
+    if comments and not any(call.status in _MAY_HAVE_RUN for call in decided.calls):
+        routing = routing.after_answer()
+    update = {**update, "tool_routing": routing, "content": packet.content.with_answers(*dict.fromkeys(comments))}
+    update = _close_question(packet, update, event if question.has_expired else "the user decided")
+    # if the user wrote something else, the calls stay parked unless selection replaces them
+    is_correction = routing.outcome == "pending" and {one.outcome for one in new} == {ApprovalOutcome.ANSWERED}
+    return {**update, "parked_turns": parked_turns(packet)} if is_correction else update
 
 
 def _new_request(packet: CognitionPacket, words: str, *, is_message: bool) -> PacketUpdate:
@@ -89,9 +107,13 @@ def _new_request(packet: CognitionPacket, words: str, *, is_message: bool) -> Pa
     return {**update, "messages": [HumanMessage(words)], "request": request}
 
 
-def _ask_again(packet: CognitionPacket, update: PacketUpdate, question: OpenQuestion, problem: str) -> PacketUpdate:
+def _ask_again(
+    packet: CognitionPacket, question: OpenQuestion, problem: str, changed: Proposal | None = None
+) -> PacketUpdate:
+    """Return the update that repeats the question; the calls of `changed` are reviewed again before."""
+    routing: PacketUpdate = {"tool_routing": packet.routing.changed(calls=changed.calls)} if changed else {}
     return {
-        **update,
+        **routing,
         "request": TurnRequest(),
         "governance": packet.governance.changed(question=question.repeat(problem)),
         "status": Status(state=PacketState.AWAITING_USER, next_steps=(_STAGE,)),

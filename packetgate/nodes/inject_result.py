@@ -7,7 +7,6 @@ from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import DataField, LedgerEntry, Reflection, Sketch
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.execution.running import result_text
 from packetgate.tools.palette.choice import recent_after
 
 _STAGE = "inject_result"
@@ -21,7 +20,7 @@ async def inject_result(packet: CognitionPacket, runtime: Runtime[RoutingContext
     executed = [call.tool_name for call in routing.calls if call.status is ToolExecutionStatus.EXECUTED]
     ledger = tuple(_ledger_entry(call, packet.header.packet_id) for call in routing.calls)
     sketches = tuple(
-        Sketch(slot=f"result_{call.call_id[:8]}", content=result_text(call), content_type="tool_output")
+        Sketch(slot=f"result_{call.call_id[:8]}", content=call.result_text, content_type="tool_output")
         for call in routing.calls
     )
     used = f"{counted.reinjection_count} of {counted.max_reinjections} reinjections used"
@@ -49,7 +48,7 @@ def _data_field(call: ToolCall) -> DataField:
             "status": call.status.value,
             "success": executed,
             "output": result.output if result and executed else None,
-            "error": None if executed else result_text(call),
+            "error": None if executed else call.result_text,
             **({"handle": result.handle} if result and result.handle else {}),
             **({"attachments": result.model_dump(mode="json")["attachments"]} if result and result.attachments else {}),
         },
@@ -62,5 +61,5 @@ def _ledger_entry(call: ToolCall, packet_id: str) -> LedgerEntry:
         tool_name=call.tool_name,
         params=call.params,
         status=call.status.value,
-        summary=" ".join(result_text(call).split())[:_SUMMARY_CHARS],
+        summary=" ".join(call.result_text.split())[:_SUMMARY_CHARS],
     )

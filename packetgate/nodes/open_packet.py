@@ -3,9 +3,11 @@
 from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import is_command
+from packetgate.gate.journal import Journal, entry_for, interrupted_writes, turn_opened
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.packet import OpeningPacket, PacketUpdate, request_in
+from packetgate.state.parking import parked_turns
 from packetgate.state.redaction import redacted
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import (
@@ -26,8 +28,6 @@ from packetgate.state.sections import (
     check_version,
     recent_calls,
 )
-from packetgate.tools.approval.questions import parked_turns
-from packetgate.tools.execution.journal import Journal, interrupted_writes
 from packetgate.tools.palette.subject import context_shift
 
 _STAGE = "open_packet"
@@ -69,7 +69,12 @@ async def open_packet(
         switch_hints=request.switch_hints,
     )
     context_type = request.context_type or earlier.context_type
+    audit = () if open_note else (*_unanswered_entries(packet), *await _interrupted_entries(packet, journal))
     return {
+        "entries": (
+            turn_opened(header, prompt),
+            *(entry_for(header, one.event, one.call_id or "", {"detail": one.detail}) for one in audit),
+        ),
         "header": header,
         "intent": Intent(),
         "context": Context(
@@ -96,7 +101,7 @@ async def open_packet(
         "governance": Governance(
             dry_run=settings.is_dry_run,
             settings=settings,
-            audit=() if open_note else (*_unanswered_entries(packet), *await _interrupted_entries(packet, journal)),
+            audit=audit,
         ),
         "metrics": Metrics(),
         "status": Status(state=PacketState.PROCESSING, next_steps=("detect_intent",)),
@@ -140,7 +145,8 @@ def _unanswered_entries(packet: OpeningPacket) -> tuple[AuditEntry, ...]:
 
 async def _interrupted_entries(packet: OpeningPacket, journal: Journal | None) -> tuple[AuditEntry, ...]:
     """Return audit entries for changes that the last turn made, or may have made, before it was stopped."""
-    writes = await interrupted_writes(packet, journal) if journal else []
+    calls = packet.tool_routing.calls if packet.tool_routing else ()
+    writes = await interrupted_writes(calls, packet.header, journal) if journal else []
     return tuple(
         AuditEntry(event=DROPPED, detail=f"{call.tool_name}: {end}", call_id=call.call_id) for call, end in writes
     )

@@ -6,12 +6,13 @@ from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import command_selection
 from packetgate.deciders.outcome import routing_after_selection, routing_from_queue
+from packetgate.deciders.packets import facts_of, text_question
 from packetgate.deciders.protocols import ToolSelector
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
+from packetgate.state.parking import drop_replaced_calls
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Reflection, Response, SystemTask
-from packetgate.tools.approval.questions import drop_replaced_calls, nobody_to_ask, waiting_update
 from packetgate.tools.catalogue.toolbox import Toolbox
 
 _STAGE = "select_tool"
@@ -27,14 +28,14 @@ async def select_tool(
         summary = f"queued calls from the last pass: {_outcome_text(routing)}"
         return {
             "tool_routing": routing,
-            **waiting_update(packet, asks=False),
+            **text_question(packet, asks=False),
             "reasoning": packet.reasoning.with_reflections(Reflection(step=_STAGE, summary=summary)),
         }
     selection = command_selection(packet, catalogue) or await decider(packet, catalogue, settings)
     routing = await asyncio.to_thread(routing_after_selection, selection, packet, catalogue, settings)
-    if routing.outcome == "clarify" and nobody_to_ask(runtime.execution_info):
+    if routing.outcome == "clarify" and not facts_of(packet, catalogue, runtime.execution_info).can_ask:
         routing = routing.ended_without_call(selection.question)
-    update: PacketUpdate = {"tool_routing": routing, **waiting_update(packet, asks=routing.outcome == "clarify")}
+    update: PacketUpdate = {"tool_routing": routing, **text_question(packet, asks=routing.outcome == "clarify")}
     if not selection.needs_tool:
         update["intent"] = packet.intent.changed(
             needs_tool=False,

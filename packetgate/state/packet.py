@@ -151,7 +151,7 @@ class CognitionPacket(BaseModel):
 
     def with_update(self, update: "PacketUpdate") -> "CognitionPacket":
         """Return the packet with a node's update applied, as the graph does."""
-        changed: dict[str, Any] = dict(update)
+        changed: dict[str, Any] = {name: value for name, value in update.items() if name != "entries"}
         if "messages" in changed:
             changed["messages"] = add_messages(self.messages, changed["messages"])  # type: ignore[arg-type]
         return self.model_copy(update=changed)
@@ -173,6 +173,8 @@ class PacketUpdate(TypedDict, total=False):
     parked_turns: tuple[ParkedTurn, ...]
     messages: list[AnyMessage | RemoveMessage]
     request: TurnRequest
+    entries: tuple[Any, ...]
+    """The journal's entries of what the node did; the stage writes them before the next one starts."""
 
 
 class TurnInput(BaseModel):

@@ -105,6 +105,28 @@ class ChainStep(Section):
     number: int = Field(ge=1)
 
 
+class Verdict(Section):
+    """What a check, or the strictest of all checks, says of a call."""
+
+    effect: Literal["refuse", "dry_run", "ask", "allow"]
+    """Strictest first. `allow` replaces the question of an `ask` that `may_be_allowed`."""
+    why: str = ""
+    """The reason. A refusal is a complete sentence without its full stop."""
+    may_be_allowed: bool = False
+    """For `ask`: whether a rule or a grant may allow the call without a question."""
+    or_dry_run: bool = False
+    """For `ask`: whether the call is a dry run without the approval, because its risk is switched off."""
+    by: str = ""
+    """For `allow`: the rule or grant."""
+    grant_id: str = ""
+    code: Code | None = None
+    """For `refuse`: the code of the refusal."""
+
+
+NO_OBJECTION = Verdict(effect="allow")
+"""The verdict of a call that no check objects to."""
+
+
 class ToolCall(Section):
     """One call of a turn."""
 
@@ -130,6 +152,10 @@ class ToolCall(Section):
     review_confidence: Confidence = 0.0
     review_confidence_source: ConfidenceSource = ConfidenceSource.RULE
     review_reasoning: str = ""
+    verdict: Verdict | None = None
+    """The strictest verdict of the gate's checks."""
+    verdict_digest: str = ""
+    """Digest of call, tool definition and settings for which `verdict` holds; for any other, the checks run again."""
     status: ToolExecutionStatus = ToolExecutionStatus.PENDING
     result: ToolResult | None = None
     started_at: datetime | None = None
@@ -205,6 +231,17 @@ class ToolCall(Section):
     def unfinished_run_text(self) -> str:
         """Description of a run whose end was not recorded."""
         return f"it was started at {self.started_at:%Y-%m-%d %H:%M:%S} UTC, and it is not known whether it finished"
+
+    @property
+    def result_text(self) -> str:
+        """The output of the call, or the reason why it has none."""
+        result = self.result
+        if result is not None and self.status is ToolExecutionStatus.EXECUTED:
+            return result.output
+        if result is not None and result.dry_run:
+            return f"{self.tool_name} was NOT run (dry run only): {result.output}"
+        error = result.error if result and result.error else self.review_reasoning
+        return f"{self.tool_name} has no result: it is {self.status.replace('_', ' ')}. {error}".strip()
 
     def is_same_call(self, other: "ToolCall") -> bool:
         """Whether both have the same tool and arguments."""

@@ -1,10 +1,10 @@
 """The packet's sections, named as in the GAIA Cognition Packet."""
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate, islice
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -388,6 +388,11 @@ class OpenQuestion(Section):
     reply: str = ""
     """The answer, if the user sent it as a message."""
 
+    @classmethod
+    def within(cls, seconds: float, **fields: Any) -> "OpenQuestion":
+        """Return a new question that expires after so many seconds."""
+        return cls(expires_at=now() + timedelta(seconds=seconds), **fields)
+
     @property
     def has_expired(self) -> bool:
         """Whether the question has expired."""
@@ -457,27 +462,6 @@ class Governance(Section):
     def dropped_notes(self) -> tuple[str, ...]:
         """Notes on questions without an answer and on interrupted changes that this turn closed."""
         return tuple(entry.detail for entry in self.audit if entry.event == DROPPED)
-
-    def as_dry_run(self) -> "Governance":
-        """Return the section for a dry run: writes and commands switched off, and nothing approved."""
-        off = self.settings.model_copy(update={"allow_write_tools": False, "allow_execute_tools": False})
-        return self.changed(settings=off, approvals=())
-
-    def with_audit_entries(self, *entries: AuditEntry) -> "Governance":
-        """Return the section with more audit entries."""
-        return self.changed(audit=self.audit + entries)
-
-    def with_approvals(self, *approvals: Approval) -> "Governance":
-        """Return the section with these decisions, also in the audit trail."""
-        trail = (
-            AuditEntry(
-                event=f"call_{approval.outcome}",
-                detail=f"{approval.tool_name} {approval.comment}",
-                call_id=approval.call_id,
-            )
-            for approval in approvals
-        )
-        return self.changed(approvals=self.approvals + approvals).with_audit_entries(*trail)
 
 
 class StageError(Section):

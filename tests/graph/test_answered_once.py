@@ -15,12 +15,12 @@ from support.scripted_deciders import call, none, scripted
 from packetgate.connectors.opening import open_sessions
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply
+from packetgate.gate.answers import ALREADY_ANSWERED
+from packetgate.gate.journal import STARTED, CallLog, Journal
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.decisions import ALREADY_ANSWERED
-from packetgate.tools.execution.journal import STARTED, CallLog, Journal
 
 ROUNDS = 4
 APPEND = 'Append "x" to log.txt'
@@ -132,7 +132,7 @@ async def question_after_kill(talk: Session, journal: Journal) -> dict[str, Any]
     (approved,) = packet.routing.calls
     assert talk.hub is not None
     spec = (await talk.hub.catalogue())[approved.tool_name]
-    assert await CallLog(approved, packet, spec, packet.governance.approvals[0].question_id, journal).start()
+    assert await CallLog(approved, packet.header, spec, packet.governance.approvals[0].question_id, journal).start()
     out = await talk.graph.ainvoke(None, talk.config, context=talk.context)
     (asked,) = out["__interrupt__"]
     assert out["tool_routing"].calls[0].status is ToolExecutionStatus.AWAITING_APPROVAL

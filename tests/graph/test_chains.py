@@ -7,10 +7,10 @@ from support.graphs import session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, scripted
 
+from packetgate.gate.journal import STARTED, MemoryJournal
 from packetgate.state.errors import ConfigError
 from packetgate.state.transitions import ToolExecutionStatus as Status
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.execution.journal import STARTED, MemoryJournal
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.opening import ChainServer, open_hub
 from packetgate.tools.usage.learning import confirmed_uses

@@ -10,8 +10,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from support.graphs import session
 from support.scripted_deciders import call, scripted
 
+from packetgate.gate.answers import CALL_CHANGED
 from packetgate.graph.checkpoints import PacketSerializer
-from packetgate.tools.approval.decisions import CALL_CHANGED
 from packetgate.tools.servers.config import ServerConfig
 from packetgate.tools.servers.connection import Connection
 

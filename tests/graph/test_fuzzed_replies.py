@@ -16,11 +16,11 @@ from support.fuzzing import fuzzed, spoilt, texts, values
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.choosing import reflex_deciders
+from packetgate.gate.replies import parse_answer, parse_replies
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.errors import PacketgateError, RequestError
-from packetgate.tools.approval.replies import parse_answer, parse_replies
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import builtin_servers
 

@@ -7,7 +7,8 @@ from support.graphs import run_once, session
 from support.notebook import Notebook
 from support.scripted_deciders import ScriptedReviewer, approving, call, calls, scripted, wanted
 
-from packetgate.deciders.protocols import CallReview, Review
+from packetgate.deciders.protocols import Review
+from packetgate.gate.confidence import CallReview
 from packetgate.state.errors import DecisionError
 from packetgate.state.transitions import ToolExecutionStatus
 

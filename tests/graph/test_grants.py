@@ -10,14 +10,14 @@ from support.scripted_deciders import call, scripted
 
 from packetgate.connectors.turn import Asked, Finished, Say
 from packetgate.deciders.protocols import IntentDecision, Selection
+from packetgate.gate.grants import Grants
+from packetgate.gate.journal import MemoryJournal
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences
 from packetgate.tools.catalogue.toolbox import Toolbox
-from packetgate.tools.execution.grants import Grants
-from packetgate.tools.execution.journal import MemoryJournal
 
 RULES = Preferences.model_validate({"policy": {"remember": "always", "remember_uses": 3}})
 PEOPLE, EVENTS, CHANNELS, MAIL = (

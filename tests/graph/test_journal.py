@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from packetgate.gate.journal import Entry, Journal, MemoryJournal
 from packetgate.graph.journal import (
     FORGOTTEN,
     TRIGGERS_REPLACED,
@@ -18,7 +19,6 @@ from packetgate.graph.journal import (
     open_journal,
 )
 from packetgate.graph.settings import Settings
-from packetgate.tools.execution.journal import Entry, Journal, MemoryJournal
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -203,7 +203,7 @@ async def test_deleted_last_rows_are_detected_after_new_rows(tmp_path: Path) -> 
 FORKED = """
 import asyncio, os, sys
 from packetgate.graph.journal import journal_at
-from packetgate.tools.execution.journal import Entry
+from packetgate.gate.journal import Entry
 
 journal = journal_at(sys.argv[1])
 

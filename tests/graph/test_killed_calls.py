@@ -13,11 +13,11 @@ from support.mcp_servers import until
 from support.palettes import NIGHTLY
 
 from packetgate.connectors.turn import Asked, Continue, Finished, Reply, Resuming, Say
+from packetgate.gate.journal import ENDED, STARTED
 from packetgate.graph.journal import JournalChain, open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.execution.journal import ENDED, STARTED
 
 pytestmark = pytest.mark.slow
 

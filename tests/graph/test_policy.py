@@ -10,14 +10,14 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, calls, none, scripted
 
 from packetgate.connectors.turn import Asked, Finished, Reply, Say
+from packetgate.gate.grants import GRANT_GIVEN, GRANT_USED, Grants
+from packetgate.gate.journal import MemoryJournal
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.graph.server_graph import ServerGraph
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.request import TurnRequest
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.execution.grants import GRANT_GIVEN, GRANT_USED, Grants
-from packetgate.tools.execution.journal import MemoryJournal
 from packetgate.tools.servers.hub import McpHub
 
 WRITE = call("notebook.write_note", name="a", text="avocado")

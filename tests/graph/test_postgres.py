@@ -6,13 +6,13 @@ import pytest
 from psycopg import AsyncConnection
 from support.command_line import CommandLine
 
+from packetgate.gate.journal import Entry
 from packetgate.graph.journal import open_journal
 from packetgate.graph.leases import open_leases
 from packetgate.graph.postgres import MAX_CONNECTIONS
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.errors import ConfigError
-from packetgate.tools.execution.journal import Entry
 
 
 def test_a_conversation_and_a_question_survive_the_process(cli: CommandLine, postgres: str) -> None:

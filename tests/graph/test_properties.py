@@ -18,7 +18,8 @@ from support.scripted_deciders import ScriptedReviewer, calls, clarify, describe
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Finished, Reply, Say, run_turn
-from packetgate.deciders.protocols import CallReview, Selection
+from packetgate.deciders.protocols import Selection
+from packetgate.gate.confidence import CallReview
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext

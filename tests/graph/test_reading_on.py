@@ -65,7 +65,7 @@ async def test_a_later_step_reads_the_rest(talk):
 async def test_the_reader_tool_reads_nothing_else(talk):
     session = talk("one", call("poems.get_epic"), call("ai.read", path="plan.txt"))
     packet = await session.say("Get the epic", palette_size=1)
-    assert "can read only stored results" in packet.routing.all_calls[1].result.error
+    assert "can read only stored results" in packet.routing.all_calls[1].review_reasoning
 
 
 async def test_another_session_cannot_read_the_rest(talk):

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.runtime import Runtime
 from support.packets import asking, done, packet
 
+from packetgate.gate.journal import ENDED, STARTED, Entry, MemoryJournal
 from packetgate.nodes.open_packet import open_packet
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketVersionError, RequestError
@@ -15,7 +16,6 @@ from packetgate.state.request import TurnRequest
 from packetgate.state.routing import Risk
 from packetgate.state.sections import PACKET_VERSION, Attachment, Header
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.execution.journal import ENDED, STARTED, Entry, MemoryJournal
 
 JOURNAL = MemoryJournal()
 RUNTIME: Runtime[RoutingContext] = Runtime(context=RoutingContext())

@@ -9,13 +9,13 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from support.full_packet import full_packet, inside
 
+from packetgate.gate.replies import CallReply
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import TurnInput, checkpoint_types
 from packetgate.state.request import TurnRequest
 from packetgate.state.sections import Attachment
-from packetgate.tools.approval.replies import CallReply
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 REQUEST = TurnRequest(

@@ -6,12 +6,14 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 
+from packetgate.deciders.packets import facts_of
 from packetgate.state.origins import Origin
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
 from packetgate.state.sections import Content
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.flagging import origins_of
-from packetgate.tools.provenance.sources import SourceTexts, source_texts
+from packetgate.tools.provenance.sources import SourceTexts
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 
@@ -23,13 +25,12 @@ def earlier_call(tool: str, output: Any, /, **params: Any) -> ToolCall:
 
 def sources_for(request_text: str, *calls: ToolCall) -> SourceTexts:
     """Return the sources of a turn with this request and these calls, oldest first."""
-    return source_texts(
-        CognitionPacket(
-            content=Content(original_prompt=request_text),
-            messages=[HumanMessage(request_text)],
-            tool_routing=ToolRouting(past_calls=calls),
-        )
+    packet = CognitionPacket(
+        content=Content(original_prompt=request_text),
+        messages=[HumanMessage(request_text)],
+        tool_routing=ToolRouting(past_calls=calls),
     )
+    return facts_of(packet, Catalogue()).sources
 
 
 def traced(

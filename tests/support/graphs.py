@@ -16,6 +16,7 @@ from support.notebook import Notebook
 from packetgate.connectors.sessions import Sessions
 from packetgate.connectors.turn import Asked, Finished, Reply, Say, TurnEvent, run_turn
 from packetgate.deciders.protocols import Deciders
+from packetgate.gate.journal import Journal
 from packetgate.graph.building import build_graph
 from packetgate.graph.checkpoints import PacketSerializer
 from packetgate.state.context import RoutingContext
@@ -23,7 +24,6 @@ from packetgate.state.errors import SessionError
 from packetgate.state.events import StageFinished
 from packetgate.state.packet import CognitionPacket, TurnInput
 from packetgate.tools.catalogue.preferences import Preferences
-from packetgate.tools.execution.journal import Journal
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.server import Server
 

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 from support.scripted_deciders import calls, clarify, describe, none
 
-from packetgate.deciders.protocols import CallReview, Deciders, IntentDecision, Review, SelectedCall, Selection
+from packetgate.deciders.protocols import Deciders, IntentDecision, Review, SelectedCall, Selection
 from packetgate.deciders.reflex.answer import respond_by_reflex
+from packetgate.gate.confidence import CallReview
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -10,10 +10,9 @@ from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
-from packetgate.state.sections import Content, Context, DataField, Governance, PaletteEntry, ServerHealth
+from packetgate.state.sections import Content, Context, DataField, PaletteEntry, ServerHealth
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.execution.permission import Need, need_of
 from packetgate.tools.servers.specs import spec_of
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -110,9 +109,3 @@ class Shelf:
 
     async def call(self, tool_name: str, params: dict[str, Any], idempotency_key: str = "") -> ToolResult:
         raise CallRefusedError(f"{tool_name} is not to be called")
-
-
-def needs(calls: tuple[ToolCall, ...], context: RoutingContext) -> dict[str, Need]:
-    """Return what calls need under these settings, without a policy."""
-    held = CognitionPacket(governance=Governance(settings=context))
-    return {call.call_id: need_of(call, tool(call.tool_name), held) for call in calls}

@@ -6,7 +6,6 @@ from typing import Any
 
 from packetgate.deciders.protocols import (
     Answer,
-    CallReview,
     Deciders,
     IntentDecision,
     IntentDetector,
@@ -17,6 +16,7 @@ from packetgate.deciders.protocols import (
     Selection,
 )
 from packetgate.deciders.reflex.answer import respond_by_reflex
+from packetgate.gate.confidence import CallReview
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall

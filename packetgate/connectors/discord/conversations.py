@@ -43,12 +43,12 @@ from packetgate.connectors.turn import (
     Waiting,
     run_turn,
 )
+from packetgate.gate.replies import decides_all_calls
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import PacketgateError, RequestError
 from packetgate.state.events import StageStarted
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolRouting
-from packetgate.tools.approval.replies import decides_all_calls
 from packetgate.tools.text.result_store import ResultStore
 
 STOPPED = "The bot was stopped during this turn. Please ask again."

@@ -17,12 +17,11 @@ from mcp import MCPError
 from packetgate.connectors.proxy.gateway import Gateway, is_sessionless, refusal
 from packetgate.connectors.proxy.results import MAX_EVENT_BYTES, call_result
 from packetgate.connectors.proxy.sessions import ProxySession
-from packetgate.graph.pipeline import RequestedCall
+from packetgate.gate.proposal import Proposal
+from packetgate.gate.questions import approval_payload
+from packetgate.gate.requests import RequestedCall
 from packetgate.state.errors import CallRefusedError, InputError, PacketgateError
-from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced, printable
-from packetgate.tools.approval.questions import interrupt_payload
-from packetgate.tools.execution.journal import Entry
 from packetgate.tools.policy.rules import strictest_rule
 from packetgate.tools.risk.tool import confirm_read_hint
 from packetgate.tools.servers.connection import ReportProgress, report_progress_to
@@ -74,53 +73,52 @@ async def _run_call(
     listed_names: Collection[str] | None = None,
 ) -> ToolResult:
     """Return a call's result. `listed_names` holds the client's tool list if the tool was called by its own name."""
-    entries: tuple[Entry, ...] = ()
     await gateway.load_labels(session)
     try:
         outcome = await _decide_call(gateway, ctx, requested, session)
         if isinstance(outcome, ToolResult):
             return outcome
-        packet: CognitionPacket = outcome
-        if not packet.routing.calls[0].status.is_final:
+        proposal: Proposal = outcome
+        if not proposal.calls[0].status.is_final:
             with report_progress_to(_progress_reporter(ctx)):
-                packet, entries = await _cancel_only_once(gateway.pipeline.run_call(packet))
+                proposal = await _cancel_only_once(gateway.run(proposal))
     except (CallRefusedError, InputError) as error:
         raise refusal(str(error)) from error
     except PacketgateError as error:
         raise ToolError(str(error)) from error
-    session.remember_call(packet)
-    call = packet.routing.calls[0]
+    session.remember_call(proposal)
+    call = proposal.calls[0]
     await gateway.add_labels(session, call.labels)
     is_listed = call.tool_name in {*(listed_names or ()), *(entry.tool_name for entry in session.palette)}
     weight = LISTED_WEIGHT if is_listed else SEARCHED_WEIGHT if call.tool_name in session.found_tools else NAMED_WEIGHT
-    use = agent_use(call, session.query, session.palette, weight, packet.header)
-    gateway.pipeline.recorder.queue_record(packet, use, entries)
+    use = agent_use(call, session.query, session.palette, weight, proposal.facts.header)
+    gateway.recorder.queue_record(session.packet(proposal), use, proposal.entries)
     limit = MAX_EVENT_BYTES if ctx.transport == "streamable-http" else None
     is_meta = listed_names is None
     return await asyncio.to_thread(
-        call_result, packet, gateway.results.file, limit, output_schema, by_meta_tool=is_meta
+        call_result, proposal, gateway.results.file, limit, output_schema, by_meta_tool=is_meta
     )
 
 
 async def _decide_call(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
-) -> CognitionPacket | ToolResult:
-    """Return the packet of a decided call, or the result that asks the client's user."""
+) -> Proposal | ToolResult:
+    """Return a decided call, or the result that asks the client's user."""
     pending = gateway.open_questions.pop(ctx.request_state, None) if ctx.request_state else None
     if pending is not None:
-        packet, asked_at = pending
-        reply = _reply_from((ctx.input_responses or {}).get(ANSWER_FIELD), packet, time.monotonic() - asked_at)
-        return await gateway.pipeline.answer_question(packet, reply)
+        proposal, asked_at = pending
+        reply = _reply_from((ctx.input_responses or {}).get(ANSWER_FIELD), proposal, time.monotonic() - asked_at)
+        return await gateway.answer(proposal, reply)
     if not _can_ask(ctx):
         return await _decide_outside_client(gateway, ctx, requested, session)
-    packet = await gateway.pipeline.propose(requested, session)
-    question = packet.governance.question
+    proposal = await gateway.propose(requested, session)
+    question = proposal.question
     if question is None:
-        return packet
+        return proposal
     if not is_sessionless(ctx):
-        return await gateway.pipeline.answer_question(packet, await _elicit(ctx, packet))
-    gateway.open_questions[question.question_id] = packet, time.monotonic()
-    requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_question_form(packet))}
+        return await gateway.answer(proposal, await _elicit(ctx, proposal))
+    gateway.open_questions[question.question_id] = proposal, time.monotonic()
+    requests = {ANSWER_FIELD: mcp_types.ElicitRequest(params=_question_form(proposal))}
     # FastMCP encrypts the state and binds it to this request.
     return InputRequiredToolResult(
         mcp_types.InputRequiredResult(input_requests=requests, request_state=question.question_id)
@@ -129,8 +127,8 @@ async def _decide_call(
 
 async def _decide_outside_client(
     gateway: Gateway, ctx: Context, requested: RequestedCall, session: ProxySession
-) -> CognitionPacket:
-    """Return the packet of a call whose client cannot ask; if it needs approval, park it.
+) -> Proposal:
+    """Return the call of a client that cannot ask; if it needs approval, park it.
 
     The parked call runs when it is approved. If the client repeats the call afterwards, it gets that result.
 
@@ -140,19 +138,18 @@ async def _decide_outside_client(
     is_stateless = is_sessionless(ctx) and ctx.transport != "stdio" and not session.query
     scope = session.client if is_stateless else session.session_id
     key = digest_of([scope, requested.name, dict(requested.params)])
-    packet = gateway.parked_calls.pop(key, None)
-    question = packet.governance.question if packet else None
-    if packet is None or (question is not None and question.has_expired):
-        packet = await gateway.pipeline.propose(requested, session, own_session=True)
-        if packet.governance.question is None:
-            return packet
-        await gateway.pipeline.recorder.park(packet)
+    proposal = gateway.parked_calls.pop(key, None)
+    if proposal is None or (proposal.question is not None and proposal.question.has_expired):
+        proposal = await gateway.propose(requested, session, own_session=True)
+        if proposal.question is None:
+            return proposal
+        await gateway.recorder.park(session.packet(proposal))
     else:
-        packet = await gateway.pipeline.recorder.current_packet(packet)
-    if not packet.routing.calls[0].status.is_final:
-        gateway.parked_calls[key] = packet
-        raise CallRefusedError(_waiting_text(packet, gateway.hub.last_catalogue.get(packet.routing.calls[0].tool_name)))
-    return packet
+        proposal = await gateway.recorder.current(proposal)
+    if not proposal.calls[0].status.is_final:
+        gateway.parked_calls[key] = proposal
+        raise CallRefusedError(_waiting_text(proposal, gateway.hub.last_catalogue.get(proposal.calls[0].tool_name)))
+    return proposal
 
 
 async def _cancel_only_once(work: Coroutine[Any, Any, Result]) -> Result:
@@ -187,38 +184,38 @@ def _can_ask(ctx: Context) -> bool:
     return form is not None and (form.url is None or form.form is not None)
 
 
-async def _elicit(ctx: Context, packet: CognitionPacket) -> Any:
+async def _elicit(ctx: Context, proposal: Proposal) -> Any:
     """Ask the client's user now and return the reply."""
-    asked_at, form = time.monotonic(), _question_form(packet)
+    asked_at, form = time.monotonic(), _question_form(proposal)
     try:
         result: Any = await ctx.session.elicit(
             message=form.message, requested_schema=form.requested_schema, related_request_id=ctx.request_id
         )
     except MCPError as error:
         return _skip_reply(f"the client could not ask: {printable(error.error.message)[:200]}")
-    return _reply_from(result, packet, time.monotonic() - asked_at)
+    return _reply_from(result, proposal, time.monotonic() - asked_at)
 
 
-def _question_form(packet: CognitionPacket) -> mcp_types.ElicitRequestFormParams:
-    question = packet.governance.question
-    requests = interrupt_payload(packet, question)["action_requests"] if question else []
+def _question_form(proposal: Proposal) -> mcp_types.ElicitRequestFormParams:
+    question = proposal.question
+    requests = approval_payload(proposal.waiting, question)["action_requests"] if question else []
     message = "\n\n".join(
         f"Allow {request['name']}?\n\n"
         f"{fenced(json.dumps(request['args'], indent=1, ensure_ascii=False), 'json')}\n\n{request['description']}"
         for request in requests
     )
-    answer = {"type": "string", "title": "Answer", "enum": _offered_answers(packet)}
+    answer = {"type": "string", "title": "Answer", "enum": _offered_answers(proposal)}
     schema = {"type": "object", "properties": {ANSWER_FIELD: answer}, "required": [ANSWER_FIELD]}
     return mcp_types.ElicitRequestFormParams(message=message, requested_schema=schema)
 
 
-def _offered_answers(packet: CognitionPacket) -> list[str]:
-    question = packet.governance.question
+def _offered_answers(proposal: Proposal) -> list[str]:
+    question = proposal.question
     remembered = [word for call in question.calls for word in call.remember] if question else []
     return ["yes", "no", *dict.fromkeys(remembered)]
 
 
-def _reply_from(result: Any, packet: CognitionPacket, elapsed_s: float) -> Any:
+def _reply_from(result: Any, proposal: Proposal, elapsed_s: float) -> Any:
     """Return the reply in an elicitation's result. If the question did not offer the answer, the call is skipped.
 
     Some clients decline at once by policy, without asking a person. Such a reply is not a denial.
@@ -232,7 +229,7 @@ def _reply_from(result: Any, packet: CognitionPacket, elapsed_s: float) -> Any:
             else _skip_reply("the client declined at once, without asking a person")
         )
     answer = (result.content or {}).get(ANSWER_FIELD)
-    if answer not in _offered_answers(packet):
+    if answer not in _offered_answers(proposal):
         return _skip_reply("the client's answer was not among the offered answers")
     return answer
 
@@ -241,14 +238,15 @@ def _skip_reply(reason: str) -> dict[str, str]:
     return {"type": "skip", "message": reason}
 
 
-def _waiting_text(packet: CognitionPacket, spec: ToolSpec | None) -> str:
+def _waiting_text(proposal: Proposal, spec: ToolSpec | None) -> str:
     """Return the message for a call that waits because its client cannot ask: the reason, and how to allow the call.
 
     A rule is proposed only if it would allow the call: not a flagged call, and not a call that a rule already matches.
     """
-    call, session = packet.routing.calls[0], packet.header.session_id
+    call, header = proposal.calls[0], proposal.facts.header
+    session = header.session_id
     doubt = f"the same call was made before: {call.unfinished_run_text}" if call.started_at else ""
-    rule = strictest_rule(spec.rules, call.params, spec.parameters, packet.header.origin) if spec else None
+    rule = strictest_rule(spec.rules, call.params, spec.parameters, header.origin) if spec else None
     always = (
         f" {confirm_read_hint(call)}"
         if call.is_unconfirmed_read

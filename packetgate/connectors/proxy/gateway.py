@@ -1,14 +1,13 @@
-"""The state of the proxy: its clients, their sessions and tool lists, and the pipeline of their calls."""
+"""The state of the proxy: its clients, their sessions and tool lists, and their calls through the gate."""
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import get_access_token, get_context
-from langgraph.store.base import BaseStore
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from packetgate.connectors.clients import LOCAL_CLIENT, ProxyConfig
@@ -16,18 +15,21 @@ from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.listing import all_entries, is_small, palette_request, permanent_entries
 from packetgate.connectors.proxy.recording import Recorder
 from packetgate.connectors.proxy.sessions import BoundedDict, ProxySession, SessionRegistry
-from packetgate.graph.pipeline import Pipeline, RequestedCall
+from packetgate.gate.client_labels import ClientLabels
+from packetgate.gate.gate import Gate
+from packetgate.gate.proposal import Proposal
+from packetgate.gate.requests import RequestedCall
 from packetgate.graph.records import learned_for
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import CallRefusedError, PacketgateError
 from packetgate.state.origins import SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolResult
+from packetgate.state.routing import Risk, ToolResult
 from packetgate.state.sections import Header, PaletteEntry, ServerHealth
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.catalogue.toolbox import AllowedTools
 from packetgate.tools.checks.checking import resolve_tool_name
-from packetgate.tools.execution.client_labels import ClientLabels
 from packetgate.tools.palette.choice import choose_palette
 from packetgate.tools.policy.rules import is_always_denied
 from packetgate.tools.servers.hub import McpHub
@@ -80,56 +82,14 @@ class HubTools:
         return await self.hub.call(tool_name, params, idempotency_key)
 
 
-@dataclass(frozen=True)
-class ProxyPipeline(Pipeline):
-    """The pipeline of a client's calls. Each call waits only for its own server."""
-
-    hub: McpHub = field(kw_only=True)
-    recorder: Recorder = field(kw_only=True)
-
-    @property
-    def store(self) -> BaseStore | None:
-        """The store of uses; None if uses are not recorded."""
-        return self.recorder.store
-
-    async def propose(
-        self, requested: RequestedCall, session: ProxySession, *, own_session: bool = False
-    ) -> CognitionPacket:
-        """Wait for the server of a call, and return the call's packet. Raise CallRefusedError if it cannot run."""
-        await self._wait_for_server(requested.name, session.settings)
-        known = await self.toolbox(session.settings).catalogue()
-        if requested.name not in known and (reason := self.unavailable_reason(requested.name, session.settings)):
-            raise CallRefusedError(reason)
-        return await self.propose_call(requested, session, session.settings, own_session=own_session)
-
-    async def answer_question(self, packet: CognitionPacket, reply: Any) -> CognitionPacket:
-        """Wait for the server of a call, and return the packet with the user's reply."""
-        await self._wait_for_server(packet.routing.calls[0].tool_name, packet.governance.settings)
-        return await super().answer_question(packet, reply)
-
-    def unavailable_reason(self, name: str, settings: RoutingContext) -> str:
-        """Return why a tool's server is not connected; empty if it is, or if the client may not use the tool."""
-        for server in self.hub.health():
-            own = name.removeprefix(f"{server.name}{SEPARATOR}").removeprefix(f"{server.name}.")
-            is_allowed = settings.allows_tool(f"{server.name}.{own}")
-            if may_be_tool_of(server.name, name) and server.state != "ready" and is_allowed:
-                return f"server {server.name!r} is not connected: {server.problem or 'the server is still starting'}"
-        return ""
-
-    async def _wait_for_server(self, name: str, settings: RoutingContext) -> None:
-        """Wait until the server of a tool has started, or has listed its changed tools."""
-        shown = await self.toolbox(settings).catalogue()
-        known = resolve_tool_name(name, shown)
-        await self.hub.wait_for_servers(
-            *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
-        )
-
-
 @dataclass
 class Gateway:
     """The state of one proxy process."""
 
-    pipeline: ProxyPipeline
+    gate: Gate
+    hub: McpHub
+    """The connections to the servers."""
+    recorder: Recorder
     config: ProxyConfig
     context: RoutingContext
     """The settings that the proxy was started with."""
@@ -140,15 +100,13 @@ class Gateway:
     """The client of requests without a token."""
     sessions: SessionRegistry = field(default_factory=SessionRegistry)
     labels: ClientLabels = field(init=False)
-    open_questions: BoundedDict[str, tuple[CognitionPacket, float]] = field(
-        default_factory=lambda: BoundedDict(MAX_PENDING)
-    )
+    open_questions: BoundedDict[str, tuple[Proposal, float]] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls with an open question, and the time of the question, by request state. A reply removes its entry."""
-    parked_calls: BoundedDict[str, CognitionPacket] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
+    parked_calls: BoundedDict[str, Proposal] = field(default_factory=lambda: BoundedDict(MAX_PENDING))
     """Calls whose question is answered outside the client, by a digest of session, tool and arguments."""
 
     def __post_init__(self) -> None:
-        self.labels = ClientLabels(self.pipeline.journal)
+        self.labels = ClientLabels(self.gate.journal)
 
     async def load_labels(self, session: ProxySession) -> None:
         """Read the labels of a session's client. Without labels, it is a new conversation: nothing is traced.
@@ -170,10 +128,58 @@ class Gateway:
         except PacketgateError as error:
             log.warning("the labels of client %s were not recorded: %s", session.client, error)
 
-    @property
-    def hub(self) -> McpHub:
-        """The connections to the servers."""
-        return self.pipeline.hub
+    def toolbox(self, settings: RoutingContext) -> AllowedTools:
+        """Return the tools that a client may use."""
+        return AllowedTools(HubTools(self.hub), settings, PROXY)
+
+    async def propose(self, requested: RequestedCall, session: ProxySession, *, own_session: bool = False) -> Proposal:
+        """Wait for the server of a call, and return the call as the gate decided it.
+
+        Args:
+            own_session: nobody can be asked during the request, so a call that may need an answer gets a new session.
+
+        Raises:
+            CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
+        """
+        catalogue = await self._catalogue_for(requested.name, session.settings)
+        if requested.name not in catalogue and (reason := self.unavailable_reason(requested.name, session.settings)):
+            raise CallRefusedError(reason)
+        facts = session.facts(catalogue)
+        call, repairs = await self.gate.request(requested, facts)
+        if own_session and (call.risk is not Risk.READ or call.is_flagged or catalogue[call.tool_name].rules):
+            facts = session.facts(catalogue, own_session=True)
+        return await self.gate.record(await self.gate.propose((call,), facts, corrections=repairs))
+
+    async def answer(self, proposal: Proposal, reply: Any) -> Proposal:
+        """Wait for the server of a call, and return the call with the user's decision."""
+        return await self.gate.record(await self.gate.answer(await self._for_now(proposal), reply))
+
+    async def run(self, proposal: Proposal) -> Proposal:
+        """Run a decided call."""
+        return await self.gate.run(await self._for_now(proposal))
+
+    def unavailable_reason(self, name: str, settings: RoutingContext) -> str:
+        """Return why a tool's server is not connected; empty if it is, or if the client may not use the tool."""
+        for server in self.hub.health():
+            own = name.removeprefix(f"{server.name}{SEPARATOR}").removeprefix(f"{server.name}.")
+            is_allowed = settings.allows_tool(f"{server.name}.{own}")
+            if may_be_tool_of(server.name, name) and server.state != "ready" and is_allowed:
+                return f"server {server.name!r} is not connected: {server.problem or 'the server is still starting'}"
+        return ""
+
+    async def _for_now(self, proposal: Proposal) -> Proposal:
+        """Return a proposal with the tools as they are defined now."""
+        catalogue = await self._catalogue_for(proposal.calls[0].tool_name, proposal.facts.settings)
+        return replace(proposal, facts=replace(proposal.facts, catalogue=catalogue, offered=frozenset(catalogue)))
+
+    async def _catalogue_for(self, name: str, settings: RoutingContext) -> Catalogue:
+        """Wait until the server of a tool has started, or has listed its changed tools, and return all tools."""
+        tools = self.toolbox(settings)
+        known = resolve_tool_name(name, shown := await tools.catalogue())
+        await self.hub.wait_for_servers(
+            *([shown[known].server] if known else (server for server in self.hub.names if may_be_tool_of(server, name)))
+        )
+        return await tools.catalogue()
 
     def request_client(self) -> str:
         """Return the client of the current request."""
@@ -198,7 +204,7 @@ class Gateway:
 
     async def catalogue(self, session: ProxySession, name: str | None = None) -> Catalogue:
         """Return the tools that a client may see, after waiting for starting servers unless `name` is known."""
-        tools = self.pipeline.toolbox(session.settings)
+        tools = self.toolbox(session.settings)
         if name is not None and (known := await tools.catalogue()).exact_name(name):
             return known
         self.hub.maintain_servers()
@@ -225,7 +231,7 @@ class Gateway:
     async def learned_uses(self, session: ProxySession) -> LearnedUses | None:
         """Return what Packetgate learned from the client's uses; None without a store."""
         header = Header(session_id=session.session_id, origin=PROXY, person=session.client)
-        return await learned_for(CognitionPacket(header=header), self.pipeline.store)
+        return await learned_for(CognitionPacket(header=header), self.recorder.store)
 
     async def choose_tools(self, words: str, session: ProxySession, catalogue: Catalogue) -> tuple[PaletteEntry, ...]:
         """Return the palette for a context, chosen like a turn's palette, best tools first."""

@@ -44,7 +44,7 @@ class ListedTool(Tool):
         return super().to_mcp_tool(**overrides).model_copy(update={"title": self.title, "meta": self.upstream_meta})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Call the tool through the pipeline."""
+        """Call the tool through the gate."""
         result: ToolResult = await self.call(self.canonical_name, arguments)
         return result
 

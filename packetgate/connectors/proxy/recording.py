@@ -14,11 +14,12 @@ from langgraph.store.base import BaseStore
 
 from packetgate.connectors.sessions import Sessions
 from packetgate.deciders.choosing import reflex_deciders
+from packetgate.gate.journal import Entry, Journal
+from packetgate.gate.proposal import Proposal
 from packetgate.graph.building import LAST_STAGE, build_graph
 from packetgate.graph.settings import Settings
 from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.state.packet import CognitionPacket
-from packetgate.tools.execution.journal import Entry, Journal
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.usage.learning import ConfirmedUse
 from packetgate.tools.usage.record import usage_record
@@ -95,12 +96,10 @@ class Recorder:
         await graph.aupdate_state(config, _sections(packet), as_node="review_selection")
         await graph.ainvoke(None, config, context=packet.governance.settings)
 
-    async def current_packet(self, packet: CognitionPacket) -> CognitionPacket:
-        """Return a parked packet with the current state of its call."""
-        state = await self._sessions.state(packet.header.session_id)
-        call_id = packet.routing.calls[0].call_id
-        calls = tuple(call for call in state.packet.routing.all_calls if call.call_id == call_id)
-        return packet.with_update({"tool_routing": packet.routing.changed(calls=calls)}) if calls else packet
+    async def current(self, proposal: Proposal) -> Proposal:
+        """Return a parked proposal with the current state of its calls."""
+        state = await self._sessions.state(proposal.facts.header.session_id)
+        return proposal.with_calls(state.packet.routing.all_calls)
 
     async def wait_until_written(self) -> None:
         """Wait until all records are written."""

@@ -11,11 +11,11 @@ import mcp_types
 from fastmcp.tools.base import ToolResult
 from pydantic import AnyUrl, TypeAdapter, ValidationError
 
-from packetgate.state.packet import CognitionPacket
+from packetgate.gate.facts import Facts
+from packetgate.gate.proposal import Proposal
 from packetgate.state.routing import ResultAttachment, Risk, ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.checks.validation import result_error
-from packetgate.tools.execution.running import result_text
 from packetgate.tools.servers.results import read_more_hint, to_json_text
 
 FindFile = Callable[[str, str], Path | None]
@@ -31,7 +31,7 @@ _BLOCK: TypeAdapter[mcp_types.ContentBlock] = TypeAdapter(mcp_types.ContentBlock
 
 
 def call_result(
-    packet: CognitionPacket,
+    proposal: Proposal,
     find_file: FindFile,
     max_bytes: int | None,
     output_schema: dict[str, Any] | None = None,
@@ -42,9 +42,9 @@ def call_result(
 
     Official clients drop a result that violates its `output_schema`. Such a result is returned as an error instead.
     """
-    call, result = packet.routing.calls[0], packet.routing.calls[0].result
+    call, result = proposal.calls[0], proposal.calls[0].result
     is_error = call.status is not ToolExecutionStatus.EXECUTED
-    text = _with_continuation_hint(result_text(call), call) + _switch_hint(call, packet)
+    text = _with_continuation_hint(call.result_text, call) + _switch_hint(call, proposal.facts)
     if _json_bytes(text) > MAX_RESULT_TEXT_BYTES:
         beginning = text[: MAX_RESULT_TEXT_BYTES // 6]
         text = f"{beginning}\n[cut here: {len(text):,} characters in all{_continuation_hint(call)}]"
@@ -58,7 +58,7 @@ def call_result(
     def encode(attached: ResultAttachment | None) -> str | None:
         """Return an attachment as base64; None if it is not stored, has another type, or is too long."""
         nonlocal bytes_left
-        file = find_file(attached.handle, packet.header.session_id) if attached and attached.handle else None
+        file = find_file(attached.handle, proposal.facts.header.session_id) if attached and attached.handle else None
         if attached is None or file is None or attached.kind == "binary":
             return None
         data = b64encode(file.read_bytes()).decode()
@@ -77,7 +77,7 @@ def call_result(
             "status": call.status.value,
             "text": text,
             "structured": structured,
-            "corrections": [correction.message for correction in packet.routing.corrections if correction.is_repaired],
+            "corrections": [correction.message for correction in proposal.corrections if correction.is_repaired],
         }
     elif output_schema and not is_error and (flaw := result_error(output_schema, structured)):
         if structured is None and result and result.truncated:
@@ -97,14 +97,14 @@ def _with_continuation_hint(text: str, call: ToolCall) -> str:
     return text.replace(read_more_hint(handle), _continuation_hint(call)) if handle else text
 
 
-def _switch_hint(call: ToolCall, packet: CognitionPacket) -> str:
+def _switch_hint(call: ToolCall, facts: Facts) -> str:
     """Return instructions to enable a call that was a dry run; empty for any other call."""
-    if call.status is not ToolExecutionStatus.SKIPPED or packet.governance.settings.allows(call.risk):
+    if call.status is not ToolExecutionStatus.SKIPPED or facts.settings.allows(call.risk):
         return ""
     what = "commands" if call.risk is Risk.EXECUTE else "writes"
     return (
         f"\nTo allow the call: start the proxy with --allow-{what}, or set allow_{what} = true under "
-        f"[proxy.clients.{packet.header.person}] in packetgate.toml. Each call then waits for approval."
+        f"[proxy.clients.{facts.header.person}] in packetgate.toml. Each call then waits for approval."
     )
 
 

@@ -30,15 +30,15 @@ from packetgate.connectors.http import check_tokens_required, serve_app
 from packetgate.connectors.process import end_process, stopped_by_ctrl_c
 from packetgate.connectors.proxy.announcing import Announcer
 from packetgate.connectors.proxy.calling import call_shown_tool
-from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, HubTools, ProxyPipeline, refusal
+from packetgate.connectors.proxy.gateway import LIST_PATIENCE_S, Gateway, refusal
 from packetgate.connectors.proxy.listing import listed_tool, sort_entries
 from packetgate.connectors.proxy.meta_tools import add_meta_tools
 from packetgate.connectors.proxy.recording import DATABASE_PATIENCE_S, open_recorder
+from packetgate.gate.gate import Gate
 from packetgate.graph.composition import open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.graph.shared_results import result_store
-from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
 from packetgate.state.private_names import add_method
 from packetgate.state.redaction import redacted
@@ -158,7 +158,7 @@ class UpstreamMiddleware(Middleware):
             return await call_next(context)
         except NotFoundError as error:
             settings = self._gateway.request_settings()
-            if reason := self._gateway.pipeline.unavailable_reason(context.message.name, settings):
+            if reason := self._gateway.unavailable_reason(context.message.name, settings):
                 raise refusal(reason) from error
             raise
 
@@ -244,9 +244,9 @@ async def open_gateway_to_hub(
     journal = open_journal(settings, DATABASE_PATIENCE_S)
     async with open_recorder(settings, hub, journal) as recorder, Announcer(hub).announce_in_background() as announcer:
         yield Gateway(
-            pipeline=ProxyPipeline(
-                HubTools(hub), journal, PROXY, "; search_tools finds more", hub=hub, recorder=recorder
-            ),
+            gate=Gate(journal, hub.call, unknown_hint="; search_tools finds more"),
+            hub=hub,
+            recorder=recorder,
             config=config,
             context=context,
             announcer=announcer,
@@ -277,7 +277,7 @@ async def serve_stdio(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
 
     async def stop() -> None:
-        await gateway.pipeline.recorder.wait_until_written()
+        await gateway.recorder.wait_until_written()
         end_process()
 
     with stopped_by_ctrl_c(lambda: asyncio.run_coroutine_threadsafe(stop(), loop)):

@@ -9,14 +9,27 @@ from dataclasses import dataclass, field
 from secrets import token_urlsafe
 from typing import TypeVar
 
+from packetgate.gate.facts import Facts
+from packetgate.gate.proposal import Proposal
 from packetgate.state.base import new_id
 from packetgate.state.channels import PROXY
 from packetgate.state.context import RoutingContext
-from packetgate.state.origins import SessionLabel
+from packetgate.state.origins import SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk, ToolCall, ToolResult
-from packetgate.state.sections import Content, Context, Governance, Header, PacketState, PaletteEntry, Status
+from packetgate.state.routing import Risk, ToolCall, ToolResult, ToolRouting
+from packetgate.state.sections import (
+    Content,
+    Context,
+    Governance,
+    Header,
+    PacketState,
+    PaletteEntry,
+    Reasoning,
+    Reflection,
+    Status,
+)
 from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.palette.choice import recent_after
 
 MAX_CLIENT_SESSIONS = 1_000
@@ -102,17 +115,48 @@ class ProxySession:
         """The tools that the client was shown in any way."""
         return frozenset({entry.tool_name for entry in self.palette} | self.found_tools)
 
-    def new_packet(self, entry: PaletteEntry, *, own_session: bool = False) -> CognitionPacket:
-        """Return the packet of a new call. With `own_session`, it can wait in a new session."""
+    def facts(self, catalogue: Catalogue, *, own_session: bool = False) -> Facts:
+        """Return the facts of a new call. With `own_session`, it can wait in a new session."""
         session_id = f"{self.session_id}-{new_id()[:6]}" if own_session else self.session_id
-        return CognitionPacket(
+        results = (label for call in self.sources for label in call.labels)
+        return Facts(
             header=Header(
                 session_id=session_id, parent_packet_id=self.parent_packet_id, origin=PROXY, person=self.client
             ),
-            context=Context(palette=(entry,), recent_tools=self.recent_tools, labels=self.labels),
-            content=Content(original_prompt=self.query),
-            governance=Governance(dry_run=self.settings.is_dry_run, settings=self.settings),
-            status=Status(state=PacketState.PROCESSING),
+            catalogue=catalogue,
+            offered=frozenset(catalogue),
+            settings=self.settings,
+            words=self.query,
+            are_user_words=self.has_own_words,
+            earlier=self.sources,
+            labels=merged_labels([*self.labels, *results]),
+            renames_calls=True,
+        )
+
+    def packet(self, proposal: Proposal) -> CognitionPacket:
+        """Return the packet of a call, for the record and for a question that another process answers."""
+        facts, question = proposal.facts, proposal.question
+        entries = (
+            PaletteEntry(tool_name=call.tool_name, detail="full", reason="ranked", risk=call.risk)
+            for call in proposal.calls
+        )
+        state = PacketState.AWAITING_USER if question else PacketState.COMPLETED
+        summary = "; ".join(f"{call.tool_name}: {call.status}, {call.review_reasoning}" for call in proposal.calls)
+        return CognitionPacket(
+            header=facts.header,
+            context=Context(palette=tuple(entries), recent_tools=self.recent_tools, labels=self.labels),
+            content=Content(original_prompt=facts.words),
+            reasoning=Reasoning().with_reflections(Reflection(step="proxy", summary=summary)),
+            governance=Governance(
+                dry_run=facts.settings.is_dry_run,
+                settings=facts.settings,
+                approvals=proposal.approvals,
+                question=question,
+            ),
+            tool_routing=ToolRouting(max_reinjections=1)
+            .with_corrections(*proposal.corrections)
+            .with_calls(proposal.calls, len(proposal.calls)),
+            status=Status(state=state, next_steps=("ask_user",) if question else ()),
         )
 
     def remember_text(self, source: str, text: str) -> ToolCall:
@@ -129,9 +173,10 @@ class ProxySession:
             results.is_labelled = bool(labels)
         self.labels = labels
 
-    def remember_call(self, packet: CognitionPacket) -> None:
+    def remember_call(self, proposal: Proposal) -> None:
         """Remember an ended call."""
-        self.parent_packet_id, call = packet.header.packet_id, packet.routing.calls[0]
+        header, call = proposal.facts.header, proposal.calls[0]
+        self.parent_packet_id = header.packet_id
         if call.status is ToolExecutionStatus.EXECUTED:
             self.recent_tools = recent_after(self.recent_tools, [call.tool_name])
         if call.result is None:
@@ -139,7 +184,7 @@ class ProxySession:
         self._remember(call)
         if call.result.handle:
             readable_by = self.own_results if self.is_stored else self.shared_results
-            readable_by.storage_keys[call.result.handle] = packet.header.session_id
+            readable_by.storage_keys[call.result.handle] = header.session_id
 
     def _remember(self, call: ToolCall) -> None:
         self.own_results.add(call)

@@ -24,6 +24,7 @@ from packetgate.connectors.turn import (
     Waiting,
     run_turn,
 )
+from packetgate.gate.replies import is_verdict
 from packetgate.models.stripping import strip_markup
 from packetgate.state.base import TokenUsage, new_id
 from packetgate.state.channels import SwitchHints
@@ -35,7 +36,6 @@ from packetgate.state.packet import CLIENT_SUPPLIED, CognitionPacket
 from packetgate.state.printing import fenced
 from packetgate.state.request import MAX_REQUEST_CHARS, TurnRequest
 from packetgate.state.routing import Risk
-from packetgate.tools.approval.replies import is_verdict
 from packetgate.tools.attached.parts import Part
 
 SERVE_CHANNEL = "serve"

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from packetgate.connectors import rendering
 from packetgate.connectors.options import settings_from
+from packetgate.gate.journal import CALL_MARKED, CLAIMED
 from packetgate.graph.journal import JournalChain, JournalRow, open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.errors import ConfigError
 from packetgate.state.printing import escaped, shorten
-from packetgate.tools.execution.journal import CALL_MARKED, CLAIMED
 
 _MAX_CHARS = 300
 """Maximum characters of a printed entry."""

@@ -25,6 +25,8 @@ from packetgate.connectors.options import (
     settings_from,
 )
 from packetgate.connectors.rendering import safe_text, say, table, write_json
+from packetgate.gate.client_labels import ClientLabels
+from packetgate.gate.grants import Grant, Grants, GrantStatus
 from packetgate.graph.composition import model_names, model_pool, open_tools
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
@@ -38,8 +40,6 @@ from packetgate.state.routing import Risk
 from packetgate.tools.builtin.appeared import confirm as confirm_file
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import load_preferences
-from packetgate.tools.execution.client_labels import ClientLabels
-from packetgate.tools.execution.grants import Grant, Grants, GrantStatus
 from packetgate.tools.policy.trial import ProposedCall, try_rules
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.usage.record import count_proxy_sessions, usage_by_tool

@@ -23,7 +23,8 @@ from pydantic import JsonValue
 
 from packetgate.deciders.language.prompting import fenced_text
 from packetgate.deciders.language.review import calls_to_review
-from packetgate.deciders.protocols import CallReview, Review
+from packetgate.deciders.protocols import Review
+from packetgate.gate.confidence import CallReview
 from packetgate.models import schemas
 from packetgate.models.decisions import ask_decision_model, state_text
 from packetgate.models.model import Model

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
-from packetgate.deciders.outcome import traced_call
-from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
+from packetgate.deciders.packets import facts_of
+from packetgate.deciders.protocols import Review, SelectedCall, Selection
 from packetgate.deciders.reflex.calls import (
     call_signals,
     objections_to,
@@ -29,6 +29,8 @@ from packetgate.deciders.reflex.signals import (
     logistic,
     reflex_call_probability,
 )
+from packetgate.gate.confidence import CallReview
+from packetgate.gate.requests import traced_call
 from packetgate.models.calling import WordProbabilities, WrittenCall
 from packetgate.models.model import Model
 from packetgate.prompts.rendering import render
@@ -38,7 +40,6 @@ from packetgate.state.printing import compact_json
 from packetgate.state.routing import ToolCall
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.learned import DIGITS, load_json
-from packetgate.tools.provenance.sources import source_texts
 from packetgate.tools.provenance.values import find_words, fold_text
 from packetgate.tools.spec.tool_spec import ToolSpec
 
@@ -298,12 +299,12 @@ def _probabilities(
     selection: Selection, reflex: Selection, packet: CognitionPacket, catalogue: Catalogue
 ) -> list[float]:
     """Return the probability of each call of a selection, which is the model's or that of `reflex`."""
-    sources = source_texts(packet)
+    facts = facts_of(packet, catalogue)
 
     def probability(selected: SelectedCall) -> float:
         if selected.tool_name not in catalogue:
             return 0.0
-        call = traced_call(selected.tool_name, selected.params, catalogue[selected.tool_name], sources)
+        call = traced_call(catalogue[selected.tool_name], selected.params, facts)
         return correctness_probability(selected.evidence | evidence_from_request(call, packet, catalogue, reflex))
 
     return [probability(selected) for selected in selection.calls]

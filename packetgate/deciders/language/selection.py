@@ -21,6 +21,7 @@ from packetgate.deciders.language.prompting import (
     turn_messages,
 )
 from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
+from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.reflex.calls import select
 from packetgate.deciders.reflex.fit import probability_of_tool
@@ -44,7 +45,7 @@ from packetgate.state.routing import Correction
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.checking import CheckedCall, repair_and_validate
 from packetgate.tools.provenance.flagging import origins_of
-from packetgate.tools.provenance.sources import SourceTexts, source_texts
+from packetgate.tools.provenance.sources import SourceTexts
 from packetgate.tools.provenance.values import leaves
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.words import words_in, words_of
@@ -208,7 +209,7 @@ class ModelSelector:
 
     @cached_property
     def _sources(self) -> SourceTexts:
-        return source_texts(self._packet)
+        return facts_of(self._packet, self._catalogue).sources
 
     async def select(
         self, messages: Sequence[BaseMessage], tools: Sequence[OfferedTool], *, must_call: bool = False

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
-from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
+from packetgate.deciders.protocols import Review, SelectedCall, Selection
 from packetgate.deciders.reflex.fit import (
     MIN_PROBABILITY,
     MIN_TOOL_PROBABILITY,
@@ -24,12 +24,13 @@ from packetgate.deciders.reflex.reading import access_of, condition_in, parts_in
 from packetgate.deciders.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
 from packetgate.deciders.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
 from packetgate.deciders.values.mentions import Span, parse_request
+from packetgate.gate.confidence import CallReview
+from packetgate.gate.replies import parse_words
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Alternative, Correction, Risk, ToolCall
 from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.replies import parse_words
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.values import fold_text, leaves

@@ -17,13 +17,7 @@ from packetgate.deciders.reflex.reading import (
     unquoted_words,
     verbs_in,
 )
-from packetgate.state.channels import is_slash_command
-from packetgate.state.origins import ArgumentRole
-from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import code_span, shorten
-from packetgate.state.routing import ToolCall
-from packetgate.state.sections import ApprovalOutcome
-from packetgate.tools.approval.replies import (
+from packetgate.gate.replies import (
     ALL_WORDS,
     LIMITING_WORDS,
     POLITE_WORDS,
@@ -32,6 +26,12 @@ from packetgate.tools.approval.replies import (
     tokens_of,
     verdict_of,
 )
+from packetgate.state.channels import is_slash_command
+from packetgate.state.origins import ArgumentRole
+from packetgate.state.packet import CognitionPacket
+from packetgate.state.printing import code_span, shorten
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import ApprovalOutcome
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec

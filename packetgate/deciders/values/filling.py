@@ -12,8 +12,8 @@ from packetgate.deciders.values.candidates import NO_VALUE, Candidate, candidate
 from packetgate.deciders.values.features import FeatureContext, load_filling_trees
 from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span, parse_request
 from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
+from packetgate.gate.replies import POLITE_WORDS, tokens_of
 from packetgate.state.origins import ArgumentRole
-from packetgate.tools.approval.replies import POLITE_WORDS, tokens_of
 from packetgate.tools.learned import DIGITS
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec

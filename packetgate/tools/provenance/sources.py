@@ -4,17 +4,14 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_plus
 
-from langchain_core.messages import AIMessage
-
-from packetgate.state.origins import FlowLabel
-from packetgate.state.packet import CognitionPacket, is_client_supplied
+from packetgate.state.origins import FlowLabel, SessionLabel
 from packetgate.state.printing import escaped
 from packetgate.state.routing import Risk, ToolCall
 from packetgate.tools.provenance.values import (
@@ -287,30 +284,41 @@ def _has_usual_case(word: str) -> bool:
     return word.isalpha() and word in (word.lower(), word.upper(), word.capitalize())
 
 
-def source_texts(packet: CognitionPacket) -> SourceTexts:
-    """Return the sources of values for the packet's next calls."""
-    user = UserWords(packet.session_words)
-    earlier = packet.calls_with_results
+def source_texts(
+    *,
+    user_words: str,
+    request: str,
+    earlier: Sequence[ToolCall] = (),
+    other_texts: Iterable[tuple[str, str]] = (),
+    labels: Iterable[SessionLabel] = (),
+    picture: str = "",
+) -> SourceTexts:
+    """Return the sources of values.
+
+    Args:
+        user_words: everything that the user wrote in the session.
+        request: what the user wrote for this request.
+        earlier: calls with a result, oldest first.
+        other_texts: attachments, earlier answers and messages that a client supplied: (source, text), newest first.
+        labels: what the session holds.
+        picture: the name of an attached picture.
+    """
+    user = UserWords(user_words)
     sources = [source for call in reversed(earlier) for source in _sources_in_call(call, user)]
-    sources += [FreeText(f"the attached {one.name}", plain_text(one.text)) for one in packet.content.attachments]
-    for message in reversed(packet.conversation):
-        is_supplied = is_client_supplied(message)
-        if message.text and (is_supplied or isinstance(message, AIMessage)):
-            origin = "an earlier message of the conversation" if is_supplied else "an earlier answer"
-            sources.append(FreeText(origin, plain_text(message.text)))
+    sources += [FreeText(source, plain_text(text)) for source, text in other_texts]
     return SourceTexts(
         user=user,
-        request=fold_text(packet.request_words),
+        request=fold_text(request),
         fields=tuple(source for source in sources if isinstance(source, OutputField)),
         free_texts=tuple(source for source in sources if isinstance(source, FreeText)),
-        labels={label.label: label.source for label in packet.labels},
+        labels={label.label: label.source for label in labels},
         listed=frozenset(
             (address, "" if call.open_world else call.tool_name.partition(".")[0])
             for call in earlier
             for address in _listed_addresses(call)
         ),
-        picture=next((attachment.name for attachment in packet.content.attachments if attachment.is_picture), ""),
-        earlier=earlier,
+        picture=picture,
+        earlier=tuple(earlier),
     )
 
 

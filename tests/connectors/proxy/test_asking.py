@@ -27,8 +27,9 @@ from support.proxies import (
 
 from packetgate.connectors.clients import ProxyConfig
 from packetgate.connectors.proxy import calling
-from packetgate.connectors.proxy.gateway import Gateway, ProxyPipeline
+from packetgate.connectors.proxy.gateway import Gateway
 from packetgate.connectors.proxy.serving import open_gateway
+from packetgate.gate.gate import Gate
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.preferences import Policy, Preferences
@@ -40,7 +41,7 @@ ADD: dict[str, Any] = {"name": "ledger.add_entry", "arguments": {"text": "x"}}
 async def events(gateway: Gateway) -> list[str]:
     """Return the journal's entries of every call, in order."""
     names = ("call_proposed", "call_approved", "call_denied", "call_skipped", "call_started", "call_ended")
-    return [row.entry.event for row in await gateway.pipeline.journal.event_entries(*names)]
+    return [row.entry.event for row in await gateway.gate.journal.event_entries(*names)]
 
 
 async def test_an_approved_write_runs_and_is_journaled(tmp_path: Path, kind: ClientKind, written: list[str]) -> None:
@@ -257,7 +258,7 @@ async def test_internal_errors_are_logged_and_refusals_are_not(
             for name in ("ledger.raed", "ledger.add_entry"):
                 assert (await talk.call("call_read_tool", name=name)).is_error
             assert records == []
-            monkeypatch.setattr(ProxyPipeline, "run_call", broken)
+            monkeypatch.setattr(Gate, "run", broken)
             result = await talk.call("call_read_tool", name="ledger.list_entries")
     finally:
         logging.getLogger("fastmcp").removeHandler(handler)

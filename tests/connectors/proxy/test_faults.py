@@ -41,7 +41,7 @@ async def test_a_write_whose_server_dies_is_unknown_and_asked_about_again(tmp_pa
         assert (await talk.call("call_changing_tool", **WRITE)).structured["status"] == "unknown"
         assert (await talk.call("call_changing_tool", **WRITE)).structured["status"] == "user_denied"
         assert (len(talk.asked), server.written) == (2, ["once"])
-        ended = await talk.gateway.pipeline.journal.event_entries("call_ended")
+        ended = await talk.gateway.gate.journal.event_entries("call_ended")
         assert [row.entry.detail["status"] for row in ended] == ["unknown"]
 
 

@@ -10,13 +10,13 @@ from fastmcp import FastMCP
 from support.command_line import CommandLine
 from support.proxies import ClientKind, Talk, gateway_over, served, talking
 
+from packetgate.gate import client_labels
+from packetgate.gate.client_labels import LABEL_DAYS, ClientLabels
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.base import now
 from packetgate.state.errors import ConfigError
 from packetgate.state.origins import FlowLabel, SessionLabel
-from packetgate.tools.execution import client_labels
-from packetgate.tools.execution.client_labels import LABEL_DAYS, ClientLabels
 
 HINTED, NAMED = "https://evil.example/in", "https://shop.example/"
 

@@ -104,7 +104,7 @@ async def uses(store: BaseStore | None) -> list[dict[str, object]]:
 
 async def is_first(talk: Talk) -> bool:
     """Whether the used tool is among the first three for a paraphrased context."""
-    await talk.gateway.pipeline.recorder.wait_until_written()
+    await talk.gateway.recorder.wait_until_written()
     result = await talk.call("set_context", query=SAME_IN_OTHER_WORDS)
     return "office__fetch_q" in [tool["name"] for tool in result.structured["tools"][:3]]
 
@@ -142,8 +142,8 @@ async def test_the_weight_of_a_use_depends_on_how_the_client_found_the_tool(
         if way == "searched":
             await talk.call("search_tools", query="contents of the cabinet")
         await talk.call("call_read_tool", name="office.fetch_q")
-        await talk.gateway.pipeline.recorder.wait_until_written()
-        (use,) = await uses(talk.gateway.pipeline.store)
+        await talk.gateway.recorder.wait_until_written()
+        (use,) = await uses(talk.gateway.recorder.store)
         assert (use["tool"], use["weight"]) == ("office.fetch_q", pytest.approx(weight))
         result = await talk.call("set_context", query="vote of the member")
         assert listed <= {tool["name"] for tool in result.structured["tools"]} | await talk.names()
@@ -167,5 +167,5 @@ async def test_nothing_is_learned_from_failures_denials_and_calls_without_a_cont
         await talk.set_context(QUERY)
         assert (await talk.call("call_read_tool", name="office.read_broken")).is_error
         assert (await talk.call("call_changing_tool", name="office.delete_all")).is_error
-        await talk.gateway.pipeline.recorder.wait_until_written()
-        assert await uses(talk.gateway.pipeline.store) == []
+        await talk.gateway.recorder.wait_until_written()
+        assert await uses(talk.gateway.recorder.store) == []

@@ -37,7 +37,7 @@ async def test_nothing_runs_without_a_record_while_the_database_is_locked(
         talking(gateway, url, answer=lambda *_: "yes") as talk,
     ):
         assert not (await talk.call("ledger.add_entry", text="one")).is_error
-        await gateway.pipeline.recorder.wait_until_written()
+        await gateway.recorder.wait_until_written()
         before = ended_calls(home)
         with locked(home, how):
             for name, arguments in (("ledger.list_entries", {}), ("ledger.add_entry", {"text": "two"})):

@@ -8,11 +8,13 @@ from fastmcp import FastMCP
 from support.proxies import ClientKind, gateway_over, ledger_server, served, talking
 
 from packetgate.connectors.proxy.sessions import MAX_TRACED_CALLS, EarlierResults, ProxySession, SessionRegistry
+from packetgate.gate.facts import Facts
+from packetgate.gate.proposal import Proposal
 from packetgate.graph.journal import open_journal
 from packetgate.graph.settings import Settings
 from packetgate.state.context import RoutingContext
-from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import ToolCall, ToolResult, ToolRouting
+from packetgate.state.routing import ToolCall, ToolResult
+from packetgate.state.sections import Header
 from packetgate.state.transitions import ToolExecutionStatus
 
 CLIENTS, CALLS_EACH = 20, 4
@@ -64,9 +66,9 @@ async def test_concurrent_clients_are_isolated(tmp_path: Path, kind: ClientKind)
     assert {*owners.values()} == {str(number) for number in range(CLIENTS)}
 
 
-def ended(text: str) -> CognitionPacket:
+def ended(text: str) -> Proposal:
     call = ToolCall(tool_name="a.b", status=ToolExecutionStatus.EXECUTED, result=ToolResult(success=True, output=text))
-    return CognitionPacket(tool_routing=ToolRouting(calls=(call,)))
+    return Proposal(Facts(Header()), (call,))
 
 
 def outputs(results: EarlierResults) -> list[str]:

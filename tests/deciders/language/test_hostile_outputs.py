@@ -10,13 +10,15 @@ from support.hostile_meanings import MEANINGS
 from support.hostile_outputs import READ, Hostile, Outcome
 from support.hostile_reviews import REVIEWS, HostileReview
 from support.hostile_spelling import SPELLING
-from support.packets import CONTEXT, FILES, done, needs, packet
+from support.packets import CONTEXT, FILES, done, packet
 from support.scripted_openai import ScriptedOpenAI
 
 from packetgate.deciders.choosing import language_deciders, select_by_reflex
-from packetgate.deciders.gate import FAILED_REVIEW, apply_gate
 from packetgate.deciders.outcome import routing_after_selection
-from packetgate.deciders.protocols import Selection
+from packetgate.deciders.packets import facts_of
+from packetgate.deciders.protocols import FAILED_REVIEW, Selection
+from packetgate.gate.gate import Gate
+from packetgate.gate.journal import MemoryJournal
 from packetgate.models.endpoint import Endpoint
 from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect
@@ -87,7 +89,9 @@ async def test_hostile_reviews_approve_nothing(row: HostileReview):
         review = await language_deciders(model, model).reviewer(packet("Read", *CALLS), FILES, CONTEXT)
     except DecisionError:
         review = FAILED_REVIEW
-    judged = apply_gate(CALLS, review, CONTEXT, needs(CALLS, CONTEXT), can_ask=False)
+    reviews = {one.call_id: one for one in review.reviews}
+    facts = facts_of(packet("Read", *CALLS), FILES)
+    judged = (await Gate(MemoryJournal()).propose(CALLS, facts, reviews)).calls
     assert tuple(call.review_confidence for call in judged) == row.expected
     passed = tuple(call.status is ToolExecutionStatus.APPROVED for call in judged)
     assert passed == tuple(confidence >= CONTEXT.confidence_threshold for confidence in row.expected)

@@ -17,6 +17,7 @@ from packetgate.deciders.language.selection import (
     select_natively,
     without_needless_arguments,
 )
+from packetgate.deciders.packets import facts_of
 from packetgate.deciders.protocols import SelectedCall, Selection
 from packetgate.deciders.reflex.calls import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
@@ -25,7 +26,6 @@ from packetgate.models.llama.model import LlamaCppModel
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.sources import source_texts
 
 GREEDY = CONTEXT.model_copy(update={"selection_temperature": 0.0, "selection_max_tokens": 300})
 READ = ("files.read_file", {"path": "a.txt"})
@@ -76,7 +76,7 @@ def test_default_arguments_are_removed():
     path, lines, deep = {"type": "string", "default": "."}, {"type": "integer", "default": 0}, {"type": "boolean"}
     listing = Catalogue([tool("files.list", "path", path=path, lines=lines, deep=deep)])
     call = WrittenCall("files.list", {"path": ".", "lines": 0, "deep": False}, 0.9, {"path": 0.5, "lines": 0.1})
-    sources = source_texts(packet("List the folder"))
+    sources = facts_of(packet("List the folder"), listing).sources
     assert without_needless_arguments(call, listing, sources) == WrittenCall(
         "files.list", {"path": ".", "deep": False}, 0.9, {"path": 0.5, "deep": 1.0}
     )
@@ -102,7 +102,7 @@ def test_invented_optional_arguments_are_removed(request_: str, kept: dict[str, 
     unsure, sure = {"what": 0.5, "count": 0.6, "colour": 0.4, "kinds": 0.5}, {"sort": 0.95}
     written = {"what": "hats", "count": 2, "colour": "red", "kinds": ["long_lasting"], "sort": "price"}
     call = WrittenCall("shop.find", written, 0.9, unsure | sure)
-    left = without_needless_arguments(call, shop, source_texts(packet(request_)))
+    left = without_needless_arguments(call, shop, facts_of(packet(request_), shop).sources)
     assert left.arguments == kept | {"sort": "price"}
     assert left.probabilities.keys() == left.arguments.keys()
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from support.packets import packet, tool
 
-from packetgate.deciders.outcome import traced_call
+from packetgate.deciders.packets import facts_of
 from packetgate.deciders.reflex.calls import call_signals
 from packetgate.deciders.reflex.signals import CallSignals, call_log_odds
+from packetgate.gate.requests import traced_call
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.provenance.sources import source_texts
 
 TEXT, COUNT = {"type": "string"}, {"type": "integer"}
 COLOUR = {"enum": ["red", "blue"], "type": "string"}
@@ -27,7 +27,7 @@ RIGHT = {"item": "wool socks", "count": 3, "colour": "red"}
 
 def seen(params: dict[str, Any], name: str = "shop.order_item", request: str = REQUEST) -> CallSignals:
     asked = packet(request)
-    return call_signals(traced_call(name, params, SHOP[name], source_texts(asked)), asked, SHOP)
+    return call_signals(traced_call(SHOP[name], params, facts_of(asked, SHOP)), asked, SHOP)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from support.origins import origins
 from support.packets import CONTEXT, FILES, done, packet
 
 from packetgate.deciders.choosing import review_by_reflex
-from packetgate.deciders.protocols import CallReview
+from packetgate.gate.confidence import CallReview
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus

@@ -11,7 +11,7 @@ from support.notebook import Notebook
 from support.scripted_deciders import call, calls, scripted, wanted
 from support.telemetry import Telemetry, recording, told
 
-from packetgate.deciders.protocols import CallReview
+from packetgate.gate.confidence import CallReview
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 READ, WEATHER = "notebook.read_note", "notebook.check_weather"

@@ -5,13 +5,13 @@ from langchain_core.messages import AIMessage, HumanMessage
 from support.evidence import earlier_call
 from support.tool_specs import a_tool
 
+from packetgate.deciders.packets import facts_of
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolRouting
 from packetgate.state.sections import Content
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.actions import DELEGATION, asks_for_action
 from packetgate.tools.provenance.flagging import origins_of
-from packetgate.tools.provenance.sources import source_texts
 
 TEXT = {"type": "string"}
 DELETE = a_tool("files.delete_file", risk=Risk.WRITE, file_id=TEXT)
@@ -29,7 +29,7 @@ def flagged(words: list[str], *calls: ToolCall, delete: bool = True) -> bool:
         tool_routing=ToolRouting(past_calls=calls),
     )
     spec, params = (DELETE, {"file_id": "11"}) if delete else (SEND, {"to": "me", "body": "The week was fine."})
-    return any(origin.is_flagged for origin in origins_of(params, spec, source_texts(packet)).values())
+    return any(origin.is_flagged for origin in origins_of(params, spec, facts_of(packet, Catalogue()).sources).values())
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_an_address_in_a_message_that_nobody_named_is_flagged() -> None:
         tool_routing=ToolRouting(past_calls=(MAIL,)),
     )
     params = {"to": "Ann", "body": "Look at www.evil.example"}
-    origins = origins_of(params, SEND, source_texts(packet))
+    origins = origins_of(params, SEND, facts_of(packet, Catalogue()).sources)
     assert [name for name, origin in origins.items() if origin.is_flagged] == ["body"]
 
 

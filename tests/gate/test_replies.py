@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packetgate.state.codes import Code
-from packetgate.state.errors import RequestError
-from packetgate.state.sections import ApprovalOutcome as Outcome
-from packetgate.tools.approval.replies import (
+from packetgate.gate.replies import (
     ACKNOWLEDGEMENTS,
     NO,
     SKIP,
@@ -22,6 +19,9 @@ from packetgate.tools.approval.replies import (
     tokens_of,
     verdict_of,
 )
+from packetgate.state.codes import Code
+from packetgate.state.errors import RequestError
+from packetgate.state.sections import ApprovalOutcome as Outcome
 
 ONE = [("ai.delete", {"path": "old.log"})]
 TWO = [("lights.turn_off", {"room": "kitchen"}), ("lights.turn_off", {"room": "hall"})]

@@ -1,6 +1,6 @@
 """A buffered journal records its entries with the next ones."""
 
-from packetgate.tools.execution.journal import BufferedJournal, Entry, MemoryJournal
+from packetgate.gate.journal import BufferedJournal, Entry, MemoryJournal
 
 
 async def events(journal: MemoryJournal) -> list[str]:

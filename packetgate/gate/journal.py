@@ -1,16 +1,16 @@
 """The journal: append-only entries of claims, calls and turns; and the log of one call in it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from pydantic import JsonValue
 
 from packetgate.state.base import now
-from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk, ToolCall, ToolResult
+from packetgate.state.sections import Header
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.spec.tool_spec import ToolSpec, digest_of
 
@@ -34,6 +34,26 @@ class Entry:
     """At most one entry with a key is recorded, whichever process records it."""
     is_durable: bool = False
     """Whether the entry must be on disk before the call goes on; an entry with a key always must."""
+
+
+def entry_for(
+    header: Header,
+    event: str,
+    call_id: str = "",
+    detail: Mapping[str, JsonValue] | None = None,
+    key: str | None = None,
+    *,
+    is_durable: bool = False,
+) -> Entry:
+    """Return the entry of an event in the turn of `header`."""
+    return Entry(event, header.session_id, header.packet_id, call_id, detail or {}, key, is_durable)
+
+
+def turn_opened(header: Header, request: str) -> Entry:
+    """Return the entry of a new turn: who asks, and what."""
+    return entry_for(
+        header, "turn_opened", detail={"channel": header.origin, "person": header.person, "request": request}
+    )
 
 
 @dataclass(frozen=True)
@@ -125,7 +145,7 @@ class CallLog:
     """The runs of one call that the journal has recorded."""
 
     call: ToolCall
-    packet: CognitionPacket
+    header: Header
     spec: ToolSpec
     approval: str
     """Id of the question whose answer allows the call; empty if no approval was needed."""
@@ -135,8 +155,8 @@ class CallLog:
 
     async def read(self) -> "CallLog":
         """Return the log with all recorded runs."""
-        starts, ends = await _recorded_runs(self.call, self.packet, self.journal)
-        return CallLog(self.call, self.packet, self.spec, self.approval, self.journal, starts, ends)
+        starts, ends = await _recorded_runs(self.call.call_id, self.header, self.journal)
+        return replace(self, starts=starts, ends=ends)
 
     @property
     def end(self) -> ToolCall | None:
@@ -157,7 +177,7 @@ class CallLog:
     @property
     def idempotency_key(self) -> str:
         """The key by which a server recognises the retry of an unfinished run. It changes after each recorded end."""
-        return str(UUID(digest_of([self.packet.header.packet_id, self.call.call_id, len(self.ends)])[:32]))
+        return str(UUID(digest_of([self.header.packet_id, self.call.call_id, len(self.ends)])[:32]))
 
     async def start(self) -> bool:
         """Record the start of a run; return False if another process recorded it first."""
@@ -183,19 +203,19 @@ class CallLog:
 
     def _entry(self, event: str, key_prefix: str, **detail: JsonValue) -> Entry:
         attempt = len(self.starts) + 1
-        header, call_id, reads = self.packet.header, self.call.call_id, self.call.risk is Risk.READ
-        key = None if reads else f"{key_prefix}:{header.packet_id}:{call_id}:{attempt}"
+        call_id, reads = self.call.call_id, self.call.risk is Risk.READ
+        key = None if reads else f"{key_prefix}:{self.header.packet_id}:{call_id}:{attempt}"
         complete_detail = {"tool": self.call.tool_name, "attempt": attempt, **self._identity, **detail}
-        return Entry(event, header.session_id, header.packet_id, call_id, complete_detail, key, is_durable=not reads)
+        return entry_for(self.header, event, call_id, complete_detail, key, is_durable=not reads)
 
 
-async def interrupted_writes(packet: CognitionPacket, journal: Journal) -> list[tuple[ToolCall, str]]:
+async def interrupted_writes(calls: Iterable[ToolCall], header: Header, journal: Journal) -> list[tuple[ToolCall, str]]:
     """Return the writes and commands that an interrupted turn started, each with a text about its outcome."""
     outcomes = []
-    for call in packet.tool_routing.calls if packet.tool_routing else ():
+    for call in calls:
         if call.risk is Risk.READ or call.status is not ToolExecutionStatus.APPROVED:
             continue
-        starts, ends = await _recorded_runs(call, packet, journal)
+        starts, ends = await _recorded_runs(call.call_id, header, journal)
         if starts:
             ended = {row.entry.detail.get("attempt"): row.entry.detail.get("status") for row in ends}
             status = ended.get(starts[-1].entry.detail.get("attempt"))
@@ -205,8 +225,8 @@ async def interrupted_writes(packet: CognitionPacket, journal: Journal) -> list[
 
 
 async def _recorded_runs(
-    call: ToolCall, packet: CognitionPacket, journal: Journal
+    call_id: str, header: Header, journal: Journal
 ) -> tuple[tuple[RecordedEntry, ...], tuple[RecordedEntry, ...]]:
-    rows = await journal.call_entries(packet.header.packet_id, call.call_id)
+    rows = await journal.call_entries(header.packet_id, call_id)
     starts, ends = (tuple(row for row in rows if row.entry.event == event) for event in (STARTED, ENDED))
     return starts, ends

@@ -1,23 +1,24 @@
 """Offer to remember an approval. The question shows the terms, and exactly these terms are stored."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 from posixpath import dirname
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from packetgate.gate.checks import CHECKS, strictest_verdict
+from packetgate.gate.facts import Facts
+from packetgate.gate.grants import ID_LENGTH, OPERATOR_CHANNELS, Grant
 from packetgate.state.base import now
 from packetgate.state.codes import Code
 from packetgate.state.errors import RequestError
 from packetgate.state.origins import ArgumentRole
-from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.printing import printable
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.state.sections import ApprovalOutcome, OpenQuestion
+from packetgate.state.sections import Approval, ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.execution.grants import ID_LENGTH, OPERATOR_CHANNELS, Grant
-from packetgate.tools.execution.permission import need_of
 from packetgate.tools.policy.patterns import ANYTHING, is_date, literal_pattern
 from packetgate.tools.provenance.roles import holds_quantity, is_id, is_program, role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
@@ -31,55 +32,54 @@ _SESSION_DAYS = 1
 _MAX_DESCRIPTION = 300
 
 
-def remember_offers(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[str, str]:
+def remember_offers(call: ToolCall, facts: Facts) -> dict[str, str]:
     """Return, for each offered word (session, always, trust, never), a line with the terms that the word stores."""
-    policy = catalogue.preferences.policy
+    policy = facts.catalogue.preferences.policy
     bounds: dict[RememberWord, str] = {
         "session": f": {policy.remember_uses} times in this session, for a day",
         "always": f": {policy.remember_uses} times in {policy.remember_days} days",
         "trust": ", until you revoke it, or the tool or its server changes",
         "never": ", until you revoke it",
     }
-    grants = _offered_grants(call, packet, catalogue)
+    grants = _offered_grants(call, facts)
     lines: dict[str, str] = {
         word: f"{grant.terms}, {grant.requester_line}{bounds[word]}" for word, grant in grants.items()
     }
     if "trust" in lines:
-        description = printable(" ".join(catalogue[call.tool_name].full.split()))
+        description = printable(" ".join(facts.catalogue[call.tool_name].full.split()))
         lines["trust"] += f". Its server describes it: {description[:_MAX_DESCRIPTION]}"
     return lines
 
 
 def grants_of(
-    update: PacketUpdate, question: OpenQuestion, packet: CognitionPacket, catalogue: Catalogue
+    approvals: Iterable[Approval], calls: Iterable[ToolCall], question: OpenQuestion, facts: Facts
 ) -> list[Grant]:
-    """Return the grants that a decision stores.
+    """Return the grants that new decisions on `calls` store.
 
     Raises:
         RequestError: the question did not offer the word, or would now offer other terms.
     """
-    calls = {call.call_id: call for call in packet.routing.calls}
+    by_id = {call.call_id: call for call in calls}
     offers = {asked.call_id: asked.remember for asked in question.calls}
-    governance = update.get("governance") or packet.governance
     grants = []
-    for approval in governance.approvals:
-        if not approval.remember or approval in packet.governance.approvals:
+    for approval in approvals:
+        if not approval.remember:
             continue
         word: RememberWord = "never" if approval.outcome is ApprovalOutcome.DENIED else approval.remember
-        call = calls[approval.call_id]
+        call = by_id[approval.call_id]
         line = offers.get(call.call_id, {}).get(word)
-        if line is None or line != remember_offers(call, packet, catalogue).get(word):
+        if line is None or line != remember_offers(call, facts).get(word):
             choices = ", ".join(["yes", "no", *offers.get(call.call_id, {})])
             message = f"{call.tool_name}: {word!r} is not offered; use one of: {choices}"
             raise RequestError(message, Code.NOT_OFFERED)
-        grants.append(_grant(word, call, question.question_id, packet, catalogue))
+        grants.append(_grant(word, call, question.question_id, facts))
     return grants
 
 
-def _offered_grants(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> dict[RememberWord, Grant]:
-    spec = catalogue.get(call.tool_name)
-    policy = catalogue.preferences.policy
-    may_trust = policy.remember == "always" or (packet.header.origin in OPERATOR_CHANNELS and policy.remembers_trust)
+def _offered_grants(call: ToolCall, facts: Facts) -> dict[RememberWord, Grant]:
+    spec = facts.catalogue.get(call.tool_name)
+    policy = facts.catalogue.preferences.policy
+    may_trust = policy.remember == "always" or (facts.header.origin in OPERATOR_CHANNELS and policy.remembers_trust)
     offers_trust = call.is_unconfirmed_read and may_trust and not call.started_at
     if (
         spec is None
@@ -90,19 +90,20 @@ def _offered_grants(call: ToolCall, packet: CognitionPacket, catalogue: Catalogu
     words = _OFFERED_WORDS.get(policy.remember, ())
     if offers_trust:
         words = ("trust", *(word for word in words if word == "never"))
-    grants = {word: _grant(word, call, "", packet, catalogue) for word in words}
+    grants = {word: _grant(word, call, "", facts) for word in words}
     return {  # an approval is offered only if it would allow this call
-        word: grant
-        for word, grant in grants.items()
-        if grant.effect == "deny" or need_of(call, spec, packet, grant).grant_id == grant.grant_id
+        word: grant for word, grant in grants.items() if grant.effect == "deny" or _would_allow(grant, call, facts)
     }
 
 
-def _grant(
-    word: RememberWord, call: ToolCall, question_id: str, packet: CognitionPacket, catalogue: Catalogue
-) -> Grant:
-    policy = catalogue.preferences.policy
-    spec = catalogue[call.tool_name]
+def _would_allow(grant: Grant, call: ToolCall, facts: Facts) -> bool:
+    covered = replace(facts, grants={call.call_id: grant})
+    return strictest_verdict(CHECKS, call, covered).grant_id == grant.grant_id
+
+
+def _grant(word: RememberWord, call: ToolCall, question_id: str, facts: Facts) -> Grant:
+    policy = facts.catalogue.preferences.policy
+    spec = facts.catalogue[call.tool_name]
     effects: dict[str, Literal["deny", "trust"]] = {"never": "deny", "trust": "trust"}
     days = {"session": _SESSION_DAYS, "always": policy.remember_days}
     return Grant(
@@ -111,9 +112,9 @@ def _grant(
         tool=call.tool_name,
         digest=spec.digest,
         **({} if word == "trust" else _terms(word, call, spec)),
-        channel=packet.header.origin,
-        person=packet.header.person,
-        session_id=packet.header.session_id if word == "session" else None,
+        channel=facts.header.origin,
+        person=facts.header.person,
+        session_id=facts.header.session_id if word == "session" else None,
         uses=policy.remember_uses,
         expires_at=now() + timedelta(days=days[word]) if word in days else None,
         question_id=question_id,

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable
 from datetime import timedelta
 
+from packetgate.gate.journal import Entry, Journal, RecordedEntry
 from packetgate.state.base import now
 from packetgate.state.origins import FlowLabel, SessionLabel
-from packetgate.tools.execution.journal import Entry, Journal, RecordedEntry
 
 CLIENT_LABELLED, CLIENT_CLEARED = "client_labelled", "client_labels_cleared"
 LABEL_DAYS = 30

@@ -9,10 +9,10 @@ from typing import TypeGuard
 from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolCall, ToolMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from packetgate.gate.questions import CLARIFY
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.sections import ApprovalOutcome, OpenQuestion
 from packetgate.state.transitions import ToolExecutionStatus
-from packetgate.tools.approval.questions import CLARIFY
 from packetgate.tools.checks.validation import canonical_json
 
 _PREFIX = "question-"

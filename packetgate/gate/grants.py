@@ -6,16 +6,15 @@ The journal records each grant, its uses and its revocation.
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
+from packetgate.gate.journal import Entry, Journal, entry_for
 from packetgate.state.base import Section, new_id, now
 from packetgate.state.origins import ArgumentRole
-from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import Header
-from packetgate.tools.execution.journal import Entry, Journal
 from packetgate.tools.policy.patterns import ANYTHING, fits, is_date, literal_pattern, may_fit
 from packetgate.tools.policy.rules import arguments_line
 from packetgate.tools.provenance.actions import is_requested
@@ -47,7 +46,7 @@ class Grant(Section):
     """For each number, the largest value that is covered, from 0. A number that only free text contains is not."""
     channel: str
     person: str
-    """The person whose calls the grant covers, as in the packet's header."""
+    """The person or client whose calls the grant covers."""
     session_id: str | None = None
     uses: int = Field(default=1, ge=1)
     expires_at: AwareDatetime | None = None
@@ -152,28 +151,28 @@ class Grants:
         return {grant.digest: grant for grant in grants if grant.is_operators}
 
     async def covering(
-        self, call: ToolCall, digest: str, packet: CognitionPacket, *, only_trust: bool = False
+        self, call: ToolCall, digest: str, header: Header, words: str, *, only_trust: bool = False
     ) -> Grant | None:
         """Return the valid grant for a call, a denial first, an approval last; None without a grant.
 
-        An approval covers a call only if the user's words of this turn ask for the call.
+        An approval covers a call only if `words`, the user's words of this turn, ask for the call.
         """
         grants = [
             status.grant
             for status in await self.all()
-            if status.is_valid and status.grant.covers(call, digest, packet.header)
+            if status.is_valid and status.grant.covers(call, digest, header)
             if status.grant.effect == "trust" or not only_trust
         ]
-        if packet.header.origin not in _WITHOUT_USER_WORDS and not is_requested(call, packet.content.user_words):
+        if header.origin not in _WITHOUT_USER_WORDS and not is_requested(call, words):
             grants = [grant for grant in grants if grant.effect != "allow"]
         return min(grants, key=lambda grant: ("deny", "trust", "allow").index(grant.effect), default=None)
 
-    async def give(self, grant: Grant, packet: CognitionPacket) -> None:
+    async def give(self, grant: Grant, header: Header) -> None:
         """Store a grant."""
         key = f"{GRANT_GIVEN}:{grant.grant_id}"
-        await self.journal.record(_entry(GRANT_GIVEN, packet, {"grant": grant.model_dump(mode="json")}, key))
+        await self.journal.record(entry_for(header, GRANT_GIVEN, "", {"grant": grant.model_dump(mode="json")}, key))
 
-    async def use(self, grant_id: str, call: ToolCall, packet: CognitionPacket) -> bool:
+    async def use(self, grant_id: str, call: ToolCall, header: Header) -> bool:
         """Record one use of a grant; return False if no use is left. Concurrent uses are counted separately.
 
         Uses of a trusted tool are not limited, and not recorded.
@@ -185,7 +184,7 @@ class Grants:
             number = status.use_count + 1
             detail = {"grant_id": grant_id, "line": status.grant.line}
             if await self.journal.record(
-                _entry(GRANT_USED, packet, detail, f"{GRANT_USED}:{grant_id}:{number}", call.call_id)
+                entry_for(header, GRANT_USED, call.call_id, detail, f"{GRANT_USED}:{grant_id}:{number}")
             ):
                 return True
             status = replace(status, use_count=number)
@@ -206,7 +205,3 @@ class Grants:
 
 def _grant_id(entry: Entry) -> str:
     return (entry.key or "::").split(":")[1]  # the detail may be erased
-
-
-def _entry(event: str, packet: CognitionPacket, detail: dict[str, Any], key: str, call_id: str = "") -> Entry:
-    return Entry(event, packet.header.session_id, packet.header.packet_id, call_id, detail, key)

@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 from support.origins import origins
 
+from packetgate.gate.questions import approval_payload, text_payload
 from packetgate.state.origins import Origin, OriginKind
-from packetgate.state.packet import CognitionPacket
-from packetgate.state.routing import Risk, ToolCall, ToolExecutionStatus, ToolRouting
+from packetgate.state.routing import Risk, ToolCall, ToolExecutionStatus
 from packetgate.state.sections import AskedCall, OpenQuestion
-from packetgate.tools.approval.questions import interrupt_payload
 
 AT = datetime(2026, 2, 28, 12, tzinfo=UTC)
 FLAGGED = Origin(
@@ -35,8 +34,7 @@ def test_an_approval_suits_both_front_ends():
     calls = (call, call.model_copy(update={"call_id": "c2", "started_at": AT}))
     diff = "-```\n+y"
     question = OpenQuestion(question_id="q", expires_at=AT, calls=(AskedCall(call_id="c1", digest="", preview=diff),))
-    packet = CognitionPacket(tool_routing=ToolRouting(outcome="call", calls=calls))
-    shown = interrupt_payload(packet, question, "that was no reply")
+    shown = approval_payload(calls, question, "that was no reply")
     assert (shown["kind"], shown["problem"], shown["question_id"]) == ("approval", "that was no reply", "q")
     assert datetime.fromisoformat(shown["expires_at"]) == AT
     request, other = shown["action_requests"]
@@ -60,8 +58,7 @@ def test_an_approval_suits_both_front_ends():
 
 
 def test_the_payload_of_a_question_for_text():
-    packet = CognitionPacket(tool_routing=ToolRouting(outcome="clarify", question="Which file?"))
-    shown = interrupt_payload(packet, OpenQuestion(expires_at=AT))
+    shown = text_payload("Which file?", OpenQuestion(expires_at=AT))
     assert (shown["kind"], shown["question"]) == ("question", "Which file?")
     assert "problem" not in shown
     (request,) = shown["action_requests"]

@@ -3,9 +3,9 @@
 import pytest
 from support.tool_specs import a_tool
 
+from packetgate.gate.remembering import _terms
 from packetgate.state.origins import Origin, OriginKind
 from packetgate.state.routing import Risk, ToolCall
-from packetgate.tools.approval.remembering import _terms
 from packetgate.tools.provenance.roles import role_of
 
 

@@ -1,0 +1,96 @@
+"""Between the packet and the gate: the facts and the proposal of a packet, and the sections that a proposal changes."""
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import ExecutionInfo
+
+from packetgate.gate.facts import Facts
+from packetgate.gate.journal import Entry, entry_for
+from packetgate.gate.proposal import Proposal
+from packetgate.state.packet import CognitionPacket, PacketUpdate, is_client_supplied
+from packetgate.state.sections import AuditEntry, OpenQuestion, PacketState, Status
+from packetgate.tools.catalogue.catalogue import Catalogue
+
+_NOT_AUDITED = frozenset({"call_proposed", "question_asked"})
+
+
+def facts_of(packet: CognitionPacket, catalogue: Catalogue, execution: ExecutionInfo | None = None) -> Facts:
+    """Return what the gate needs to know of a packet's turn.
+
+    Args:
+        execution: the run; without one, or without a thread to resume, nobody can be asked.
+    """
+    content, context = packet.content, packet.context
+    others = [(f"the attached {one.name}", one.text) for one in content.attachments]
+    for message in reversed(packet.conversation):
+        is_supplied = is_client_supplied(message)
+        if message.text and (is_supplied or isinstance(message, AIMessage)):
+            others.append(
+                ("an earlier message of the conversation" if is_supplied else "an earlier answer", message.text)
+            )
+    return Facts(
+        header=packet.header,
+        catalogue=catalogue,
+        offered=context.palette_names,
+        results_only=frozenset(entry.tool_name for entry in context.palette if entry.reason == "kept"),
+        settings=packet.governance.settings,
+        words=content.user_words,
+        request=packet.request_words,
+        session_words=packet.session_words,
+        earlier=packet.calls_with_results,
+        other_texts=tuple(others),
+        picture=next((attachment.name for attachment in content.attachments if attachment.is_picture), ""),
+        labels=packet.labels,
+        can_ask=execution is not None and execution.thread_id is not None,
+    )
+
+
+def proposal_of(packet: CognitionPacket, facts: Facts) -> Proposal:
+    """Return the calls of the packet's pass, with its decisions and its question."""
+    governance = packet.governance
+    return Proposal(facts, packet.routing.calls, governance.approvals, governance.question)
+
+
+def update_of(packet: CognitionPacket, proposal: Proposal) -> PacketUpdate:
+    """Return the sections that a proposal changes: calls, decisions, question, audit trail, state of the turn."""
+    question, asked_before, known = proposal.question, packet.governance.question, packet.governance.approvals
+    approvals = (*known, *(approval for approval in proposal.approvals if approval not in known))
+    if question is not None and asked_before is not None and not question.problem:
+        question = question.changed(problem=asked_before.problem)
+    audit = (
+        AuditEntry(event=entry.event, detail=_audit_text(entry), call_id=entry.call_id)
+        for entry in proposal.entries
+        if entry.event not in _NOT_AUDITED
+    )
+    state = PacketState.AWAITING_USER if question else PacketState.PROCESSING
+    return {
+        "tool_routing": packet.routing.changed(calls=proposal.calls),
+        "governance": packet.governance.changed(
+            approvals=approvals, question=question, audit=(*packet.governance.audit, *audit)
+        ),
+        "status": Status(state=state, next_steps=("ask_user",) if question else ()),
+        "entries": proposal.entries,
+    }
+
+
+def text_question(packet: CognitionPacket, *, asks: bool) -> PacketUpdate:
+    """Return the sections of a turn that waits for a text of the user or, without `asks`, goes on."""
+    governance, question = packet.governance, None
+    if asks:
+        problem = governance.question.problem if governance.question else ""
+        question = OpenQuestion.within(governance.settings.ask_timeout_s, problem=problem)
+    state = PacketState.AWAITING_USER if question else PacketState.PROCESSING
+    return {
+        "governance": governance.changed(question=question),
+        "status": Status(state=state, next_steps=("ask_user",) if question else ()),
+        "entries": (question_entry(packet, question),) if question else (),
+    }
+
+
+def question_entry(packet: CognitionPacket, question: OpenQuestion) -> Entry:
+    """Return the journal's entry of a question."""
+    return entry_for(packet.header, "question_asked", detail=question.model_dump(mode="json", exclude={"reply"}))
+
+
+def _audit_text(entry: Entry) -> str:
+    detail = entry.detail
+    return str(detail.get("detail") or f"{detail.get('tool_name', '')} {detail.get('comment', '')}").strip()

@@ -1,0 +1,192 @@
+"""Apply a user's reply to the calls of a question."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from packetgate.gate.checks import call_digest
+from packetgate.gate.facts import Facts
+from packetgate.gate.grants import Grant
+from packetgate.gate.proposal import Proposal
+from packetgate.gate.remembering import grants_of
+from packetgate.gate.replies import CallReply, decisions_in, parse_replies, parse_words
+from packetgate.state.codes import Code
+from packetgate.state.errors import RequestError
+from packetgate.state.origins import USER
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Approval, ApprovalOutcome, OpenQuestion
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.checks.validation import check_call, coerce_params
+from packetgate.tools.risk.call import with_risk
+
+CALL_CHANGED = "the tool, its server or the call changed after you were asked"
+ALREADY_ANSWERED = "this question was already answered"
+EXPIRED = "the question expired before it was answered"
+MIN_ID_DIGITS = 8
+"""Minimum number of leading digits by which a reply may name a question."""
+
+_STATUS = {
+    ApprovalOutcome.APPROVED: ToolExecutionStatus.APPROVED,
+    ApprovalOutcome.EDITED: ToolExecutionStatus.APPROVED,
+    ApprovalOutcome.DENIED: ToolExecutionStatus.USER_DENIED,
+    ApprovalOutcome.ANSWERED: ToolExecutionStatus.SKIPPED,
+    ApprovalOutcome.SKIPPED: ToolExecutionStatus.SKIPPED,
+    ApprovalOutcome.EXPIRED: ToolExecutionStatus.SKIPPED,
+}
+_OUTCOME_REASONS = {
+    ApprovalOutcome.ANSWERED: "you sent another message instead",
+    ApprovalOutcome.SKIPPED: "you skipped it",
+    ApprovalOutcome.EXPIRED: EXPIRED,
+}
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A proposal after a reply that is not yet accepted."""
+
+    proposal: Proposal
+    grants: tuple[Grant, ...] = ()
+    changed_tools: tuple[str, ...] = ()
+    """Approved tools that changed after the question."""
+
+
+def decide(proposal: Proposal, question: OpenQuestion, reply: Any) -> Decided:
+    """Return the calls with the decisions of a reply. Blocking.
+
+    Raises:
+        RequestError: the reply names another question or call, is not a valid reply, uses a word that was not offered,
+            or contains an edited call that is not valid.
+    """
+    check_reply_target(reply, question, proposal.waiting)
+    waiting, in_words = proposal.waiting, isinstance(reply, str)
+    replies = _replies_in_words(reply, question, waiting) if in_words else parse_replies(reply, len(waiting))
+    decided = _with_decisions(
+        proposal, question, {call.call_id: one for call, one in zip(waiting, replies, strict=True)}
+    )
+    new = decided.approvals[len(proposal.approvals) :]
+    grants = grants_of(new, proposal.calls, question, proposal.facts)
+    return Decided(decided, tuple(grants), _changed_tools(question, proposal, decided))
+
+
+def expire(proposal: Proposal, question: OpenQuestion) -> Proposal:
+    """Return the proposal after its question has expired: no waiting call may run."""
+    reply = CallReply(ApprovalOutcome.EXPIRED)
+    return _with_decisions(proposal, question, {call.call_id: reply for call in proposal.waiting})
+
+
+def for_new_review(proposal: Proposal) -> Proposal:
+    """Return the proposal with its waiting calls reset, so that they are reviewed again as they are now."""
+    catalogue = proposal.facts.catalogue
+    return replace(
+        proposal.with_calls(
+            with_risk(call.changed(status=ToolExecutionStatus.PENDING), catalogue.get(call.tool_name))
+            for call in proposal.waiting
+        ),
+        question=None,
+    )
+
+
+def check_reply_target(reply: Any, question: OpenQuestion, waiting: tuple[ToolCall, ...]) -> None:
+    """Raise RequestError if a reply names another question, or approves another call."""
+    decisions = reply.get("decisions") if isinstance(reply, dict) else reply
+    decisions = (
+        [decision for decision in decisions if isinstance(decision, dict)] if isinstance(decisions, list) else []
+    )
+    for part in (reply, *decisions):
+        named = part.get("question_id") if isinstance(part, dict) else None
+        is_this = len(str(named)) >= MIN_ID_DIGITS and question.question_id.startswith(str(named))
+        if named is not None and not is_this:
+            raise RequestError(
+                f"this reply names question {named}, but question {question.question_id} is open: name "
+                "the open question, or none",
+                Code.OTHER_QUESTION,
+            )
+    for part, call in zip(decisions, waiting, strict=False):
+        approved = part.get("args") if part.get("type") in ("accept", "approve") else None
+        if isinstance(approved, dict) and (approved.get("action"), approved.get("args")) != (
+            call.tool_name,
+            call.params,
+        ):
+            message = f"the reply approves another call than the waiting call of {call.tool_name}: approve it unchanged"
+            raise RequestError(message, Code.OTHER_CALL)
+
+
+def _replies_in_words(text: str, question: OpenQuestion, waiting: tuple[ToolCall, ...]) -> list[CallReply]:
+    offered = {call.call_id: call.remember for call in question.calls}
+    named = decisions_in(text, [(call.tool_name, call.params) for call in waiting])
+    return [  # "never" only denies this call if it was not offered
+        replace(reply, remember="")
+        if reply.outcome is ApprovalOutcome.DENIED and "never" not in offered.get(call.call_id, {})
+        else reply
+        for reply, call in zip(named or [parse_words(text)] * len(waiting), waiting, strict=True)
+    ]
+
+
+def _changed_tools(question: OpenQuestion, before: Proposal, after: Proposal) -> tuple[str, ...]:
+    catalogue, approved = before.facts.catalogue, {call.call_id for call in after.approved}
+    digests = {asked.call_id: asked.digest for asked in question.calls}
+    changed = {
+        call.tool_name
+        for call in before.waiting
+        if call.call_id in approved and call.tool_name in catalogue
+        if digests.get(call.call_id) != call_digest(call, catalogue[call.tool_name])
+    }
+    return tuple(sorted(changed))
+
+
+def _with_decisions(proposal: Proposal, question: OpenQuestion, replies: Mapping[str, CallReply]) -> Proposal:
+    catalogue = proposal.facts.catalogue
+    calls = [
+        _call_after_reply(call, replies[call.call_id], proposal.facts)
+        for call in proposal.calls
+        if call.call_id in replies
+    ]
+    approvals = [
+        Approval(
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            params=call.params,
+            outcome=reply.outcome,
+            comment=reply.comment,
+            remember=reply.remember,
+            question_id=question.question_id,
+            digest=call_digest(call, catalogue[call.tool_name]) if call.tool_name in catalogue else "",
+            expires_at=question.expires_at,
+        )
+        for call in calls
+        if (reply := replies[call.call_id])
+    ]
+    return replace(proposal.with_calls(calls).with_approvals(*approvals), question=None)
+
+
+def _call_after_reply(call: ToolCall, reply: CallReply, facts: Facts) -> ToolCall:
+    if reply.outcome is ApprovalOutcome.EDITED:
+        return _edited_call(call, reply, facts)
+    comment = reply.comment if reply.outcome is ApprovalOutcome.SKIPPED else ""
+    return call.with_decision(_STATUS[reply.outcome], comment or _OUTCOME_REASONS.get(reply.outcome, ""))
+
+
+def _edited_call(call: ToolCall, reply: CallReply, facts: Facts) -> ToolCall:
+    if call.started_at is not None:
+        message = (
+            f"{call.tool_name} cannot be edited: {call.unfinished_run_text}; "
+            "approve the call to run it again, or reject it"
+        )
+        raise RequestError(message, Code.EDIT_REFUSED)
+    name = reply.tool_name or call.tool_name
+    params = _with_schema_types(reply.params or {}, name, facts)
+    problems = check_call(name, params, facts.offered, facts.catalogue)
+    if problems:
+        message = "the edited call is not valid: " + " ".join(problem.message for problem in problems)
+        raise RequestError(message, Code.EDIT_INVALID)
+    unchanged = {key for key, value in params.items() if call.params.get(key) == value}
+    origins = {key: call.provenance.get(key, USER) if key in unchanged else USER for key in params}
+    edited = call.changed(status=ToolExecutionStatus.APPROVED, tool_name=name, params=params, provenance=origins)
+    return with_risk(edited, facts.catalogue[name])
+
+
+def _with_schema_types(params: dict[str, Any], name: str, facts: Facts) -> dict[str, Any]:
+    """Return the arguments with texts converted to the schema's types, because forms of front ends return text."""
+    spec = facts.catalogue.get(name)
+    typed = coerce_params(spec, params) if spec else params
+    return {key: typed[key] if isinstance(value, str) else value for key, value in params.items()}

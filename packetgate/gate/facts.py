@@ -1,0 +1,62 @@
+"""What the gate knows about the request that a call serves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from packetgate.gate.grants import Grant
+from packetgate.state.context import RoutingContext
+from packetgate.state.origins import SessionLabel
+from packetgate.state.routing import ToolCall
+from packetgate.state.sections import Header
+from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.provenance.sources import SourceTexts, source_texts
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Who asks, what the user wrote, earlier results, settings, and what was offered. It holds no decision."""
+
+    header: Header
+    """Session, turn, channel and person: the journal's rows and the grants name them."""
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    """The tools that the settings allow."""
+    offered: frozenset[str] = frozenset()
+    """Names that may be called."""
+    results_only: frozenset[str] = frozenset()
+    """Offered tools that may only read the rest of a long result."""
+    settings: RoutingContext = field(default_factory=RoutingContext)
+    words: str = ""
+    """What the user wrote for this request."""
+    request: str = ""
+    """`words`, after the earlier messages that a short message such as "Go on." continues."""
+    session_words: str = ""
+    """Everything that the user wrote in the session."""
+    are_user_words: bool = True
+    """Whether the words are surely the user's: a client that has read outputs may have written others."""
+    earlier: tuple[ToolCall, ...] = ()
+    """The session's calls with a result, oldest first."""
+    other_texts: tuple[tuple[str, str], ...] = ()
+    """Attachments, earlier answers and messages that a client supplied: (source, text), newest first."""
+    picture: str = ""
+    """The name of an attached picture, in which a model may have read a value."""
+    labels: tuple[SessionLabel, ...] = ()
+    can_ask: bool = True
+    """Whether anybody can be asked."""
+    renames_calls: bool = False
+    """Whether the client gives a repeated call a new id, so that only its digest tells that it was made before."""
+    grants: Mapping[str, Grant] = field(default_factory=dict)
+    """The grants that cover the calls, by call id; the gate fills them in."""
+
+    @cached_property
+    def sources(self) -> SourceTexts:
+        """The texts that the values of calls are traced to. Blocking: slow for large results."""
+        sources = source_texts(
+            user_words=self.session_words or self.words,
+            request=self.request or self.words,
+            earlier=self.earlier,
+            other_texts=self.other_texts,
+            labels=self.labels,
+            picture=self.picture,
+        )
+        return sources if self.are_user_words else replace(sources, client_words=True)

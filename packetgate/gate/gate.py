@@ -1,0 +1,424 @@
+"""The gate: decides whether calls may run, asks about them, and runs each call once.
+
+The graph, the proxy, the middleware and the library call it; it knows none of them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from traceback import format_exception
+from typing import Any
+
+from pydantic import JsonValue
+
+from packetgate.gate.answers import ALREADY_ANSWERED, CALL_CHANGED, decide, expire
+from packetgate.gate.checks import CHECKS, Check, call_digest, may_run, strictest_verdict, verdict_digest
+from packetgate.gate.confidence import CallReview, gated_call
+from packetgate.gate.facts import Facts
+from packetgate.gate.grants import Grants
+from packetgate.gate.journal import CALL_MARKED, ENDED, STARTED, BufferedJournal, CallLog, Entry, Journal, turn_opened
+from packetgate.gate.proposal import Proposal
+from packetgate.gate.requests import CHOSEN_BY_CLIENT, RequestedCall, requested_call
+from packetgate.state.base import ErrorType, now
+from packetgate.state.codes import Code
+from packetgate.state.errors import CallRefusedError, ConfigError, LostCallError, ToolCallError
+from packetgate.state.redaction import redacted
+from packetgate.state.routing import NO_OBJECTION, Correction, Risk, ToolCall, ToolResult, Verdict
+from packetgate.state.sections import Approval, ApprovalOutcome
+from packetgate.state.transitions import ToolExecutionStatus
+from packetgate.tools.risk.call import with_risk
+from packetgate.tools.risk.tool import confirm_read_hint
+from packetgate.tools.spec.descriptions import with_idempotency_key
+from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.tools.text.result_store import session_results
+
+_logger = logging.getLogger(__name__)
+
+_DRY_RUN_TIMEOUT_S = 3.0
+"""Longest time, in seconds, that a question waits for dry runs."""
+
+Execute = Callable[[str, dict[str, Any], str], Awaitable[ToolResult]]
+"""Sends a call to its tool: canonical name, arguments, idempotency key."""
+
+
+class Gate:
+    """Decides calls. Every method takes and returns proposals; only the journal holds state."""
+
+    def __init__(
+        self, journal: Journal, execute: Execute | None = None, checks: Sequence[Check] = (), *, unknown_hint: str = ""
+    ) -> None:
+        """Use a journal.
+
+        Args:
+            execute: sends calls to their tools, also dry runs for the previews of questions.
+            checks: checks beside those of every gate.
+            unknown_hint: added to the refusal of an unknown tool.
+        """
+        self.journal, self._execute, self._unknown_hint = journal, execute, unknown_hint
+        self._checks = (*CHECKS, *checks)
+        self._held: dict[str, tuple[Entry, ...]] = {}
+        """Events of calls that run next, by turn. They are written together with the start."""
+        self._running: set[str] = set()
+        """Ids of turns whose calls run in this process."""
+
+    async def request(self, requested: RequestedCall, facts: Facts) -> tuple[ToolCall, tuple[Correction, ...]]:
+        """Return a client's call, repaired and traced, and its repairs.
+
+        Raises:
+            CallRefusedError: the tool does not exist, an argument is invalid, or the call would change something.
+        """
+        return await asyncio.to_thread(requested_call, requested, facts, self._unknown_hint)
+
+    async def propose(
+        self,
+        calls: Sequence[ToolCall],
+        facts: Facts,
+        reviews: Mapping[str, CallReview] | None = None,
+        corrections: tuple[Correction, ...] = (),
+    ) -> Proposal:
+        """Return the calls as checked and judged: each runs, waits for an answer, is a dry run, or is refused.
+
+        Args:
+            reviews: the judgement on each call, by call id; None: the client has decided. A call without a judgement
+                is not approved.
+        """
+        judged = await self._judge(calls, facts)
+        gated = [gated_call(call, _review_of(call, reviews), facts.settings, can_ask=facts.can_ask) for call in judged]
+        if facts.renames_calls:
+            gated = [await self._with_unfinished_run(call, facts) for call in gated]
+        opened = (turn_opened(facts.header, facts.words),) if facts.renames_calls else ()
+        proposal = Proposal(facts, tuple(gated), corrections=corrections, entries=opened).with_proposed()
+        return await self.ask(proposal.with_approvals(*_approvals_without_question(gated, facts)))
+
+    async def ask(self, proposal: Proposal) -> Proposal:
+        """Return the proposal with previews of its waiting calls, and with a question about them."""
+        proposal, previews = await self._previews(proposal)
+        question_id = proposal.calls[0].call_id if proposal.facts.renames_calls and proposal.calls else ""
+        return proposal.asking(previews, question_id)
+
+    async def answer(self, proposal: Proposal, reply: Any) -> Proposal:
+        """Return the proposal with the user's decisions. An answer counts once, in all processes.
+
+        Raises:
+            RequestError: the reply cannot be read, or names another question or call.
+            CallRefusedError: a call has changed since the question (`call-changed`), or the question was decided
+                before (`answer-taken`).
+        """
+        question = proposal.question
+        if question is None:
+            return proposal
+        if question.has_expired:
+            return expire(proposal, question)
+        decided = await asyncio.to_thread(decide, proposal, question, reply)
+        if decided.changed_tools:
+            message = f"{', '.join(decided.changed_tools)}: {CALL_CHANGED}"
+            raise CallRefusedError(message, code=Code.CALL_CHANGED)
+        if not await self.journal.claim(question.question_id):
+            raise CallRefusedError(ALREADY_ANSWERED, code=Code.ANSWER_TAKEN)
+        for grant in decided.grants:
+            await Grants(self.journal).give(grant, proposal.facts.header)
+        return decided.proposal
+
+    async def run(self, proposal: Proposal, execute: Execute | None = None) -> Proposal:
+        """Return the proposal after its approved calls have run, concurrently and each once.
+
+        What a verdict depends on is verified before. A call whose earlier run has no recorded end waits for an answer
+        instead; `ask` asks about it.
+
+        Raises:
+            ConfigError: the journal cannot be used.
+        """
+        facts, execute = proposal.facts, execute or self._execute
+        if execute is None:
+            raise ValueError("this gate has no tools: pass `execute`")
+        held = self._held.pop(facts.header.packet_id, ())
+        marks = [_mark(call, facts) for call in proposal.approved if facts.renames_calls and _is_change(call, facts)]
+        journal = BufferedJournal(self.journal, *held, *marks)
+        self._running.add(facts.header.packet_id)
+        try:
+            runs = [self._run_call(call, proposal, execute, journal) for call in proposal.approved]
+            ends = await asyncio.gather(*runs, return_exceptions=True)
+        finally:
+            self._running.discard(facts.header.packet_id)
+        for error in ends:
+            if isinstance(error, ConfigError):
+                raise error
+        await journal.flush()
+        ended = [
+            _failed_call(call, end) if isinstance(end, BaseException) else end
+            for call, end in zip(proposal.approved, ends, strict=True)
+        ]
+        if not facts.can_ask:
+            unasked = ToolExecutionStatus.SKIPPED, "nobody can be asked"
+            ended = [call.with_decision(*unasked) if call.status.awaits_user else call for call in ended]
+        proposal = proposal.with_calls(ended)
+        for call in ended:
+            event = "call_unfinished" if call.status.awaits_user else f"call_{call.status}"
+            proposal = proposal.with_events(event, [call], error_line(call))
+        return proposal
+
+    async def record(self, proposal: Proposal) -> Proposal:
+        """Write the events of a proposal, and return it without them.
+
+        If its calls only have to run, the events are held until the run.
+        """
+        if proposal.approved and proposal.question is None and len(proposal.approved) == len(proposal.calls):
+            packet_id = proposal.facts.header.packet_id
+            self._held[packet_id] = self._held.get(packet_id, ()) + proposal.entries
+        elif proposal.entries:
+            await self.journal.record(*proposal.entries)
+        return replace(proposal, entries=())
+
+    async def _judge(self, calls: Sequence[ToolCall], facts: Facts) -> list[ToolCall]:
+        """Return the calls with their current risk, and with the strictest verdict on each."""
+        judged = await asyncio.to_thread(self._verdicts, calls, facts)
+        grants = {call.call_id: await self._grant(call, facts) for call in judged}
+        found = {call_id: grant for call_id, grant in grants.items() if grant is not None}
+        if not found:
+            return judged
+        covered = [call for call in judged if call.call_id in found]
+        again = await asyncio.to_thread(self._verdicts, covered, replace(facts, grants=found))
+        by_id = {call.call_id: call for call in again}
+        return [by_id.get(call.call_id, call) for call in judged]
+
+    def _verdicts(self, calls: Iterable[ToolCall], facts: Facts) -> list[ToolCall]:
+        judged = []
+        for call in calls:
+            spec = facts.catalogue.get(call.tool_name)
+            rated = with_risk(call, spec)
+            verdict = strictest_verdict(self._checks, rated, facts)
+            digest = verdict_digest(rated, spec, facts) if spec else ""
+            judged.append(rated.changed(verdict=verdict, verdict_digest=digest))
+        return judged
+
+    async def _grant(self, call: ToolCall, facts: Facts) -> Any:
+        """Return the grant that may change the verdict on a call; None without one."""
+        remember, verdict = facts.catalogue.preferences.policy, call.verdict or NO_OBJECTION
+        needs_grant = verdict.effect == "ask" or bool(verdict.by)
+        may_have_trust = call.is_unconfirmed_read and verdict.effect != "refuse" and remember.remembers_trust
+        only_trust = remember.remember == "never" or not needs_grant
+        if call.tool_name not in facts.catalogue or (not may_have_trust and (not needs_grant or only_trust)):
+            return None
+        digest = facts.catalogue[call.tool_name].digest
+        return await Grants(self.journal).covering(call, digest, facts.header, facts.words, only_trust=only_trust)
+
+    async def _run_call(self, call: ToolCall, proposal: Proposal, execute: Execute, journal: Journal) -> ToolCall:
+        facts = proposal.facts
+        try:
+            call, approval = await self._permitted(call, proposal)
+            spec, header = facts.catalogue[call.tool_name], facts.header
+            by_grant = approval is not None and bool(approval.grant_id)
+            if may_run(call, facts, is_approved=approval is not None, by_grant=by_grant):
+                log = CallLog(call, header, spec, approval.question_id if approval else "", journal)
+                return await self._run_once(log, execute, approval.grant_id if approval else "")
+            if spec.has_dry_run:
+                return await _send(call, {**call.params, "dry_run": True}, execute, header.session_id, dry_run=True)
+        except CallRefusedError as error:
+            return call.with_result(ToolExecutionStatus.FAILED, _failed_result(error))
+        output = _why_read_is_off(call) or f"it was not called, because {call.risk} tools are switched off"
+        return call.with_result(
+            ToolExecutionStatus.SKIPPED, ToolResult(success=True, output=output, dry_run=True, server_part="")
+        )
+
+    async def _permitted(self, call: ToolCall, proposal: Proposal) -> tuple[ToolCall, Approval | None]:
+        """Return a call that may run, or may be a dry run, with its approval.
+
+        Raises:
+            CallRefusedError: a check refuses the call, or its approval is missing.
+        """
+        facts, name = proposal.facts, call.tool_name
+        spec = facts.catalogue.get(name)
+        if spec is None or call.verdict is None or call.verdict_digest != verdict_digest(call, spec, facts):
+            (call,) = await asyncio.to_thread(self._verdicts, [call], facts)
+        verdict: Verdict = call.verdict or NO_OBJECTION
+        if verdict.effect == "refuse":
+            raise CallRefusedError(f"{verdict.why}.", code=verdict.code or Code.CALL_REFUSED)
+        approval = proposal.approval_of(call)
+        if verdict.effect == "ask" and (approval is None or approval.is_by_rule):
+            if verdict.or_dry_run:
+                return call, None
+            message = (
+                f"{name}: {verdict.why}, and there is no unexpired approval for exactly these arguments, this "
+                "definition of the tool and this server. Send the request again to be asked."
+            )
+            raise CallRefusedError(message, code=Code.APPROVAL_MISSING)
+        if verdict.by and approval is None:
+            message = (
+                f"{name}: {verdict.by} allows the call, but the approval was not recorded or has expired. "
+                "Send the request again."
+            )
+            raise CallRefusedError(message, code=Code.APPROVAL_MISSING)
+        return call, approval
+
+    async def _run_once(self, log: CallLog, execute: Execute, grant_id: str) -> ToolCall:
+        """Run a call once, and return it with its result.
+
+        The call does not run if the journal has its end, or the start of a write whose end is unknown.
+        """
+        call, spec, header = log.call, log.spec, log.header
+        while True:
+            log = await log.read()
+            if log.end is not None:
+                return log.end
+            unfinished = log.unfinished_start
+            if unfinished is not None and call.risk is not Risk.READ and call.started_at != unfinished:
+                return call.with_unfinished_run(unfinished)
+            if grant_id and not await Grants(log.journal).use(grant_id, call, header):
+                message = "the remembered approval was revoked, is used up or has expired: approve the call again"
+                raise CallRefusedError(message, code=Code.GRANT_OVER)
+            if await log.start():
+                break
+        params = with_idempotency_key(call.params, spec.parameters, log.idempotency_key)
+        if spec.has_dry_run:
+            params["dry_run"] = False
+        end = await _send(call, params, execute, header.session_id, idempotency_key=log.idempotency_key)
+        try:
+            await log.finish(end)
+        except ConfigError as error:  # the packet may still be stored
+            _logger.warning("the end of call %s of %s is not in the journal: %s", call.call_id, call.tool_name, error)
+        return end
+
+    async def _previews(self, proposal: Proposal) -> tuple[Proposal, dict[str, ToolCall]]:
+        """Run the waiting calls as dry runs, if their tools support that, for at most `_DRY_RUN_TIMEOUT_S`."""
+        execute, catalogue, ends = self._execute, proposal.facts.catalogue, dict[str, ToolCall]()
+        calls = [  # a dry run of a read would run it
+            call
+            for call in proposal.waiting
+            if call.risk is not Risk.READ and call.tool_name in catalogue and catalogue[call.tool_name].has_dry_run
+        ]
+        if not calls or execute is None:
+            return proposal, {}
+
+        async def run_dry(call: ToolCall) -> None:
+            params, session = {**call.params, "dry_run": True}, proposal.facts.header.session_id
+            try:
+                ends[call.call_id] = await _send(call, params, execute, session, dry_run=True)
+            except Exception as error:  # noqa: BLE001  the tool's own
+                ends[call.call_id] = _failed_call(call, error)
+
+        try:
+            async with asyncio.timeout(_DRY_RUN_TIMEOUT_S):
+                await asyncio.gather(*map(run_dry, calls))
+        except TimeoutError:
+            pass  # dry runs without an end are reported as timed out
+        for call in calls:
+            proposal = proposal.with_events(_dry_run_event(ends.get(call.call_id)), [call])
+        failed = [end for end in ends.values() if end.status is not ToolExecutionStatus.SKIPPED]
+        return proposal.with_calls(failed), ends
+
+    async def _with_unfinished_run(self, call: ToolCall, facts: Facts) -> ToolCall:
+        """Return an approved change as waiting if this client's earlier, equal change has no recorded end."""
+        if call.risk is Risk.READ or call.status is not ToolExecutionStatus.APPROVED:
+            return call
+        rows = await self.journal.call_entries("", _mark_digest(call, facts))
+        run = rows[-1].entry.detail if rows else {}
+        if not run or run["packet"] in self._running:
+            return call
+        rows = await self.journal.call_entries(str(run["packet"]), str(run["call"]))
+        started: list[datetime] = [row.at for row in rows if row.entry.event == STARTED]
+        is_open = started and not any(row.entry.event == ENDED for row in rows)
+        return call.with_unfinished_run(started[-1]) if is_open else call
+
+
+def error_line(call: ToolCall) -> str:
+    """Return why a call has no result, in one line; empty if it has one."""
+    error = call.unfinished_run_text if call.status.awaits_user else call.result.error if call.result else None
+    return " ".join(error.split())[:200] if error else ""
+
+
+def _review_of(call: ToolCall, reviews: Mapping[str, CallReview] | None) -> CallReview:
+    if reviews is None:
+        return CallReview.unjudged(call, CHOSEN_BY_CLIENT)
+    failed = CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the review failed")
+    return reviews.get(call.call_id, failed)
+
+
+def _approvals_without_question(calls: Iterable[ToolCall], facts: Facts) -> list[Approval]:
+    """Return the approvals of calls that passed the gate and that a rule or grant allows."""
+    expires = now() + timedelta(seconds=facts.settings.ask_timeout_s)
+    return [
+        Approval(
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            params=call.params,
+            outcome=ApprovalOutcome.APPROVED,
+            comment=f"by {call.verdict.by}",
+            digest=call_digest(call, facts.catalogue[call.tool_name]),
+            expires_at=expires,
+            by=call.verdict.by,
+            grant_id=call.verdict.grant_id,
+        )
+        for call in calls
+        if call.status is ToolExecutionStatus.APPROVED and call.verdict is not None and call.verdict.by
+    ]
+
+
+def _is_change(call: ToolCall, facts: Facts) -> bool:
+    return call.risk is not Risk.READ and facts.settings.allows(call.risk) and call.tool_name in facts.catalogue
+
+
+def _mark(call: ToolCall, facts: Facts) -> Entry:
+    """Return the entry that maps a change of a client to its run, so that an equal one finds it."""
+    run: dict[str, JsonValue] = {"packet": facts.header.packet_id, "call": call.call_id}
+    return Entry(CALL_MARKED, facts.header.session_id, call_id=_mark_digest(call, facts), detail=run)
+
+
+def _mark_digest(call: ToolCall, facts: Facts) -> str:
+    spec, header = facts.catalogue[call.tool_name], facts.header
+    return digest_of([header.origin, header.person, call_digest(call, spec)])
+
+
+async def _send(
+    call: ToolCall,
+    params: dict[str, Any],
+    execute: Execute,
+    session: str,
+    *,
+    dry_run: bool = False,
+    idempotency_key: str = "",
+) -> ToolCall:
+    try:
+        with session_results(session, call.call_id):
+            result = await execute(call.tool_name, params, idempotency_key)
+    except ToolCallError as error:
+        may_have_changed = isinstance(error, LostCallError) and not dry_run and call.risk is not Risk.READ
+        status = ToolExecutionStatus.UNKNOWN if may_have_changed else ToolExecutionStatus.FAILED
+        return call.with_result(status, _failed_result(error))
+    if not result.success:
+        return call.with_result(ToolExecutionStatus.FAILED, result)
+    if dry_run:
+        return call.with_result(ToolExecutionStatus.SKIPPED, result.changed(dry_run=True))
+    return call.with_result(ToolExecutionStatus.EXECUTED, result)
+
+
+def _dry_run_event(dry_run: ToolCall | None) -> str:
+    if dry_run is None:
+        return "dry_run_timed_out"
+    return "dry_run_failed" if dry_run.status is ToolExecutionStatus.FAILED else "dry_run_passed"
+
+
+def _failed_call(call: ToolCall, error: BaseException) -> ToolCall:
+    if not isinstance(error, Exception):
+        raise error
+    _logger.error("call %s of %s failed: %s", call.call_id, call.tool_name, redacted("".join(format_exception(error))))
+    may_have_run = call.risk is not Risk.READ and call.status is ToolExecutionStatus.APPROVED
+    status = ToolExecutionStatus.UNKNOWN if may_have_run else ToolExecutionStatus.FAILED
+    why = redacted(f"the call failed: {type(error).__name__}: {error}")
+    return call.with_result(
+        status, ToolResult(success=False, error=why, error_type=ErrorType.INTERNAL, code=Code.INTERNAL)
+    )
+
+
+def _failed_result(error: ToolCallError) -> ToolResult:
+    return ToolResult(
+        success=False, error=str(error), error_type=error.error_type, code=error.code, server_part=error.server_part
+    )
+
+
+def _why_read_is_off(call: ToolCall) -> str:
+    if not call.is_unconfirmed_read:
+        return ""
+    why = f"it was not called: it looks like a read and counts as {call.risk}, which is switched off, because "
+    return f"{why}{'; '.join(call.risk_reasons)}. {confirm_read_hint(call)}".rstrip()

@@ -1,0 +1,152 @@
+"""Calls on their way through the gate, with the question about them and the user's decisions."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from packetgate.gate.checks import call_digest
+from packetgate.gate.facts import Facts
+from packetgate.gate.journal import Entry, entry_for
+from packetgate.gate.questions import preview_of
+from packetgate.gate.remembering import remember_offers
+from packetgate.state.base import Section, now
+from packetgate.state.routing import Correction, ToolCall
+from packetgate.state.sections import Approval, ApprovalOutcome, AskedCall, OpenQuestion
+from packetgate.state.transitions import ToolExecutionStatus
+
+_APPROVING_OUTCOMES = frozenset({ApprovalOutcome.APPROVED, ApprovalOutcome.EDITED})
+_PROPOSED_FIELDS = {
+    "tool_name",
+    "params",
+    "risk",
+    "open_world",
+    "risk_reasons",
+    "provenance",
+    "status",
+    "review_confidence",
+    "review_reasoning",
+}
+
+
+class StoredProposal(Section):
+    """A proposal without its facts, for a checkpoint."""
+
+    calls: tuple[ToolCall, ...]
+    approvals: tuple[Approval, ...] = ()
+    question: OpenQuestion | None = None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The calls of one step, as far as the gate has decided them."""
+
+    facts: Facts
+    calls: tuple[ToolCall, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    """The decisions of the turn, oldest first."""
+    question: OpenQuestion | None = None
+    """The question about the calls that wait; None if no call waits."""
+    corrections: tuple[Correction, ...] = ()
+    """Repairs of the requested calls."""
+    entries: tuple[Entry, ...] = ()
+    """What happened, for the journal and the audit trail; not yet recorded."""
+
+    @property
+    def waiting(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for the user."""
+        return tuple(call for call in self.calls if call.status.awaits_user)
+
+    @property
+    def approved(self) -> tuple[ToolCall, ...]:
+        """The calls that run next."""
+        return tuple(call for call in self.calls if call.status is ToolExecutionStatus.APPROVED)
+
+    @property
+    def stored(self) -> StoredProposal:
+        """Calls, decisions and question."""
+        return StoredProposal(calls=self.calls, approvals=self.approvals, question=self.question)
+
+    @classmethod
+    def restored(cls, stored: StoredProposal, facts: Facts) -> "Proposal":
+        """Return a stored proposal with the facts of now."""
+        return cls(facts, stored.calls, stored.approvals, stored.question)
+
+    def with_calls(self, calls: Iterable[ToolCall]) -> "Proposal":
+        """Return the proposal with these calls in place of those with the same id."""
+        by_id = {call.call_id: call for call in calls}
+        return replace(self, calls=tuple(by_id.get(call.call_id, call) for call in self.calls))
+
+    def with_entries(self, *entries: Entry) -> "Proposal":
+        """Return the proposal with more events."""
+        return replace(self, entries=self.entries + entries)
+
+    def with_events(self, event: str, calls: Iterable[ToolCall], text: str = "") -> "Proposal":
+        """Return the proposal with an event of each call."""
+        return self.with_entries(*(call_event(self.facts, event, call, text) for call in calls))
+
+    def with_approvals(self, *approvals: Approval) -> "Proposal":
+        """Return the proposal with these decisions."""
+        entries = (
+            entry_for(
+                self.facts.header,
+                f"call_{approval.outcome}",
+                approval.call_id,
+                approval.model_dump(mode="json", exclude={"call_id", "outcome", "at"}),
+            )
+            for approval in approvals
+        )
+        return replace(self, approvals=self.approvals + approvals).with_entries(*entries)
+
+    def with_proposed(self) -> "Proposal":
+        """Return the proposal with the event that its calls were proposed."""
+        return self.with_entries(
+            *(
+                entry_for(
+                    self.facts.header,
+                    "call_proposed",
+                    call.call_id,
+                    call.model_dump(mode="json", include=_PROPOSED_FIELDS),
+                )
+                for call in self.calls
+            )
+        )
+
+    def asking(self, previews: Mapping[str, ToolCall], question_id: str = "") -> "Proposal":
+        """Return the proposal with a question about the waiting calls; without them, with none.
+
+        Args:
+            previews: ended dry runs, by call id.
+            question_id: the id of a question that a client may repeat; empty for a new id.
+        """
+        asked = tuple(
+            AskedCall(
+                call_id=call.call_id,
+                digest=call_digest(call, self.facts.catalogue[call.tool_name]),
+                preview=preview_of(call, previews.get(call.call_id)),
+                remember=remember_offers(call, self.facts),
+            )
+            for call in self.waiting
+            if call.tool_name in self.facts.catalogue
+        )
+        if not self.waiting:
+            return replace(self, question=None)
+        names = {"question_id": question_id} if question_id else {}
+        question = OpenQuestion.within(self.facts.settings.ask_timeout_s, calls=asked, **names)
+        detail = question.model_dump(mode="json", exclude={"reply"})
+        return replace(self, question=question).with_entries(
+            entry_for(self.facts.header, "question_asked", detail=detail)
+        )
+
+    def approval_of(self, call: ToolCall) -> Approval | None:
+        """Return the newest decision that lets exactly this call run now; None without one."""
+        digest, at = call_digest(call, self.facts.catalogue[call.tool_name]), now()
+        for approval in reversed(self.approvals):
+            is_this_call = approval.call_id == call.call_id and approval.digest == digest
+            expired = approval.expires_at is None or at > approval.expires_at
+            if is_this_call and approval.outcome in _APPROVING_OUTCOMES and not expired:
+                return approval
+        return None
+
+
+def call_event(facts: Facts, event: str, call: ToolCall, text: str = "") -> Entry:
+    """Return the event of a call, with a text for the audit trail."""
+    return entry_for(facts.header, event, call.call_id, {"detail": f"{call.tool_name} {text}".strip()})

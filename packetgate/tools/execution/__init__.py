@@ -1,1 +1,0 @@
-"""Permission checks, grants, the journal, and the execution of calls."""
