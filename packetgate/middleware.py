@@ -36,7 +36,7 @@ from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
 from packetgate.state.origins import FlowLabel, SessionLabel, merged_labels
 from packetgate.state.packet import CognitionPacket, is_user_message
 from packetgate.state.routing import Risk, ToolCall, ToolResult
-from packetgate.state.sections import Content, Context, Governance, Header
+from packetgate.state.sections import Content, Header
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
@@ -167,7 +167,8 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
             return _refusal_message(call, reason)
         tools = _CalledTool(request, handler)
         kept = StoredProposal.model_validate_json(stored)
-        proposal = await self._gate.run(Proposal.restored(kept, self._facts(kept.calls[0].call_id)), tools.call)
+        facts = self._facts(kept.calls[0].call_id)  # what the verdict needs: the call holds its evidence
+        proposal = await self._gate.run(Proposal.restored(kept, facts), tools.call)
         if proposal.entries:
             await self._gate.journal.record(*proposal.entries)
         if tools.interrupted:
@@ -215,29 +216,43 @@ class PacketgateMiddleware(AgentMiddleware[GatedState, Any, Any]):
         answer_id = "".join(str(item.id) for item in answers)
         earlier = _calls_in(messages[:index], self._catalogue)
         labels = {**_labels_of(earlier), **(state.get("labels") or {})}
-        facts = self._facts("", messages[:index], earlier[-MAX_SOURCES:], labels)
+        facts = self._facts()
+        if guarded_calls:
+            facts = self._with_conversation(facts, messages[:index], earlier[-MAX_SOURCES:], labels)
         return _Step(self._gate, facts, messages[:index], guarded_calls, answer_id=answer_id, labels=labels)
 
-    def _facts(
-        self,
-        packet_id: str,
-        messages: Sequence[AnyMessage] = (),
-        earlier: tuple[ToolCall, ...] = (),
-        labels: Mapping[str, str] | None = None,
-    ) -> Facts:
+    def _facts(self, packet_id: str = "") -> Facts:
         thread = _thread_id()
+        return Facts(
+            Header(packet_id=packet_id, session_id=thread, origin=SERVER, person=thread),
+            self._catalogue,
+            frozenset(self._catalogue),
+            settings=self.settings,
+            renames_calls=True,
+        )
+
+    def _with_conversation(
+        self,
+        facts: Facts,
+        messages: Sequence[AnyMessage],
+        earlier: tuple[ToolCall, ...],
+        labels: Mapping[str, str],
+    ) -> Facts:
         packet = CognitionPacket(
-            header=Header(packet_id=packet_id, session_id=thread, origin=SERVER, person=thread),
-            context=Context(
-                labels=tuple(SessionLabel(label=FlowLabel(one), source=by) for one, by in (labels or {}).items())
-            ),
             content=Content(original_prompt=_last_user_text(messages)),
-            governance=Governance(settings=self.settings),
             messages=[message for message in messages if not isinstance(message, ToolMessage)],
         )
-        facts = facts_of(packet, self._catalogue)
-        offered = frozenset(self._catalogue)
-        return replace(facts, offered=offered, earlier=earlier, can_ask=True, renames_calls=True)
+        said = facts_of(packet, self._catalogue)
+        held = tuple(SessionLabel(label=FlowLabel(label), source=source) for label, source in labels.items())
+        return replace(
+            facts,
+            words=said.words,
+            request=said.request,
+            session_words=said.session_words,
+            other_texts=said.other_texts,
+            earlier=earlier,
+            labels=merged_labels([*held, *said.labels]),
+        )
 
 
 class _Step:
