@@ -18,10 +18,10 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
-from packetgate.deciders.reflex.reading import access_of
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
 from packetgate.graph.pipeline import Pipeline, RequestedCall
+from packetgate.reflex.reading import access_of
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError

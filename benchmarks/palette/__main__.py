@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.ranking.__main__ import fastmcp
 from benchmarks.ranking.data import Query, read_queries, read_tools
 from benchmarks.train.data import Source, Use, sources
-from packetgate.deciders.reflex.reading import access_of
+from packetgate.reflex.reading import access_of
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import InputError
 from packetgate.state.sections import PaletteDetail

@@ -36,10 +36,10 @@ from packetgate.deciders.language.evidence import (
 from packetgate.deciders.language.prompting import tool_offer, turn_messages
 from packetgate.deciders.language.selection import ModelSelector
 from packetgate.deciders.outcome import traced_call
-from packetgate.deciders.reflex.calls import select
-from packetgate.deciders.reflex.fit import probability_of_tool
-from packetgate.deciders.reflex.signals import log_odds
 from packetgate.models.model import Model
+from packetgate.reflex.calls import select
+from packetgate.reflex.fit import probability_of_tool
+from packetgate.reflex.signals import log_odds
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError
 from packetgate.state.packet import CognitionPacket

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from packetgate.deciders.protocols import Decider, Deciders, Decision, Review, Selection, Tools
-from packetgate.deciders.reflex.answer import respond_by_reflex
-from packetgate.deciders.reflex.intent import detect_by_reflex, detect_certain_intent
 from packetgate.models.source import ModelSource, NamedDecider
 from packetgate.models.turns import turn_budget
+from packetgate.reflex.answer import respond_by_reflex
+from packetgate.reflex.intent import detect_by_reflex, detect_certain_intent
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ModelError
 from packetgate.state.packet import CognitionPacket
@@ -33,7 +33,7 @@ async def select_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
     """Return calls of the likeliest tools, selected without a language model."""
 
     def select_in_thread() -> Selection:
-        from packetgate.deciders.reflex.calls import select  # numpy is slow to load
+        from packetgate.reflex.calls import select  # numpy is slow to load
 
         return select(packet, catalogue)
 
@@ -44,7 +44,7 @@ async def review_by_reflex(packet: CognitionPacket, catalogue: Catalogue, contex
     """Return judgements on the calls, made without a language model."""
 
     def review_in_thread() -> Review:
-        from packetgate.deciders.reflex.calls import review  # numpy is slow to load
+        from packetgate.reflex.calls import review  # numpy is slow to load
 
         return review(packet, catalogue)
 

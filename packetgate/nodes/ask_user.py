@@ -4,7 +4,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from packetgate.deciders.reflex.replies import TypedReply, classify_reply
+from packetgate.reflex.replies import TypedReply, classify_reply
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate

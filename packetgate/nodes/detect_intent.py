@@ -4,8 +4,8 @@ from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import COMMAND, is_command
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
-from packetgate.deciders.reflex.intent import intent_decision
-from packetgate.deciders.reflex.reading import is_small_talk
+from packetgate.reflex.intent import intent_decision
+from packetgate.reflex.reading import is_small_talk
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolRouting

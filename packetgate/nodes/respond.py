@@ -5,8 +5,8 @@ from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import is_command
 from packetgate.deciders.protocols import Responder
-from packetgate.deciders.reflex.answer import respond_by_reflex
 from packetgate.models.links import with_inert_links
+from packetgate.reflex.answer import respond_by_reflex
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import MODEL_TEXT, CognitionPacket, PacketUpdate
 from packetgate.state.sections import PacketState, Response, Status

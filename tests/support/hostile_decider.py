@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from support.scripted_deciders import calls, clarify, describe, none
 
 from packetgate.deciders.protocols import CallReview, Deciders, IntentDecision, Review, SelectedCall, Selection
-from packetgate.deciders.reflex.answer import respond_by_reflex
+from packetgate.reflex.answer import respond_by_reflex
 from packetgate.state.base import new_id
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -16,7 +16,7 @@ from packetgate.deciders.protocols import (
     SelectedCall,
     Selection,
 )
-from packetgate.deciders.reflex.answer import respond_by_reflex
+from packetgate.reflex.answer import respond_by_reflex
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall

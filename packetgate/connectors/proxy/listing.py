@@ -6,7 +6,7 @@ from typing import Any
 import mcp_types
 from fastmcp.tools.base import Tool, ToolResult
 
-from packetgate.deciders.reflex.reading import access_of
+from packetgate.reflex.reading import access_of
 from packetgate.state.context import RoutingContext
 from packetgate.state.printing import compact_json
 from packetgate.state.routing import Risk

@@ -15,23 +15,23 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from packetgate.deciders.language.prompting import fenced_text, without_control_tokens
 from packetgate.deciders.outcome import traced_call
 from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
-from packetgate.deciders.reflex.calls import (
+from packetgate.models.calling import WordProbabilities, WrittenCall
+from packetgate.models.model import Model
+from packetgate.prompts.rendering import render
+from packetgate.reflex.calls import (
     call_signals,
     objections_to,
     reflex_call_signals,
     review_of_missing_tool,
     select,
 )
-from packetgate.deciders.reflex.signals import (
+from packetgate.reflex.signals import (
     call_log_odds,
     is_known_builtin,
     log_odds,
     logistic,
     reflex_call_probability,
 )
-from packetgate.models.calling import WordProbabilities, WrittenCall
-from packetgate.models.model import Model
-from packetgate.prompts.rendering import render
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import compact_json

@@ -22,9 +22,6 @@ from packetgate.deciders.language.prompting import (
 )
 from packetgate.deciders.language.selection_form import SelectionAnswer, selection_form, selection_system
 from packetgate.deciders.protocols import SelectedCall, Selection
-from packetgate.deciders.reflex.calls import select
-from packetgate.deciders.reflex.fit import probability_of_tool
-from packetgate.deciders.reflex.reading import parts_in
 from packetgate.models.answers import streaming_caller
 from packetgate.models.calling import CallAnswer, OfferedTool, WrittenCall
 from packetgate.models.model import ChatCaller, Model
@@ -34,6 +31,9 @@ from packetgate.models.stripping import strip_markup
 from packetgate.models.structured import structured_answer
 from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_in_thought, ended_within_thought
 from packetgate.prompts.rendering import render
+from packetgate.reflex.calls import select
+from packetgate.reflex.fit import probability_of_tool
+from packetgate.reflex.reading import parts_in
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ToolsRefusedError

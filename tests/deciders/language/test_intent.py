@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, Shelf, asking, done, packet, with_output
 
-from packetgate.deciders.reflex.intent import detect_certain_intent
+from packetgate.reflex.intent import detect_certain_intent
 from packetgate.state.routing import ToolRouting
 from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus

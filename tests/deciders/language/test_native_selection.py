@@ -18,10 +18,10 @@ from packetgate.deciders.language.selection import (
     without_needless_arguments,
 )
 from packetgate.deciders.protocols import SelectedCall, Selection
-from packetgate.deciders.reflex.calls import select as select_by_reading
 from packetgate.models.calling import CallAnswer, WrittenCall
 from packetgate.models.llama.call_syntax import DEFAULT_SYNTAX
 from packetgate.models.llama.model import LlamaCppModel
+from packetgate.reflex.calls import select as select_by_reading
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.tools.catalogue.catalogue import Catalogue

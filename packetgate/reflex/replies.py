@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from packetgate.deciders.reflex.reading import (
+from packetgate.reflex.reading import (
     KNOWN_VERBS,
     condition_in,
     has_question,
@@ -105,14 +105,14 @@ class _Message:
 
     def fits_other_tool(self, text: str, *tools: str, probability: float) -> bool:
         """Return whether the best tool for a text is not one of `tools`, and serves the text with this probability."""
-        from packetgate.deciders.reflex.fit import best_fits, probability_of_any
+        from packetgate.reflex.fit import best_fits, probability_of_any
 
         fits = best_fits(text, self.catalogue, self.packet.header.created_at.astimezone())
         return bool(fits) and probability_of_any(fits) >= probability and fits[0].spec.name not in tools
 
     def arguments_in(self, text: str, spec: ToolSpec) -> dict[str, Any]:
         """Return the arguments of a tool that a text likely contains."""
-        from packetgate.deciders.values.filling import fill_parameters
+        from packetgate.reflex.values.filling import fill_parameters
 
         return fill_parameters(spec, text, now=self.packet.header.created_at.astimezone()).likely_params()
 
@@ -125,7 +125,7 @@ def _is_request(text: str) -> bool:
 
 
 def _classify_for_calls(message: _Message, calls: list[ToolCall]) -> TypedReply:
-    from packetgate.deciders.reflex.fit import MIN_TOOL_PROBABILITY
+    from packetgate.reflex.fit import MIN_TOOL_PROBABILITY
 
     text, names = message.text, [call.tool_name for call in calls]
     reply, request = TypedReply("reply", text), TypedReply("request", text)
@@ -177,8 +177,8 @@ def _is_verdict(words: list[str]) -> bool:
 
 
 def _classify_for_argument(message: _Message, spec: ToolSpec, parameter: str) -> TypedReply:
-    from packetgate.deciders.reflex.fit import MIN_TOOL_PROBABILITY, QUERIES
-    from packetgate.deciders.values.filling import is_bare, is_narrow, value_from_answer
+    from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, QUERIES
+    from packetgate.reflex.values.filling import is_bare, is_narrow, value_from_answer
 
     text, plain = message.text, message.plain
     reply, request = TypedReply("reply", text), TypedReply("request", text)

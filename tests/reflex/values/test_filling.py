@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.values.filling import fill_parameters, fill_per_path, value_from_answer
+from packetgate.reflex.values.filling import fill_parameters, fill_per_path, value_from_answer
 
 READ = tool("f.read_file", "path", path="string")
 MOVE = tool("f.move_file", "source", "destination", source="string", destination="string")

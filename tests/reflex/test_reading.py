@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.deciders.reflex.reading import access_of, condition_in, is_small_talk, mentions_in, parts_in, steps_in
+from packetgate.reflex.reading import access_of, condition_in, is_small_talk, mentions_in, parts_in, steps_in
 from packetgate.state.sections import Access
 
 SMALL_TALK = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from packetgate.deciders.reflex.follow_ups import PreviousTurn, complete_request, items_in
+from packetgate.reflex.follow_ups import PreviousTurn, complete_request, items_in
 
 FENCE = "```"
 

@@ -3,7 +3,7 @@
 import pytest
 from support.packets import CONTEXT, FILES, Shelf, asking, done, packet, tool
 
-from packetgate.deciders.reflex.intent import detect_by_reflex
+from packetgate.reflex.intent import detect_by_reflex
 from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
 from packetgate.deciders.protocols import IntentDecision
-from packetgate.deciders.reflex.follow_ups import completed_request
-from packetgate.deciders.reflex.reading import access_of, is_small_talk, parts_in, steps_in
+from packetgate.reflex.follow_ups import completed_request
+from packetgate.reflex.reading import access_of, is_small_talk, parts_in, steps_in
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Access
@@ -70,7 +70,7 @@ def intent_decision(needs_tool: bool, request: str, access: Access, why: str) ->
 
 
 def _needs_tool(step: str, catalogue: Catalogue, now: datetime) -> tuple[bool, str]:
-    from packetgate.deciders.reflex.fit import (  # numpy is slow to load
+    from packetgate.reflex.fit import (  # numpy is slow to load
         MIN_TOOL_PROBABILITY,
         best_fits,
         probability_of_any,

@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from packetgate.deciders.values.dates import expected_date_format, format_moment, parse_moment
-from packetgate.deciders.values.mentions import unify_synonym
-from packetgate.deciders.values.tokens import number_parts
+from packetgate.reflex.values.dates import expected_date_format, format_moment, parse_moment
+from packetgate.reflex.values.mentions import unify_synonym
+from packetgate.reflex.values.tokens import number_parts
 from packetgate.tools.spec.tool_spec import MAX_SCHEMA_DEPTH, ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from packetgate.deciders.protocols import Answer
-from packetgate.deciders.reflex.reading import KNOWN_VERBS, is_small_talk, mentions_in, steps_in, unquoted_words
+from packetgate.reflex.reading import KNOWN_VERBS, is_small_talk, mentions_in, steps_in, unquoted_words
 from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket

@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from packetgate.deciders.values.dates import find_time_spans, format_moment, parse_duration, parse_moment
-from packetgate.deciders.values.mentions import parse_request
-from packetgate.deciders.values.tokens import tokenize
+from packetgate.reflex.values.dates import find_time_spans, format_moment, parse_duration, parse_moment
+from packetgate.reflex.values.mentions import parse_request
+from packetgate.reflex.values.tokens import tokenize
 
 NOW = datetime(2026, 1, 15, 9)
 

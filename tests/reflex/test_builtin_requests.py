@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.reflex.signals import NO_TOOL, builtin_log_odds, load_request_classifier
+from packetgate.reflex.signals import NO_TOOL, builtin_log_odds, load_request_classifier
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.packets import tool
 
-from packetgate.deciders.judge.judge import (
+from packetgate.reflex.judge.judge import (
     JUDGE_WEIGHTS,
     MAX_PARAMETERS,
     MAX_TOOL_TOKENS,

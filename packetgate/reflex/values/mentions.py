@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from packetgate.deciders.values.dates import find_time_spans
-from packetgate.deciders.values.tokens import Token, number_parts, tokenize
+from packetgate.reflex.values.dates import find_time_spans
+from packetgate.reflex.values.tokens import Token, number_parts, tokenize
 from packetgate.tools.text.words import stem_of, words_of
 
 _MAX_TOKENS = 160  # sequences of words are searched in this number of tokens

@@ -9,7 +9,7 @@ from typing import Any
 
 from packetgate.deciders.commands import ONLY_UNDO, UNDO_TOOL, undo_in_words
 from packetgate.deciders.protocols import CallReview, Review, SelectedCall, Selection
-from packetgate.deciders.reflex.fit import (
+from packetgate.reflex.fit import (
     MIN_PROBABILITY,
     MIN_TOOL_PROBABILITY,
     Fit,
@@ -19,11 +19,11 @@ from packetgate.deciders.reflex.fit import (
     probability_of_any,
     unused_values,
 )
-from packetgate.deciders.reflex.follow_ups import current_step
-from packetgate.deciders.reflex.reading import access_of, condition_in, parts_in, steps_in
-from packetgate.deciders.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
-from packetgate.deciders.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
-from packetgate.deciders.values.mentions import Span, parse_request
+from packetgate.reflex.follow_ups import current_step
+from packetgate.reflex.reading import access_of, condition_in, parts_in, steps_in
+from packetgate.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
+from packetgate.reflex.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
+from packetgate.reflex.values.mentions import Span, parse_request
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.origins import OriginKind
 from packetgate.state.packet import CognitionPacket

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.deciders.values.mentions import parse_request
+from packetgate.reflex.values.mentions import parse_request
 from packetgate.tools.builtin.tool import BUILT_IN
 from packetgate.tools.learned import DIGITS, load_arrays, load_json
 from packetgate.tools.ranking.encoder import vector_of

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.deciders.values.candidates import VALUE_WAYS, Candidate
-from packetgate.deciders.values.mentions import EDGES, KINDS, TYPED, ParsedRequest, Span, unify_synonym
-from packetgate.deciders.values.parameters import Parameter
+from packetgate.reflex.values.candidates import VALUE_WAYS, Candidate
+from packetgate.reflex.values.mentions import EDGES, KINDS, TYPED, ParsedRequest, Span, unify_synonym
+from packetgate.reflex.values.parameters import Parameter
 from packetgate.state.errors import WeightsError
 from packetgate.tools.learned import DIGITS, load_arrays
 from packetgate.tools.ranking.encoder import static_encoder

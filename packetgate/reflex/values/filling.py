@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from packetgate.deciders.values.candidates import NO_VALUE, Candidate, candidates, key_values
-from packetgate.deciders.values.features import FeatureContext, load_filling_trees
-from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span, parse_request
-from packetgate.deciders.values.parameters import Parameter, convert, parameters_of, set_value
+from packetgate.reflex.values.candidates import NO_VALUE, Candidate, candidates, key_values
+from packetgate.reflex.values.features import FeatureContext, load_filling_trees
+from packetgate.reflex.values.mentions import EDGES, ParsedRequest, Span, parse_request
+from packetgate.reflex.values.parameters import Parameter, convert, parameters_of, set_value
 from packetgate.state.origins import ArgumentRole
 from packetgate.tools.approval.replies import POLITE_WORDS, tokens_of
 from packetgate.tools.learned import DIGITS

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from packetgate.deciders.reflex.reading import KNOWN_VERBS, mentions_in, steps_in, unquoted_words
+from packetgate.reflex.reading import KNOWN_VERBS, mentions_in, steps_in, unquoted_words
 from packetgate.state.packet import CognitionPacket
 
 _MAX_WORDS = 6  # words of a request that only states what differs from the previous request

@@ -6,8 +6,8 @@ import pytest
 from support.packets import packet, tool
 
 from packetgate.deciders.outcome import traced_call
-from packetgate.deciders.reflex.calls import call_signals
-from packetgate.deciders.reflex.signals import CallSignals, call_log_odds
+from packetgate.reflex.calls import call_signals
+from packetgate.reflex.signals import CallSignals, call_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.sources import source_texts
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from packetgate.deciders.values.dates import find_time_zone, format_moment, has_clock, parse_duration, parse_moment
-from packetgate.deciders.values.mentions import EDGES, ParsedRequest, Span
-from packetgate.deciders.values.parameters import COMMAND_STEMS, Parameter, as_number, split_command, stems_in
+from packetgate.reflex.values.dates import find_time_zone, format_moment, has_clock, parse_duration, parse_moment
+from packetgate.reflex.values.mentions import EDGES, ParsedRequest, Span
+from packetgate.reflex.values.parameters import COMMAND_STEMS, Parameter, as_number, split_command, stems_in
 from packetgate.tools.text.verbs import EXECUTE_VERBS
 from packetgate.tools.text.words import words_of
 

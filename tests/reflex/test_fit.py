@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.packets import FILES
 
-from packetgate.deciders.reflex import fit
-from packetgate.deciders.reflex.signals import load_signal_weights, serving_log_odds
+from packetgate.reflex import fit
+from packetgate.reflex.signals import load_signal_weights, serving_log_odds
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.servers.opening import builtin_servers
 from packetgate.tools.spec.tool_spec import ToolSpec

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
-from packetgate.deciders.judge.judge import judge
-from packetgate.deciders.reflex.follow_ups import current_step
-from packetgate.deciders.reflex.reading import (
+from packetgate.reflex.follow_ups import current_step
+from packetgate.reflex.judge.judge import judge
+from packetgate.reflex.reading import (
     access_of,
     asks_for_advice,
     has_question,
@@ -21,7 +21,7 @@ from packetgate.deciders.reflex.reading import (
     senses_of,
     verbs_in,
 )
-from packetgate.deciders.reflex.signals import (
+from packetgate.reflex.signals import (
     ReflexCallSignals,
     ToolSignals,
     builtin_log_odds,
@@ -31,7 +31,7 @@ from packetgate.deciders.reflex.signals import (
     serving_log_odds,
     serving_probabilities,
 )
-from packetgate.deciders.values.filling import (
+from packetgate.reflex.values.filling import (
     PURPOSEFUL,
     Filling,
     existing_names,
@@ -39,8 +39,8 @@ from packetgate.deciders.values.filling import (
     fill_query,
     takes_path,
 )
-from packetgate.deciders.values.mentions import EDGES, parse_request, unify_synonym
-from packetgate.deciders.values.tokens import tokenize
+from packetgate.reflex.values.mentions import EDGES, parse_request, unify_synonym
+from packetgate.reflex.values.tokens import tokenize
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
