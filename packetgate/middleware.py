@@ -21,7 +21,6 @@ from langgraph.types import Command, interrupt
 from packetgate.graph.event_loops import LoopThread
 from packetgate.graph.journal import journal_at
 from packetgate.graph.pipeline import Pipeline, RequestedCall
-from packetgate.reflex.reading import access_of
 from packetgate.state.base import ms_since
 from packetgate.state.context import RoutingContext, routing_context
 from packetgate.state.errors import CallRefusedError, ConfigError, RequestError
@@ -50,6 +49,7 @@ from packetgate.tools.servers.functions import langchain_tool_spec, to_langchain
 from packetgate.tools.servers.results import to_result_async
 from packetgate.tools.spec.descriptions import SEPARATOR
 from packetgate.tools.spec.tool_spec import digest_of
+from packetgate.tools.text.reading import access_of
 
 Handled = ToolMessage | Command[Any]
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from packetgate.deciders.protocols import Answer
-from packetgate.reflex.reading import KNOWN_VERBS, is_small_talk, mentions_in, steps_in, unquoted_words
+from packetgate.reflex.reading import steps_in
 from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
@@ -12,6 +12,8 @@ from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.text.passages import nearest_passages
+from packetgate.tools.text.reading import is_small_talk, mentions_in, unquoted_words
+from packetgate.tools.text.verbs import KNOWN_VERBS
 from packetgate.tools.text.words import query_terms
 
 MAX_RESULT_CHARS = 4_000

@@ -20,7 +20,7 @@ from packetgate.reflex.fit import (
     unused_values,
 )
 from packetgate.reflex.follow_ups import current_step
-from packetgate.reflex.reading import access_of, condition_in, parts_in, steps_in
+from packetgate.reflex.reading import steps_in
 from packetgate.reflex.signals import CallSignals, ReflexCallSignals, is_known_builtin, reflex_call_probability
 from packetgate.reflex.values.filling import PURPOSEFUL, Filling, fill_parameters, value_from_answer
 from packetgate.reflex.values.mentions import Span, parse_request
@@ -34,6 +34,7 @@ from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.checks.wrong_category import wrong_category
 from packetgate.tools.provenance.values import fold_text, leaves
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.reading import access_of, condition_in, parts_in
 from packetgate.tools.text.words import words_of
 
 NOT_ASKED_FOR, NOT_GROUNDED, CONDITIONAL = 0.3, 0.4, 0.5  # highest confidence of a call with this objection

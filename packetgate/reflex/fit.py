@@ -11,16 +11,7 @@ from typing import Any
 
 from packetgate.reflex.follow_ups import current_step
 from packetgate.reflex.judge.judge import judge
-from packetgate.reflex.reading import (
-    access_of,
-    asks_for_advice,
-    has_question,
-    is_question,
-    mentions_in,
-    parts_in,
-    senses_of,
-    verbs_in,
-)
+from packetgate.reflex.reading import asks_for_advice, senses_of
 from packetgate.reflex.signals import (
     ReflexCallSignals,
     ToolSignals,
@@ -49,6 +40,7 @@ from packetgate.tools.palette.subject import is_documentation
 from packetgate.tools.provenance.values import leaves
 from packetgate.tools.ranking.bm25 import Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.reading import access_of, has_question, is_question, mentions_in, parts_in, verbs_in
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
 
 MIN_TOOL_PROBABILITY = 0.51  # probability from which a tool is called

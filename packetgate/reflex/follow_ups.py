@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from packetgate.reflex.reading import KNOWN_VERBS, mentions_in, steps_in, unquoted_words
+from packetgate.reflex.reading import steps_in
 from packetgate.state.packet import CognitionPacket
+from packetgate.tools.text.reading import mentions_in, unquoted_words
+from packetgate.tools.text.verbs import KNOWN_VERBS
 
 _MAX_WORDS = 6  # words of a request that only states what differs from the previous request
 _LEAD = re.compile(r"^\s*(?:(?:and|now|also|then|or|what about|how about)\b[\s,:]*)+", re.IGNORECASE)

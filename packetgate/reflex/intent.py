@@ -6,13 +6,14 @@ from datetime import datetime
 from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
 from packetgate.deciders.protocols import IntentDecision
 from packetgate.reflex.follow_ups import completed_request
-from packetgate.reflex.reading import access_of, is_small_talk, parts_in, steps_in
+from packetgate.reflex.reading import steps_in
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Access
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
+from packetgate.tools.text.reading import access_of, is_small_talk, parts_in
 
 _UNSUCCESSFUL = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 

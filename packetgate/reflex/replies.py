@@ -8,15 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from packetgate.reflex.reading import (
-    KNOWN_VERBS,
-    condition_in,
-    has_question,
-    is_small_talk,
-    mentions_in,
-    unquoted_words,
-    verbs_in,
-)
 from packetgate.state.channels import is_slash_command
 from packetgate.state.origins import ArgumentRole
 from packetgate.state.packet import CognitionPacket
@@ -35,6 +26,15 @@ from packetgate.tools.approval.replies import (
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.roles import role_of
 from packetgate.tools.spec.tool_spec import ToolSpec
+from packetgate.tools.text.reading import (
+    condition_in,
+    has_question,
+    is_small_talk,
+    mentions_in,
+    unquoted_words,
+    verbs_in,
+)
+from packetgate.tools.text.verbs import KNOWN_VERBS
 from packetgate.tools.text.words import STOP_WORDS, query_terms, words_of
 
 _SURE = 0.8  # if another tool serves the message with this probability, the message is a request, even without a verb

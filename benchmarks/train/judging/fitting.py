@@ -21,7 +21,6 @@ from benchmarks.train.filling.examples import sealtools
 from benchmarks.train.own import catalogues
 from packetgate.reflex.calls import argument_probabilities, log_probability
 from packetgate.reflex.fit import MIN_TOOL_PROBABILITY, Fit, best_fits
-from packetgate.reflex.reading import parts_in
 from packetgate.reflex.signals import (
     SIGNALS_FITTED,
     ReflexCallSignals,
@@ -31,6 +30,7 @@ from packetgate.reflex.signals import (
     serving_probabilities,
 )
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.text.reading import parts_in
 from packetgate.tools.usage.calibration import calibration_error, reliability
 
 SEED = 3

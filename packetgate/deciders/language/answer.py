@@ -19,13 +19,13 @@ from packetgate.models.answers import complete
 from packetgate.models.calling import OfferedTool
 from packetgate.models.source import ModelSource
 from packetgate.prompts.rendering import render
-from packetgate.reflex.reading import has_question
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.printing import fenced
 from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.provenance.values import numbers_in
+from packetgate.tools.text.reading import has_question
 from packetgate.tools.text.result_store import ResultStore
 
 TEMPERATURE = 0.7  # of an answer without tool results

@@ -33,7 +33,6 @@ from packetgate.models.thoughts import Thoughts, ask_with_token_limit, cut_off_i
 from packetgate.prompts.rendering import render
 from packetgate.reflex.calls import select
 from packetgate.reflex.fit import probability_of_tool
-from packetgate.reflex.reading import parts_in
 from packetgate.state.base import ConfidenceSource, TokenUsage
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import DecisionError, ToolsRefusedError
@@ -46,6 +45,7 @@ from packetgate.tools.checks.checking import CheckedCall, repair_and_validate
 from packetgate.tools.provenance.flagging import origins_of
 from packetgate.tools.provenance.sources import SourceTexts, source_texts
 from packetgate.tools.provenance.values import leaves
+from packetgate.tools.text.reading import parts_in
 from packetgate.tools.text.result_store import ResultStore
 from packetgate.tools.text.words import words_in, words_of
 
