@@ -1,11 +1,12 @@
 """The types of the stages' decisions, and of the functions that make them."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
+from packetgate.deciders.replies import ReplyReader
 from packetgate.models.source import ModelSource, NamedModel
 from packetgate.state.base import Confidence, ConfidenceSource, Section, TokenUsage
 from packetgate.state.context import RoutingContext
@@ -124,6 +125,11 @@ class CallReview(Section):
     evidence: dict[str, float] = {}
     reasoning: str = ""
 
+    @classmethod
+    def of_missing_tool(cls, call: ToolCall) -> Self:
+        """Return the judgement on a call whose tool no longer exists."""
+        return cls(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
+
     @property
     def uncalibrated(self) -> tuple[Confidence, ConfidenceSource]:
         """The confidence before calibration, and its source."""
@@ -186,6 +192,7 @@ class Deciders:
     selector: ToolSelector
     reviewer: Reviewer
     responder: Responder
+    replies: ReplyReader = field(default_factory=ReplyReader)  # classifies what the user types at a question
     lite: ModelSource | None = None  # the selecting model; None for reflex
     prime: ModelSource | None = None  # the reviewing and answering model; None for reflex
     reviewer_source: Callable[[], Awaitable[NamedModel]] | None = None  # the reviewing model, if it is not `prime`

@@ -90,7 +90,7 @@ def build_graph(
         "calibration": calibration,
     }
     add("review_selection", review_selection, "prime", **review_arguments)
-    add("ask_user", ask_user, toolbox=toolbox, journal=journal)
+    add("ask_user", ask_user, toolbox=toolbox, journal=journal, replies=deciders.replies)
     add("execute_tool", execute_tool, toolbox=toolbox, journal=journal)
     add("inject_result", inject_result)
     add("respond", respond, "prime", decider=deciders.responder, toolbox=toolbox)

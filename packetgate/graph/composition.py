@@ -21,6 +21,7 @@ from packetgate.graph.storage import open_checkpointer, open_store
 from packetgate.models.embeddings import open_embeddings
 from packetgate.models.options import MODEL, ROLES, file_options, model_names_in
 from packetgate.models.pool import ModelPool
+from packetgate.plugins import installed
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import ModelError
 from packetgate.state.packet import CognitionPacket, TurnInput
@@ -29,7 +30,7 @@ from packetgate.tools.builtin.sandbox import SandboxSettings
 from packetgate.tools.builtin.undo_store import UndoStore
 from packetgate.tools.catalogue.config_file import read_config_file
 from packetgate.tools.catalogue.preferences import Preferences, load_preferences
-from packetgate.tools.ranking.ranking import SemanticModel
+from packetgate.tools.ranking.ranking import Ranker
 from packetgate.tools.servers.config import McpConfig, load_config
 from packetgate.tools.servers.hub import McpHub
 from packetgate.tools.servers.opening import open_hub
@@ -117,6 +118,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         await asyncio.to_thread(private_folder, settings.home)
     embeddings = await asyncio.to_thread(open_embeddings, settings.embeddings) if settings.embeddings else None
     preferences = await asyncio.to_thread(load_preferences, settings.preferences_path)
+    ranker: Ranker | None = installed().part("rankers")
     return await open_hub(
         config,
         settings.root,
@@ -126,7 +128,7 @@ async def make_hub(settings: Settings, config: McpConfig, *, caller_reads_result
         preferences=preferences,
         sandbox=sandbox_settings(preferences, settings),
         kept=result_store(settings),
-        meaning=SemanticModel(settings.vectors_path),
+        meaning=ranker.kept_in(settings.vectors_path) if ranker else None,
         caller_reads_results=caller_reads_results,
         registry_file=settings.registry_path,
         undo=UndoStore(settings.undo_path),

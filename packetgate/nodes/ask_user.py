@@ -4,7 +4,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from packetgate.reflex.replies import TypedReply, classify_reply
+from packetgate.deciders.replies import ReplyReader, TypedReply
 from packetgate.state.context import RoutingContext
 from packetgate.state.errors import RequestError
 from packetgate.state.packet import CognitionPacket, PacketUpdate
@@ -29,7 +29,12 @@ _STAGE = "ask_user"
 
 
 async def ask_user(
-    packet: CognitionPacket, runtime: Runtime[RoutingContext], *, toolbox: Toolbox, journal: Journal
+    packet: CognitionPacket,
+    runtime: Runtime[RoutingContext],
+    *,
+    toolbox: Toolbox,
+    journal: Journal,
+    replies: ReplyReader,
 ) -> PacketUpdate:
     """Interrupt with the open question. An unusable answer repeats the question with the reason."""
     question = packet.governance.question
@@ -43,7 +48,7 @@ async def ask_user(
         return _ask_again(packet, {}, question, str(error))
     catalogue = await toolbox.catalogue()
     words = reply_text(reply, max(len(question.calls), 1))
-    classified = await classify_reply(words, packet, catalogue) if words else TypedReply("reply", reply)
+    classified = await replies.classify(words, packet, catalogue) if words else TypedReply("reply", reply)
     if classified.kind == "request":
         return _new_request(packet, words, is_message=bool(typed))
     if question.has_expired:

@@ -3,8 +3,8 @@
 from langgraph.runtime import Runtime
 
 from packetgate.deciders.commands import COMMAND, is_command
+from packetgate.deciders.intent import intent_decision
 from packetgate.deciders.protocols import IntentDecision, IntentDetector
-from packetgate.reflex.intent import intent_decision
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket, PacketUpdate
 from packetgate.state.routing import ToolRouting

@@ -1,117 +1,37 @@
-"""Answer without a language model: the results of calls, unchanged, and the reasons for calls that did not run."""
+"""Answer a turn of `reflex`: results unchanged, and why no tool was used."""
 
 import asyncio
 
+from packetgate.deciders.plain_answer import LISTED, answer_without_tools, plain_answer
 from packetgate.deciders.protocols import Answer
 from packetgate.reflex.reading import steps_in
-from packetgate.state.channels import SwitchHints
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
-from packetgate.state.printing import fenced, shorten
-from packetgate.state.routing import ToolCall
-from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
-from packetgate.tools.text.passages import nearest_passages
-from packetgate.tools.text.reading import is_small_talk, mentions_in, unquoted_words
-from packetgate.tools.text.verbs import KNOWN_VERBS
+from packetgate.tools.text.reading import is_small_talk
 from packetgate.tools.text.words import query_terms
-
-MAX_RESULT_CHARS = 4_000
-_EXCERPT_PARAGRAPHS = 4
-_LISTED = 6
 
 
 async def respond_by_reflex(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
-    """Return an answer with each call's result. A long result is cut to the paragraphs nearest to the request."""
+    """Return an answer with each call's result."""
     return await asyncio.to_thread(_answer, packet, catalogue)
 
 
 def _answer(packet: CognitionPacket, catalogue: Catalogue) -> Answer:
-    routing, request = packet.tool_routing, packet.content.original_prompt
-    parts: list[tuple[str, str]] = []
-    if routing is None:
-        parts.append((_without_tools(request, catalogue), ""))
-    else:
-        parts += [_outcome(call, request, packet.header.switch_hints) for call in routing.all_calls]
-        if routing.note:
-            parts.append((_sentence(routing.note), ""))
-        if routing.suggestions:
-            parts.append((f"Nearest tools: {', '.join(routing.suggestions)}.", ""))
-        parts = parts or [(_no_match(request, catalogue), "")]
-    if not is_small_talk(request) and steps_in(request):
-        for heading, is_ready in (("Some servers are not available", False), ("Some tools are not available", True)):
-            troubles = [
-                one.problem_line
-                for one in packet.context.servers
-                if one.problem_line and (one.state == "ready") is is_ready
-            ]
-            parts += [(f"{heading}: {'; '.join(troubles)}.", "")] if troubles else []
-    if packet.content.attachments:
-        names = ", ".join(one.name for one in packet.content.attachments)
-        parts.append((f"Attachments were not read, because no language model is configured: {names}.", ""))
-    return Answer(
-        text="\n\n".join(words + output for words, output in parts),
-        markdown="\n\n".join(f"{words.rstrip()}\n{fenced(output)}" if output else words for words, output in parts),
-        decided_by="reflex",
-    )
+    request = packet.content.original_prompt
+    only_forbids = not is_small_talk(request) and not steps_in(request)
 
+    def without_calls() -> str:
+        if only_forbids and packet.tool_routing is None:
+            return "Nothing was done, as you asked."
+        no_match = "" if is_small_talk(request) else _no_match(request, catalogue)
+        return answer_without_tools(request, catalogue, no_match)
 
-def _without_tools(request: str, catalogue: Catalogue) -> str:
-    if is_small_talk(request):
-        tools = f"The tools: {', '.join([*catalogue][:_LISTED])}. " if catalogue else ""
-        return f"Hello! I route requests to tools. {tools}`packetgate tools` lists all."
-    return _no_match(request, catalogue) if steps_in(request) else "Nothing was done, as you asked."
+    return plain_answer(packet, without_calls, reports_servers=not only_forbids)
 
 
 def _no_match(request: str, catalogue: Catalogue) -> str:
-    if not catalogue:
-        return "No tools are connected. `packetgate doctor` shows why; servers are configured in `mcp.json`."
     known = {term for hit in catalogue.ranking.rank_by_words(request, len(catalogue)) for term in hit.terms}
     unknown = [f'"{word}"' for word in query_terms(request) if word not in known]
-    near = [hit.name for hit in catalogue.ranking.rank(request, 3) if hit.terms]
     text = "No tool matches this request, and no language model is configured (--lite, --prime)."
-    if unknown:
-        text += f" Unknown words: {', '.join(unknown[:_LISTED])}."
-    tools = f"Nearest tools: {', '.join(near)}" if near else f"Some tools: {', '.join(catalogue.interleaved_names[:3])}"
-    return f"{text} {tools}; `packetgate tools` lists all."
-
-
-def _outcome(call: ToolCall, request: str, switch_hints: SwitchHints) -> tuple[str, str]:
-    params = ", ".join(f"{name}={shorten(str(value), 80)}" for name, value in call.params.items())
-    name, error = f"{call.tool_name} ({params})", (call.result.error if call.result else "") or ""
-    match call.status:
-        case ToolExecutionStatus.EXECUTED if call.result:
-            return f"{name}:\n", _excerpt(call.result.output, request, switch_hints.rest)
-        case ToolExecutionStatus.FAILED:
-            return f"{name} failed: ", error or "no result"
-        case ToolExecutionStatus.UNKNOWN:
-            why = error or call.review_reasoning or "no answer came"
-            return f"{name} was started, and it is not known whether it finished: ", why
-        case ToolExecutionStatus.USER_DENIED:
-            return f"{name} was not run: you denied it.", ""
-        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run and call.is_unconfirmed_read:
-            return f"Nothing was done. {name}: ", call.result.output
-        case ToolExecutionStatus.SKIPPED if call.result and call.result.dry_run:
-            off = f"Nothing was done: {call.risk} tools are switched off; {switch_hints.for_risk(call.risk)}."
-            return f"{off} Dry run of {call.tool_name}:\n", _excerpt(call.result.output, request, switch_hints.rest)
-        case ToolExecutionStatus.SKIPPED:
-            return f"{name} was skipped: {error or call.review_reasoning}", ""
-    return f"{name} was not run (status: {call.status.replace('_', ' ')}).", ""
-
-
-def _excerpt(output: str, request: str, rest: str) -> str:
-    text = output.strip()
-    if len(text) <= MAX_RESULT_CHARS:
-        return text or "(nothing)"
-    subject = request
-    for path in mentions_in(request).paths:
-        subject = subject.replace(path, " ")
-    subject = " ".join(word for word in unquoted_words(subject) if word not in KNOWN_VERBS)
-    best = nearest_passages(text, subject, _EXCERPT_PARAGRAPHS)
-    excerpt = "\n\n[...]\n\n".join(best)[:MAX_RESULT_CHARS] if best else text[:MAX_RESULT_CHARS]
-    which = "the most relevant parts are shown" if best else "the beginning is shown"
-    return f"{excerpt}\n\n[{len(text):,} characters in all; {which}; {rest}]"
-
-
-def _sentence(note: str) -> str:
-    return note[:1].upper() + note[1:] + ("" if note.endswith((".", "?", "!")) else ".")
+    return f"{text} Unknown words: {', '.join(unknown[:LISTED])}." if unknown else text

@@ -166,7 +166,7 @@ def review(packet: CognitionPacket, catalogue: Catalogue) -> Review:
 
 def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> CallReview:
     if call.tool_name not in catalogue:
-        return review_of_missing_tool(call)
+        return CallReview.of_missing_tool(call)
     if call.tool_name == UNDO_TOOL and undo_in_words(packet.content.original_prompt):
         return Review.approving([call], ONLY_UNDO).reviews[0]
     objections = objections_to(call, packet)
@@ -180,11 +180,6 @@ def _review(call: ToolCall, packet: CognitionPacket, catalogue: Catalogue) -> Ca
         confidence_source=ConfidenceSource.RULE if objections else ConfidenceSource.CALIBRATED,
         reasoning="; ".join(reasons) or "valid, requested, and with arguments from your own words",
     )
-
-
-def review_of_missing_tool(call: ToolCall) -> CallReview:
-    """Return the review of a call whose tool no longer exists."""
-    return CallReview(call_id=call.call_id, approved=False, confidence=0.0, reasoning="the tool no longer exists")
 
 
 def objections_to(call: ToolCall, packet: CognitionPacket) -> list[tuple[float, str]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from packetgate.reflex.follow_ups import current_step
 from packetgate.reflex.judge.judge import judge
+from packetgate.reflex.meaning.ranker import SemanticIndex, SemanticModel
 from packetgate.reflex.reading import asks_for_advice, senses_of
 from packetgate.reflex.signals import (
     ReflexCallSignals,
@@ -18,7 +19,6 @@ from packetgate.reflex.signals import (
     builtin_log_odds,
     is_known_builtin,
     load_request_classifier,
-    log_odds,
     serving_log_odds,
     serving_probabilities,
 )
@@ -36,9 +36,10 @@ from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import Risk
 from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
+from packetgate.tools.learned import log_odds
 from packetgate.tools.palette.subject import is_documentation
 from packetgate.tools.provenance.values import leaves
-from packetgate.tools.ranking.bm25 import Ranked
+from packetgate.tools.ranking.bm25 import Lexical, Ranked
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.reading import access_of, has_question, is_question, mentions_in, parts_in, verbs_in
 from packetgate.tools.text.words import STOP_WORDS, query_terms, stem_of, words_in, words_of
@@ -151,7 +152,7 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
         name for name in dict.fromkeys([*hits, *_tools_regardless_of_rank(text, catalogue), also]) if name in catalogue
     ]
     names = [name for name in known if name == also or not _is_excluded(catalogue[name], text, catalogue)]
-    near = catalogue.ranking.nearness(text[:_MAX_CHARS], names)
+    near = _nearness(text[:_MAX_CHARS], names, catalogue)
     outright = catalogue.tools_named_in(text)
     fits = [
         Fit(spec, _signals(spec, text, hits.get(spec.name), near[spec.name], outright=spec.name in outright))
@@ -165,6 +166,13 @@ def best_fits(text: str, catalogue: Catalogue, now: datetime, also: str = "") ->
         if one.spec.name == also or (place < _MAX_FILLED and one.probability >= least)
     ]
     return _prefer_builtin(_with_probabilities([_with_arguments(one, text, now) for one in best]), text)
+
+
+def _nearness(text: str, names: Sequence[str], catalogue: Catalogue) -> dict[str, float]:
+    index = catalogue.ranking.index
+    if not isinstance(index, SemanticIndex):  # another plug-in ranks
+        index = SemanticIndex(SemanticModel(), catalogue, Lexical(()))
+    return index.nearness(text, names)
 
 
 def _is_excluded(spec: ToolSpec, text: str, catalogue: Catalogue) -> bool:

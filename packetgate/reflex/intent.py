@@ -4,6 +4,7 @@ import asyncio
 from datetime import datetime
 
 from packetgate.deciders.commands import ONLY_UNDO, undo_in_words
+from packetgate.deciders.intent import intent_decision
 from packetgate.deciders.protocols import IntentDecision
 from packetgate.reflex.follow_ups import completed_request
 from packetgate.reflex.reading import steps_in
@@ -14,8 +15,6 @@ from packetgate.state.transitions import ToolExecutionStatus
 from packetgate.tools.catalogue.catalogue import Catalogue
 from packetgate.tools.catalogue.toolbox import Toolbox
 from packetgate.tools.text.reading import access_of, is_small_talk, parts_in
-
-_UNSUCCESSFUL = (ToolExecutionStatus.FAILED, ToolExecutionStatus.UNKNOWN)
 
 
 async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
@@ -41,33 +40,6 @@ async def detect_by_reflex(packet: CognitionPacket, toolbox: Toolbox, context: R
     now = packet.header.created_at.astimezone()
     needs_tool, why = await asyncio.to_thread(_needs_tool, step, await toolbox.catalogue(), now)
     return intent_decision(needs_tool, request, access_of(step), why)
-
-
-async def detect_certain_intent(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
-    """Return that no tool is needed if this is certain; otherwise leave the decision to the selection.
-
-    No tool is needed for small talk, without connected tools, or after a complete selection that succeeded.
-    """
-    request, routing = packet.content.user_words, packet.tool_routing
-    if routing is None:
-        if is_small_talk(request):
-            return intent_decision(False, request, Access.READ, "small talk")
-        if not await toolbox.catalogue():
-            return intent_decision(False, request, Access.READ, "no tools are connected")
-        return intent_decision(True, request, access_of(request), "the selection decides whether a tool is needed")
-    if routing.complete is None:
-        return await detect_by_reflex(packet, toolbox, context)
-    access, failed = packet.intent.access, any(call.status in _UNSUCCESSFUL for call in routing.calls)
-    if routing.complete and not failed:
-        return intent_decision(False, request, access, "the selection marked these calls as complete")
-    why = "a call did not succeed" if failed else "the model reads the results, and may select more calls"
-    return intent_decision(True, request, access, why)
-
-
-def intent_decision(needs_tool: bool, request: str, access: Access, why: str) -> IntentDecision:
-    """Return an intent decision that was made by rule."""
-    intent = " ".join(request.split())[:200]
-    return IntentDecision(needs_tool=needs_tool, user_intent=intent, access=access, reasoning=why, decided_by="reflex")
 
 
 def _needs_tool(step: str, catalogue: Catalogue, now: datetime) -> tuple[bool, str]:

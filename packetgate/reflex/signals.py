@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from packetgate.reflex.meaning.encoder import vector_of
 from packetgate.reflex.values.mentions import parse_request
+from packetgate.reflex.weights import load_arrays
 from packetgate.tools.builtin.tool import BUILT_IN
-from packetgate.tools.learned import DIGITS, load_arrays, load_json
-from packetgate.tools.ranking.encoder import vector_of
+from packetgate.tools.learned import DIGITS, load_json, log_odds, logistic, weighted
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import stem_of
 
@@ -108,7 +109,7 @@ def serving_probabilities(candidates: Sequence[ToolSignals], weights: SignalWeig
 
 def serving_log_odds(signals: ToolSignals, weights: SignalWeights | None = None) -> float:
     """Return the log odds that this tool, rather than no tool, serves the request."""
-    return _weighted(signals, (weights or load_signal_weights()).serving)
+    return weighted(signals, (weights or load_signal_weights()).serving)
 
 
 def reflex_call_probability(signals: ReflexCallSignals, weights: SignalWeights | None = None) -> float:
@@ -119,20 +120,6 @@ def reflex_call_probability(signals: ReflexCallSignals, weights: SignalWeights |
 def call_log_odds(signals: CallSignals) -> float:
     """Return the log odds that a call is right, whichever decider selected it."""
     return log_odds(logistic(signals, load_call_weights()))
-
-
-def logistic(signals: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the probability that the logistic regression with these weights gives, rounded."""
-    return round(1 / (1 + math.exp(-_weighted(signals, weights))), DIGITS)
-
-
-def _weighted(signals: Sequence[float], weights: Sequence[float]) -> float:
-    return sum(signal * weight for signal, weight in zip(signals, weights, strict=True))
-
-
-def log_odds(probability: float) -> float:
-    """Return the log odds of a probability, from -7 to 7."""
-    return max(-7.0, min(7.0, math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))))
 
 
 @cache

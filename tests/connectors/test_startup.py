@@ -35,5 +35,5 @@ def test_small_talk_does_not_load_the_request_encoders(cli: CommandLine) -> None
         "onnxruntime",
         "packetgate.reflex.fit",
         "packetgate.reflex.values.filling",
-        "packetgate.tools.ranking.encoder",
+        "packetgate.reflex.meaning.encoder",
     }

@@ -3,7 +3,8 @@
 import pytest
 from support.packets import CONTEXT, FILES, asking, done, packet, with_error, with_output
 
-from packetgate.reflex.answer import MAX_RESULT_CHARS, respond_by_reflex
+from packetgate.deciders.plain_answer import MAX_RESULT_CHARS
+from packetgate.reflex.answer import respond_by_reflex
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.routing import ToolCall
 from packetgate.state.sections import ServerHealth

@@ -4,8 +4,8 @@ import pytest
 from support.origins import origins
 from support.packets import CONTEXT, FILES, done, packet
 
-from packetgate.deciders.choosing import review_by_reflex
 from packetgate.deciders.protocols import CallReview
+from packetgate.reflex.plugin import review_by_reflex
 from packetgate.state.base import ConfidenceSource
 from packetgate.state.routing import ToolCall
 from packetgate.state.transitions import ToolExecutionStatus

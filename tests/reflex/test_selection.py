@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from support.packets import CONTEXT, FILES, packet, tool
 
-from packetgate.deciders.choosing import select_by_reflex
 from packetgate.deciders.protocols import Selection
 from packetgate.graph.composition import make_hub
 from packetgate.graph.settings import Settings
+from packetgate.reflex.plugin import select_by_reflex
 from packetgate.state.context import RoutingContext
 from packetgate.state.packet import CognitionPacket
 from packetgate.state.sections import Approval, ApprovalOutcome

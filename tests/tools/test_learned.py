@@ -10,9 +10,10 @@ from support.packets import tool
 
 from packetgate.reflex import signals
 from packetgate.reflex.judge import judge
+from packetgate.reflex.meaning.encoder import static_encoder, vector_of
+from packetgate.reflex.weights import load_arrays, load_session, load_tokenizer
 from packetgate.state.errors import WeightsError
-from packetgate.tools.learned import load_arrays, load_json, load_session, load_tokenizer
-from packetgate.tools.ranking.encoder import static_encoder, vector_of
+from packetgate.tools.learned import load_json
 
 
 @pytest.mark.parametrize("content", [None, b"", b"broken", b"\xff\xfe{"])

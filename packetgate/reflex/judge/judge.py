@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
-from packetgate.tools.learned import DIGITS, load_session, load_tokenizer, without_surrogates
-from packetgate.tools.ranking import encoder as ranking
+from packetgate.reflex.meaning import encoder as ranking
+from packetgate.reflex.weights import load_session, load_tokenizer, without_surrogates
+from packetgate.tools.learned import DIGITS
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 

@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from packetgate.reflex.meaning.encoder import static_encoder
+from packetgate.reflex.meaning.space import Trees
 from packetgate.reflex.values.candidates import VALUE_WAYS, Candidate
 from packetgate.reflex.values.mentions import EDGES, KINDS, TYPED, ParsedRequest, Span, unify_synonym
 from packetgate.reflex.values.parameters import Parameter
+from packetgate.reflex.weights import load_arrays
 from packetgate.state.errors import WeightsError
-from packetgate.tools.learned import DIGITS, load_arrays
-from packetgate.tools.ranking.encoder import static_encoder
-from packetgate.tools.ranking.space import Trees
+from packetgate.tools.learned import DIGITS
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import STOP_WORDS, stem_of, words_of
 

@@ -13,7 +13,7 @@ from support.hostile_spelling import SPELLING
 from support.packets import CONTEXT, FILES, done, needs, packet
 from support.scripted_openai import ScriptedOpenAI
 
-from packetgate.deciders.choosing import language_deciders, select_by_reflex
+from packetgate.deciders.choosing import language_deciders
 from packetgate.deciders.gate import FAILED_REVIEW, apply_gate
 from packetgate.deciders.outcome import routing_after_selection
 from packetgate.deciders.protocols import Selection
@@ -22,6 +22,7 @@ from packetgate.models.model import Model
 from packetgate.models.openai.connect import connect
 from packetgate.models.options import ModelOptions
 from packetgate.models.source import ModelSource
+from packetgate.reflex.plugin import select_by_reflex
 from packetgate.state.errors import DecisionError
 from packetgate.state.routing import ToolRouting
 from packetgate.state.transitions import ToolExecutionStatus

@@ -10,8 +10,7 @@ import pytest
 from support.tool_specs import a_tool
 
 from benchmarks.train.trees import trees_of
-from packetgate.state.errors import WeightsError
-from packetgate.tools.ranking.encoder import (
+from packetgate.reflex.meaning.encoder import (
     WEIGHTS,
     SentenceEncoder,
     StaticEncoder,
@@ -20,8 +19,10 @@ from packetgate.tools.ranking.encoder import (
     sentence_encoder,
     static_encoder,
 )
-from packetgate.tools.ranking.ranking import Ranking, SemanticModel
-from packetgate.tools.ranking.space import Spaces, Trees
+from packetgate.reflex.meaning.ranker import SemanticModel
+from packetgate.reflex.meaning.space import Spaces, Trees
+from packetgate.state.errors import WeightsError
+from packetgate.tools.ranking.ranking import Ranking
 from packetgate.tools.spec.tool_spec import ToolSpec
 
 OFFICE = [
@@ -70,10 +71,10 @@ def test_a_new_catalogue_is_ranked_before_its_vectors_are_computed():
     meaning = SemanticModel()
     ranking = Ranking(MANY + OFFICE, meaning=meaning)
     assert ranking.rank("send a mail")[0].name == "mail.send_letter"
-    assert ranking._space is not None
+    assert ranking.index._space is not None
     assert meaning.spaces.fine.wait(120)
     assert ranking.rank("send a mail")[0].name == "mail.send_letter"
-    assert ranking._space.is_final
+    assert ranking.index._space.is_final
 
 
 def test_an_update_computes_only_new_vectors():
@@ -100,10 +101,10 @@ def test_an_update_computes_only_new_vectors():
 def test_nearness_is_the_same_with_and_without_stored_vectors():
     names = [spec.name for spec in OFFICE]
     stored, fresh = ranked(OFFICE), Ranking(OFFICE + MANY, SemanticModel())
-    near = stored.nearness("will it rain in Paris", names)
+    near = stored.index.nearness("will it rain in Paris", names)
     assert max(near, key=lambda name: near[name]) == "weather.get_forecast"
-    assert fresh.nearness("will it rain in Paris", names) == pytest.approx(near, abs=1e-3)
-    assert Ranking([]).nearness("anything", []) == {}
+    assert fresh.index.nearness("will it rain in Paris", names) == pytest.approx(near, abs=1e-3)
+    assert Ranking([]).index.nearness("anything", []) == {}
 
 
 def test_threads_share_a_ranking():
@@ -132,7 +133,7 @@ def test_vectors_are_stored_for_their_owner_and_not_computed_twice(tmp_path: Pat
 
 
 def test_the_file_of_vectors_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("packetgate.tools.ranking.encoder.MAX_STORED", 3)
+    monkeypatch.setattr("packetgate.reflex.meaning.encoder.MAX_STORED", 3)
     vectors = Vectors(sentence_encoder(), tmp_path / "vectors.db")
     for text in "abcde":
         vectors.of([text])

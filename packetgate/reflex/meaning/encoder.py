@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from packetgate.reflex.weights import load_arrays, load_session, load_tokenizer, without_surrogates
 from packetgate.state.errors import WeightsError
-from packetgate.tools.learned import load_arrays, load_session, load_tokenizer, without_surrogates
 from packetgate.tools.spec.tool_spec import ToolSpec
 from packetgate.tools.text.words import words_of
 
