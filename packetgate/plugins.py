@@ -16,6 +16,7 @@ from typing import Any
 
 from packetgate.state.errors import ConfigError
 
+LEFT_OUT = "left out"
 GROUP = "packetgate.plugins"
 """Group of the entry points."""
 KINDS: Mapping[str, str] = {
@@ -131,7 +132,7 @@ def _problem_of(plugin: Any, others: Mapping[str, Any]) -> str:
     missing = [module for module in getattr(plugin, "needs", ()) if not _can_import(module)]
     if missing:
         install = getattr(plugin, "install", "")
-        return f"left out: {', '.join(missing)} cannot be imported" + (f"; install {install}" if install else "")
+        return f"{LEFT_OUT}: {', '.join(missing)} cannot be imported" + (f"; install {install}" if install else "")
     return ""
 
 
