@@ -1,1 +1,1 @@
-"""Deciders that need no model: words, schemas and checks."""
+"""Rules and small models for use without a language model: a plug-in, which no other room imports."""
