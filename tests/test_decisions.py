@@ -74,6 +74,7 @@ def unchecked(noul: float) -> ClassifierResponse:
     return ClassifierResponse.model_construct(model="told", answers=answer)
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize(
     "case",
     [

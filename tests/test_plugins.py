@@ -137,6 +137,7 @@ def test_arguments_come_before_the_installed_and_replace_those_of_their_name():
     assert with_plugins([]) is installed()
 
 
+@pytest.mark.reflex
 def test_the_core_registers_its_own_rules_in_the_same_way():
     assert installed().problems == ()
     assert installed().wrong_parts() == []

@@ -12,6 +12,15 @@ CORE = [
     *("tools/approval", "tools/checks", "tools/policy", "tools/text", "test_middleware.py", "test_router.py"),
     *("test_plugins.py", "test_decisions.py"),
 ]
+NEED_NUMPY = [
+    *("deciders/test_choosing.py", "deciders/language/test_native_selection.py"),
+    *(
+        "deciders/language/test_constrained_selections.py",
+        "tools/catalogue/test_ledger.py",
+        "tools/text/test_tokens.py",
+    ),
+]
+"""Tests of the core with llama.cpp, or with a tokenizer that only the tests use."""
 ROUTER = """
 import support.slim_core
 from langchain_core.language_models import FakeListChatModel
@@ -75,6 +84,7 @@ def test_importing_the_middleware_loads_nothing_of_reflex():
 @pytest.mark.timeout(1_800)
 def test_the_tests_of_the_core_pass_without_the_optional_packages():
     options = ["-p", "support.slim_core", "-q", "-n", "0", "-m", "not slow and not reflex"]
+    options += [f"--ignore={TESTS / path}" for path in NEED_NUMPY]
     run = [sys.executable, "-m", "pytest", *options, *(str(TESTS / path) for path in CORE)]
     done = subprocess.run(run, cwd=TESTS.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5_000:]

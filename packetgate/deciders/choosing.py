@@ -43,7 +43,7 @@ def language_deciders(
     from packetgate.deciders.language.selection import select_by_model
 
     plugged, advisers = _plugged_deciders(plugins), Advisers.of(plugins or installed())
-    rules = plugged or plain_deciders()
+    rules = plugged or plain_deciders(beside_model=True)
     select = partial(select_by_model, lite, store=store, prime=prime, advisers=advisers)
     respond = partial(respond_by_model, prime, store=store, advisers=advisers)
     return Deciders(

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from packetgate.deciders.intent import intent_decision
@@ -49,9 +50,10 @@ _READ = re.compile(
 _PATH_NAMES = ("path", "file", "filename", "file_path", "filepath")
 
 
-def plain_deciders() -> Deciders:
-    """Return the deciders that need neither a model nor a plug-in."""
-    return Deciders(detect_plainly, select_plainly, review_plainly, respond_plainly)
+def plain_deciders(*, beside_model: bool = False) -> Deciders:
+    """Return the deciders that need neither a model nor a plug-in; beside a model, they stand in where it fails."""
+    respond = partial(respond_plainly, beside_model=beside_model)
+    return Deciders(detect_plainly, select_plainly, review_plainly, respond)
 
 
 async def detect_plainly(packet: CognitionPacket, toolbox: Toolbox, context: RoutingContext) -> IntentDecision:
@@ -87,13 +89,14 @@ async def review_plainly(packet: CognitionPacket, catalogue: Catalogue, context:
     return Review(reviews=reviews, decided_by="reflex")
 
 
-async def respond_plainly(packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext) -> Answer:
+async def respond_plainly(
+    packet: CognitionPacket, catalogue: Catalogue, context: RoutingContext, *, beside_model: bool = False
+) -> Answer:
     """Return each call's result, and why other calls did not run; without a call, what can be typed."""
     request = packet.content.original_prompt
-    failed = any(entry.is_fallback for entry in packet.reasoning.reflection_log)
 
     def without_calls() -> str:
-        return answer_without_tools(request, catalogue, NO_ANSWER if failed else NO_MODEL)
+        return answer_without_tools(request, catalogue, NO_ANSWER if beside_model else NO_MODEL)
 
     return await asyncio.to_thread(plain_answer, packet, without_calls)
 

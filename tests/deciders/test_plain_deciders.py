@@ -9,13 +9,14 @@ from packetgate.deciders.fallback import (
     NO_ANSWER,
     NO_MODEL,
     detect_plainly,
+    plain_deciders,
     requested_call,
     respond_plainly,
     review_plainly,
     select_plainly,
 )
 from packetgate.state.origins import Origin, OriginKind
-from packetgate.state.sections import Access, Reflection
+from packetgate.state.sections import Access
 from packetgate.tools.catalogue.catalogue import Catalogue
 
 MANY = Catalogue([*FILES.values(), tool("mail.read_file", "path", path="string")])
@@ -106,10 +107,8 @@ async def test_the_answer_is_the_result_or_how_to_get_a_model(given: Any, says: 
     assert says in (await respond_plainly(given, FILES, CONTEXT)).text
 
 
-async def test_after_a_model_failed_the_answer_does_not_claim_that_none_is_configured():
-    failed = Reflection(step="select_tool", summary="", decided_by="reflex", is_fallback=True)
+async def test_beside_a_model_the_answer_does_not_claim_that_none_is_configured():
     given = asking("What does a.txt say?")
-    given = given.with_update({"reasoning": given.reasoning.with_reflections(failed)})
-    text = (await respond_plainly(given, FILES, CONTEXT)).text
+    text = (await plain_deciders(beside_model=True).responder(given, FILES, CONTEXT)).text
     assert NO_ANSWER in text
     assert NO_MODEL not in text

@@ -68,6 +68,7 @@ async def test_accepted_selections(row: Hostile):
     assert (selection.decided_by, selection.is_fallback, model.unasked) == ("model", False, 1)
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize("row", [row for row in SELECTIONS if row.expected.kind == "refused"], ids=lambda row: row.id)
 async def test_rejected_selections(row: Hostile):
     """After one invalid output the model corrects it; after two, `reflex` decides."""

@@ -56,6 +56,7 @@ async def test_a_later_pass_follows_the_selections_statement(routing: ToolRoutin
     assert (await detect_certain_intent(later, Shelf(), CONTEXT)).needs_tool is needs_tool
 
 
+@pytest.mark.reflex
 @pytest.mark.parametrize(("words", "needs_tool"), [("Read a.txt", False), ("Read a.txt, then write it to b.txt", True)])
 async def test_without_a_statement_the_steps_of_the_request_decide(words: str, needs_tool: bool):
     later = packet(words, EXECUTED)
